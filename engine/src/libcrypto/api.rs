@@ -1,0 +1,259 @@
+//! The functions of a libcrypto, bound at run time from a shared object that the user names.
+//!
+//! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.0 on has, AWS-LC and
+//! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use crate::contract::Failure;
+
+/// Any of the library's own objects.
+pub type Handle = *mut c_void;
+type Bytes = *const c_uchar;
+type Out = *mut c_uchar;
+type Text = *const c_char;
+type Size = usize;
+
+/// `OSSL_PARAM`: a named value, as OpenSSL 3 passes them.
+#[repr(C)]
+pub struct Param {
+    pub key: Text,
+    pub kind: c_uint,
+    pub data: *mut c_void,
+    pub size: Size,
+    pub returned: Size,
+}
+
+macro_rules! api {
+    (required { $(fn $name:ident($($argument:ty),*) $(-> $answer:ty)?;)* }
+     optional { $(fn $maybe:ident($($given:ty),*) $(-> $returns:ty)?;)* }) => {
+        #[allow(non_snake_case)]
+        pub struct Api {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
+            $(pub $maybe: Option<unsafe extern "C" fn($($given),*) $(-> $returns)?>,)*
+        }
+
+        impl Api {
+            fn bind(library: &Library) -> Result<Api, String> {
+                unsafe {
+                    Ok(Api {
+                        $($name: *library.get(concat!(stringify!($name), "\0"))
+                            .map_err(|_| stringify!($name).to_owned())?,)*
+                        $($maybe: library.get(concat!(stringify!($maybe), "\0")).ok().map(|symbol| *symbol),)*
+                    })
+                }
+            }
+        }
+    };
+}
+
+api! {
+    required {
+        fn ERR_clear_error();
+        fn ERR_peek_last_error() -> c_ulong;
+        fn ERR_error_string_n(c_ulong, *mut c_char, Size);
+        fn OpenSSL_version(c_int) -> Text;
+        fn OBJ_sn2nid(Text) -> c_int;
+        fn EVP_get_digestbyname(Text) -> Handle;
+        fn EVP_get_cipherbyname(Text) -> Handle;
+        fn EVP_Digest(Bytes, Size, Out, *mut c_uint, Handle, Handle) -> c_int;
+        fn EVP_MD_CTX_new() -> Handle;
+        fn EVP_MD_CTX_free(Handle);
+        fn EVP_CIPHER_CTX_new() -> Handle;
+        fn EVP_CIPHER_CTX_free(Handle);
+        fn EVP_CIPHER_CTX_ctrl(Handle, c_int, c_int, *mut c_void) -> c_int;
+        fn EVP_CIPHER_CTX_set_padding(Handle, c_int) -> c_int;
+        fn EVP_EncryptInit_ex(Handle, Handle, Handle, Bytes, Bytes) -> c_int;
+        fn EVP_EncryptUpdate(Handle, Out, *mut c_int, Bytes, c_int) -> c_int;
+        fn EVP_EncryptFinal_ex(Handle, Out, *mut c_int) -> c_int;
+        fn EVP_DecryptInit_ex(Handle, Handle, Handle, Bytes, Bytes) -> c_int;
+        fn EVP_DecryptUpdate(Handle, Out, *mut c_int, Bytes, c_int) -> c_int;
+        fn EVP_DecryptFinal_ex(Handle, Out, *mut c_int) -> c_int;
+        fn HMAC_CTX_new() -> Handle;
+        fn HMAC_CTX_free(Handle);
+        fn HMAC_Init_ex(Handle, *const c_void, c_int, Handle, Handle) -> c_int;
+        fn HMAC_Update(Handle, Bytes, Size) -> c_int;
+        fn HMAC_Final(Handle, Out, *mut c_uint) -> c_int;
+        fn EVP_DigestSignInit(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
+        fn EVP_DigestSign(Handle, Out, *mut Size, Bytes, Size) -> c_int;
+        fn EVP_DigestVerifyInit(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
+        fn EVP_DigestVerify(Handle, Bytes, Size, Bytes, Size) -> c_int;
+        fn EVP_PKEY_new() -> Handle;
+        fn EVP_PKEY_free(Handle);
+        fn EVP_PKEY_copy_parameters(Handle, Handle) -> c_int;
+        fn EVP_PKEY_CTX_new(Handle, Handle) -> Handle;
+        fn EVP_PKEY_CTX_new_id(c_int, Handle) -> Handle;
+        fn EVP_PKEY_CTX_free(Handle);
+        fn EVP_PKEY_CTX_ctrl(Handle, c_int, c_int, c_int, c_int, *mut c_void) -> c_int;
+        fn EVP_PKEY_keygen_init(Handle) -> c_int;
+        fn EVP_PKEY_keygen(Handle, *mut Handle) -> c_int;
+        fn EVP_PKEY_sign_init(Handle) -> c_int;
+        fn EVP_PKEY_sign(Handle, Out, *mut Size, Bytes, Size) -> c_int;
+        fn EVP_PKEY_verify_init(Handle) -> c_int;
+        fn EVP_PKEY_verify(Handle, Bytes, Size, Bytes, Size) -> c_int;
+        fn EVP_PKEY_derive_init(Handle) -> c_int;
+        fn EVP_PKEY_derive_set_peer(Handle, Handle) -> c_int;
+        fn EVP_PKEY_derive(Handle, Out, *mut Size) -> c_int;
+        fn EVP_PKEY_encrypt_init(Handle) -> c_int;
+        fn EVP_PKEY_encrypt(Handle, Out, *mut Size, Bytes, Size) -> c_int;
+        fn EVP_PKEY_decrypt_init(Handle) -> c_int;
+        fn EVP_PKEY_decrypt(Handle, Out, *mut Size, Bytes, Size) -> c_int;
+        fn BIO_new_mem_buf(*const c_void, c_int) -> Handle;
+        fn BIO_free(Handle) -> c_int;
+        fn PEM_read_bio_PrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
+        fn PEM_read_bio_RSAPrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
+        fn d2i_AutoPrivateKey(*mut Handle, *mut Bytes, c_long) -> Handle;
+        fn d2i_RSAPrivateKey(*mut Handle, *mut Bytes, c_long) -> Handle;
+        fn d2i_PUBKEY(*mut Handle, *mut Bytes, c_long) -> Handle;
+        fn EVP_PKEY_set1_RSA(Handle, Handle) -> c_int;
+        fn RSA_new() -> Handle;
+        fn RSA_free(Handle);
+        fn RSA_set0_key(Handle, Handle, Handle, Handle) -> c_int;
+        fn RSA_set0_factors(Handle, Handle, Handle) -> c_int;
+        fn RSA_set0_crt_params(Handle, Handle, Handle, Handle) -> c_int;
+        fn RSA_sign(c_int, Bytes, c_uint, Out, *mut c_uint, Handle) -> c_int;
+        fn BN_bin2bn(Bytes, c_int, Handle) -> Handle;
+        fn PKCS5_PBKDF2_HMAC(Text, c_int, Bytes, c_int, c_int, Handle, c_int, Out) -> c_int;
+    }
+    optional {
+        fn OPENSSL_info(c_int) -> Text;
+        fn OSSL_PROVIDER_load(Handle, Text) -> Handle;
+        fn OSSL_PROVIDER_set_default_search_path(Handle, Text) -> c_int;
+        fn EVP_MD_fetch(Handle, Text, Text) -> Handle;
+        fn EVP_CIPHER_fetch(Handle, Text, Text) -> Handle;
+        fn EVP_MAC_fetch(Handle, Text, Text) -> Handle;
+        fn EVP_MAC_CTX_new(Handle) -> Handle;
+        fn EVP_MAC_CTX_free(Handle);
+        fn EVP_MAC_CTX_set_params(Handle, *const Param) -> c_int;
+        fn EVP_MAC_init(Handle, Bytes, Size, *const Param) -> c_int;
+        fn EVP_MAC_update(Handle, Bytes, Size) -> c_int;
+        fn EVP_MAC_final(Handle, Out, *mut Size, Size) -> c_int;
+        fn EVP_KDF_fetch(Handle, Text, Text) -> Handle;
+        fn EVP_KDF_CTX_new(Handle) -> Handle;
+        fn EVP_KDF_CTX_free(Handle);
+        fn EVP_KDF_derive(Handle, Out, Size, *const Param) -> c_int;
+        fn EVP_PBE_scrypt(Text, Size, Bytes, Size, u64, u64, u64, u64, Out, Size) -> c_int;
+        fn EVP_PKEY_CTX_new_from_name(Handle, Text, Text) -> Handle;
+        fn EVP_PKEY_CTX_set_rsa_keygen_bits(Handle, c_int) -> c_int;
+        fn EVP_PKEY_CTX_set_rsa_padding(Handle, c_int) -> c_int;
+        fn EVP_PKEY_CTX_set_rsa_pss_saltlen(Handle, c_int) -> c_int;
+        fn EVP_PKEY_CTX_set_signature_md(Handle, Handle) -> c_int;
+        fn EVP_PKEY_CTX_set_ec_paramgen_curve_nid(Handle, c_int) -> c_int;
+        fn EVP_PKEY_CTX_set_group_name(Handle, Text) -> c_int;
+        fn EVP_PKEY_fromdata_init(Handle) -> c_int;
+        fn EVP_PKEY_fromdata(Handle, *mut Handle, c_int, *mut Param) -> c_int;
+        fn EVP_PKEY_get1_encoded_public_key(Handle, *mut Out) -> Size;
+        fn EVP_PKEY_set1_encoded_public_key(Handle, Bytes, Size) -> c_int;
+        fn EVP_PKEY_get1_tls_encodedpoint(Handle, *mut Out) -> Size;
+        fn EVP_PKEY_set1_tls_encodedpoint(Handle, Bytes, Size) -> c_int;
+        fn EVP_PKEY_new_raw_private_key(c_int, Handle, Bytes, Size) -> Handle;
+        fn EVP_PKEY_encapsulate_init(Handle, *const Param) -> c_int;
+        fn EVP_PKEY_encapsulate(Handle, Out, *mut Size, Out, *mut Size) -> c_int;
+        fn EVP_PKEY_decapsulate_init(Handle, *const Param) -> c_int;
+        fn EVP_PKEY_decapsulate(Handle, Out, *mut Size, Bytes, Size) -> c_int;
+    }
+}
+
+impl Api {
+    /// Opens and binds a shared object. The library stays open for the life of the process.
+    pub fn open(path: &str) -> Result<&'static Api, Failure> {
+        // Local scope: whatever else this process may load must not see these symbols.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| Failure::Failed(format!("the library cannot be loaded: {error}")))?;
+        let api = Api::bind(&library).map_err(|symbol| {
+            Failure::Failed(format!("{path} is not a libcrypto of OpenSSL 1.1.0 or later: it has no `{symbol}`"))
+        })?;
+        // Never closed: OpenSSL 3 leaves exit handlers behind that must not point at unmapped memory.
+        std::mem::forget(library);
+        Ok(Box::leak(Box::new(api)))
+    }
+
+    /// The library's own words for the last thing that went wrong, behind what was being tried.
+    pub fn words(&self, trying: &str) -> String {
+        let code = unsafe { (self.ERR_peek_last_error)() };
+        if code == 0 {
+            return format!("{trying}: refused without a reason");
+        }
+        let mut text = [0; 256];
+        unsafe { (self.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
+        format!("{trying}: {}", unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy())
+    }
+
+    /// Something this library cannot do, in its own words.
+    pub fn unsupported(&self, trying: &str) -> Failure {
+        Failure::Unsupported(self.words(trying))
+    }
+
+    /// Something that should have worked, in the library's own words.
+    pub fn failed(&self, trying: &str) -> Failure {
+        Failure::Failed(self.words(trying))
+    }
+
+    /// Makes sure that words found later belong to what comes next.
+    pub fn clear_errors(&self) {
+        unsafe { (self.ERR_clear_error)() }
+    }
+
+    /// One of the library's version lines; see `OpenSSL_version(3)`.
+    pub fn version(&self, which: c_int) -> String {
+        text(unsafe { (self.OpenSSL_version)(which) }).unwrap_or_default()
+    }
+}
+
+/// A function that only some libraries have.
+pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
+    function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
+}
+
+pub fn text(pointer: *const c_char) -> Option<String> {
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
+/// A name as C wants it. Names come from this program's own tables, which hold no zero bytes.
+pub fn c_name(name: &str) -> CString {
+    CString::new(name).unwrap_or_default()
+}
+
+/// One of the library's objects, freed when it goes out of scope.
+pub struct Owned {
+    pub handle: Handle,
+    free: unsafe extern "C" fn(Handle),
+}
+
+impl Owned {
+    pub fn new(handle: Handle, free: unsafe extern "C" fn(Handle)) -> Option<Owned> {
+        (!handle.is_null()).then_some(Owned { handle, free })
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        unsafe { (self.free)(self.handle) }
+    }
+}
+
+impl Param {
+    pub fn octets(key: &'static CStr, data: &[u8]) -> Param {
+        Param::new(key, 5, data)
+    }
+
+    pub fn utf8(key: &'static CStr, data: &CStr) -> Param {
+        Param::new(key, 4, data.to_bytes())
+    }
+
+    /// A whole number in the machine's own byte order, of any length.
+    pub fn number(key: &'static CStr, data: &[u8]) -> Param {
+        Param::new(key, 2, data)
+    }
+
+    pub const fn end() -> Param {
+        Param { key: std::ptr::null(), kind: 0, data: std::ptr::null_mut(), size: 0, returned: 0 }
+    }
+
+    fn new(key: &'static CStr, kind: c_uint, data: &[u8]) -> Param {
+        let data_pointer = data.as_ptr().cast_mut().cast();
+        Param { key: key.as_ptr(), kind, data: data_pointer, size: data.len(), returned: usize::MAX }
+    }
+}

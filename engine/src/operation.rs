@@ -1,0 +1,24 @@
+//! An operation: the thing that is proved once and then timed.
+
+use crate::contract::{Failure, Proof};
+
+pub trait Operation {
+    /// Does it once, and checks what came back as far as a caller would. This is what is timed.
+    fn perform(&mut self) -> Result<(), Failure>;
+
+    /// Shows that it does what it says: right things accepted, wrong things refused, known answers met.
+    fn prove(&mut self) -> Result<Proof, Failure>;
+
+    /// Bytes of data that one operation works on.
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    /// Does it many times. Compiled once for each operation, so the loop calls it directly.
+    fn batch(&mut self, operations: u64) -> Result<(), Failure> {
+        for _ in 0..operations {
+            self.perform()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+from tollbar.cli import main
+
+main()

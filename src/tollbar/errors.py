@@ -1,0 +1,44 @@
+"""What can go wrong, said the same way everywhere: what, where, and what to try."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """The command's exit status, for scripts."""
+
+    DONE = 0
+    SOME_FAILED = 1
+    UNUSABLE = 2
+    INTERRUPTED = 130
+
+
+class TollbarError(Exception):
+    """Something the user can act on. Printed as one line and a hint, never as a traceback."""
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        super().__init__(f"{where}: {what}" if where else what)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> TollbarError:
+    """The error for a name nobody knows, with the nearest names that somebody does."""
+    names = sorted(known)
+    return TollbarError(f"no such {kind}: `{name}`", where=where, hint=nearest(name, names))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """`did you mean …?`, or the whole list while it is short, or nothing."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
+    # A list longer than a line or two hides the answer it holds.
+    if names and len(names) <= 20:
+        return "known: " + ", ".join(names)
+    return None

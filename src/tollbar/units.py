@@ -1,0 +1,88 @@
+"""Numbers with their units: read from text, written for people.
+
+Inside the package a duration is seconds, a size is bytes, a share is a fraction of one, and a cost
+is CPU nanoseconds per operation; the name or the type says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+# The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
+BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+_NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
+
+
+def seconds(text: str | int | float) -> float:
+    """`"100 ms"` as seconds. Raises ValueError that says how to write it."""
+    return _read(text, SECONDS, "5 s")
+
+
+def size_bytes(text: str | int | float) -> int:
+    """`"4 KiB"` as bytes. Raises ValueError that says how to write it."""
+    value = _read(text, BYTES, "4 KiB")
+    if value != int(value):
+        raise ValueError(f"`{text}` is not a whole number of bytes")
+    return int(value)
+
+
+def share(text: str | int | float) -> float:
+    """`"3 %"` as 0.03. Raises ValueError that says how to write it."""
+    return _read(text, {"%": 0.01}, "3 %")
+
+
+def _read(text: str | int | float, units: dict[str, float] | dict[str, int], example: str) -> float:
+    match = _NUMBER_AND_UNIT.fullmatch(str(text))
+    if not match:
+        raise ValueError(f'`{text}` is not a number with a unit, as in "{example}"')
+    number, unit = match.groups()
+    if not unit:
+        raise ValueError(f'say the unit, as in "{example}"')
+    if unit not in units:
+        raise ValueError(f"`{unit}` is not one of the units {', '.join(units)}")
+    return float(number.replace("_", "")) * units[unit]
+
+
+def show_nanoseconds(value: float) -> str:
+    """A cost or a duration to three significant figures, in the unit a person would choose."""
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(value) >= scale:
+            return f"{_three_figures(value / scale)} {unit}"
+    return f"{_three_figures(value)} ns"
+
+
+def show_seconds(value: float) -> str:
+    """A waiting time: `45 s`, `12 min`, `1 h 05 min`."""
+    if value < 90:
+        return f"{value:.0f} s"
+    minutes = round(value / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def show_bytes(value: float) -> str:
+    """A size in binary units, without a fraction where it is whole: `4 KiB`, `19.0 MiB`."""
+    for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if abs(value) >= scale:
+            number = value / scale
+            return f"{number:.0f} {unit}" if number == int(number) else f"{number:.1f} {unit}"
+    return f"{value:.0f} B"
+
+
+def show_ratio(value: float) -> str:
+    """A ratio as `1.04`, `12.3` or `1,240`: two decimals near one, fewer as it grows."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    if value >= 100:
+        return f"{value:.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def _three_figures(value: float) -> str:
+    size = abs(value)
+    if size >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"
