@@ -28,15 +28,17 @@ impl Provider for Spin {
 }
 
 /// A chain of multiplications in which each needs the one before: its time is proportional to its
-/// length on any processor, and no optimiser can shorten it.
+/// length on any processor.
 struct Iterate {
     iterations: u64,
 }
 
 impl Iterate {
     fn chain(&self) -> u64 {
-        let mut x: u64 = std::hint::black_box(1);
+        let mut x: u64 = 1;
         for _ in 0..self.iterations {
+            // The compiler must not see through a step: it would fold several of them into one.
+            unsafe { std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack)) };
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         }
         x

@@ -1,81 +1,11 @@
 """Results: a run's directory, written as each trial ends and read back whole.
 
-`study.toml` files as they were, `run.json` (command, seed, fingerprint), `results.sqlite` (cells, trials,
-events), `report.html`. Nothing measured is thrown away: a trial keeps its batches.
+The studies as they were, `run.json` (command, seed, fingerprint, receipts), `results.sqlite` (cells, proofs,
+trials with their batches, events), `report.html`. Nothing that was measured is thrown away.
 """
 
-from __future__ import annotations
+from tollbar.results.export import export
+from tollbar.results.run import Row, Run, StudyRun
+from tollbar.results.store import Store, about, create, look, read, reopen, studies, update_about
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from tollbar.catalogue import Standing, Value
-from tollbar.measure import Outcome, Trial
-from tollbar.study import Study
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A planned cell and what became of it. A cell that failed keeps its row, with the reason."""
-
-    key: str
-    """Its coordinates as one canonical text; unique within its study."""
-    coordinates: Mapping[str, Value]
-    """`choice`, `provider`, `op`, each setting that applies, and `bed` where there is one."""
-    title: str
-    standing: Standing
-    strength: int | None
-    against: str | None
-    """The key of the cell it is compared with; its own key where it is a baseline."""
-    outcome: Outcome
-    reason: str | None
-    trials: tuple[Trial, ...]
-    """One for each block, in block order; gaps where the run was cut short."""
-    twins: tuple[Trial, ...]
-    """A baseline's second trial in each block; empty for every other cell."""
-
-    @property
-    def choice(self) -> str:
-        return str(self.coordinates["choice"])
-
-    @property
-    def provider(self) -> str:
-        return str(self.coordinates["provider"])
-
-    @property
-    def bed(self) -> str | None:
-        return str(self.coordinates["bed"]) if "bed" in self.coordinates else None
-
-    @property
-    def setting(self) -> Mapping[str, Value]:
-        """The coordinates other than choice, provider and bed."""
-        return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "bed")}
-
-
-@dataclass(frozen=True, slots=True)
-class StudyRun:
-    """One study of a run."""
-
-    study: Study
-    rows: tuple[Row, ...]
-    left_out: tuple[tuple[Mapping[str, Value], str], ...]
-    """Combinations that were not planned, and why."""
-    looks: tuple[int, ...]
-    """How many blocks there were at each time the run was judged and then went on; the last is the present number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run as it stands in its directory."""
-
-    directory: Path
-    name: str
-    command: tuple[str, ...]
-    seed: int
-    started: str
-    fingerprint: Mapping[str, Any]
-    providers: Mapping[str, Mapping[str, Any]]
-    """Each provider's receipt, by the provider's name."""
-    studies: tuple[StudyRun, ...]
+__all__ = ["Row", "Run", "Store", "StudyRun", "about", "create", "export", "look", "read", "reopen", "studies", "update_about"]

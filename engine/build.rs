@@ -1,0 +1,25 @@
+//! Hands the engine the exact versions of the crates it is built from, for its receipts.
+
+fn main() {
+    println!("cargo::rerun-if-changed=Cargo.lock");
+    let lock = std::fs::read_to_string("Cargo.lock").expect("Cargo.lock beside Cargo.toml");
+    let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
+    let engine = packages.iter().find(|package| field(package, "name") == Some(env!("CARGO_PKG_NAME")));
+    // An entry is "name", or "name version" where several versions of one crate are built in.
+    let direct = engine.expect("the engine itself").split('[').nth(1).expect("its dependencies").lines();
+    let direct = direct.filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
+    let crates = direct.chain(["aws-lc-sys"]).map(|entry| match entry.split_once(' ') {
+        Some((name, version)) => format!("{name} {version}"),
+        None => {
+            let package = packages.iter().find(|package| field(package, "name") == Some(entry));
+            let version = package.and_then(|package| field(package, "version"));
+            format!("{entry} {}", version.expect("a locked version"))
+        }
+    });
+    println!("cargo::rustc-env=TOLLBAR_CRATES={}", crates.collect::<Vec<_>>().join(";"));
+}
+
+/// The value of a line `name = "value"`.
+fn field<'a>(package: &'a str, name: &str) -> Option<&'a str> {
+    package.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = \"")?.strip_suffix('"'))
+}

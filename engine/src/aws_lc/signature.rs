@@ -1,0 +1,372 @@
+//! RSA, ECDSA, Ed25519 and ML-DSA.
+
+use aws_lc_rs::digest::{self, Digest};
+use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
+use aws_lc_rs::signature::{self as api, KeyPair, ParsedPublicKey, VerificationAlgorithm};
+
+use crate::contract::{Failure, Task};
+use crate::rustcrypto;
+use crate::rustcrypto::families::signature::{Scheme, prepare};
+use crate::rustcrypto::families::{Prepared, Row, failed};
+
+pub const SIGNATURES: &[Row] = &[
+    ("rsa-1024", |task| rsa(task, RSA_1024, None)),
+    ("rsa-2048", |task| rsa(task, RSA, Some(KeySize::Rsa2048))),
+    ("rsa-3072", |task| rsa(task, RSA, Some(KeySize::Rsa3072))),
+    ("rsa-4096", |task| rsa(task, RSA, Some(KeySize::Rsa4096))),
+    ("ecdsa-p256", |task| ecdsa(task, &P256)),
+    ("ecdsa-p384", |task| ecdsa(task, &P384)),
+    ("ecdsa-p521", |task| ecdsa(task, &P521)),
+    ("ed25519", |task| prepare(task, Ed25519)),
+    ("ml-dsa-44", |task| prepare(task, MlDsa(&api::ML_DSA_44_SIGNING, &api::ML_DSA_44))),
+    ("ml-dsa-65", |task| prepare(task, MlDsa(&api::ML_DSA_65_SIGNING, &api::ML_DSA_65))),
+    ("ml-dsa-87", |task| prepare(task, MlDsa(&api::ML_DSA_87_SIGNING, &api::ML_DSA_87))),
+];
+
+fn unsupported(what: &str) -> Failure {
+    Failure::Unsupported(format!("aws-lc-rs does not {what}"))
+}
+
+fn public_key(
+    algorithm: &'static dyn VerificationAlgorithm,
+    bytes: &[u8],
+) -> Result<ParsedPublicKey, Failure> {
+    ParsedPublicKey::new(algorithm, bytes).map_err(failed("reading the public key"))
+}
+
+/// A padding and a digest of RSA, with what signs (where anything does) and what verifies.
+type RsaRow =
+    (&'static str, &'static str, Option<&'static api::RsaSignatureEncoding>, &'static api::RsaParameters);
+
+const RSA: &[RsaRow] = &[
+    ("pkcs1", "sha-1", None, &api::RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY),
+    ("pkcs1", "sha-256", Some(&api::RSA_PKCS1_SHA256), &api::RSA_PKCS1_2048_8192_SHA256),
+    ("pkcs1", "sha-384", Some(&api::RSA_PKCS1_SHA384), &api::RSA_PKCS1_2048_8192_SHA384),
+    ("pkcs1", "sha-512", Some(&api::RSA_PKCS1_SHA512), &api::RSA_PKCS1_2048_8192_SHA512),
+    ("pss", "sha-256", Some(&api::RSA_PSS_SHA256), &api::RSA_PSS_2048_8192_SHA256),
+    ("pss", "sha-384", Some(&api::RSA_PSS_SHA384), &api::RSA_PSS_2048_8192_SHA384),
+    ("pss", "sha-512", Some(&api::RSA_PSS_SHA512), &api::RSA_PSS_2048_8192_SHA512),
+];
+
+/// Keys this short are good for verifying only.
+const RSA_1024: &[RsaRow] = &[
+    ("pkcs1", "sha-1", None, &api::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY),
+    ("pkcs1", "sha-256", None, &api::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY),
+    ("pkcs1", "sha-512", None, &api::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY),
+];
+
+fn rsa(task: &Task, rows: &'static [RsaRow], size: Option<KeySize>) -> Prepared {
+    let (padding, digest) = (task.word("padding", "pkcs1")?, task.word("digest", "sha-256")?);
+    let what = format!("{} with {padding} and {digest}", task.choice);
+    let (_, digest, encoding, verification) = *rows
+        .iter()
+        .find(|row| (row.0, row.1) == (padding, digest))
+        .ok_or_else(|| unsupported(&format!("offer {what}")))?;
+    match (task.op.as_str(), encoding, size) {
+        ("sign", None, _) => Err(unsupported(&format!("sign {what}, only verify it"))),
+        ("generate-key", _, None) => Err(unsupported(&format!("generate keys of {}", task.choice))),
+        _ => prepare(task, Rsa { digest, encoding, verification, size }),
+    }
+}
+
+struct Rsa {
+    digest: &'static str,
+    encoding: Option<&'static api::RsaSignatureEncoding>,
+    verification: &'static api::RsaParameters,
+    size: Option<KeySize>,
+}
+
+enum RsaKey {
+    Pair(RsaKeyPair),
+    /// A PKCS#8 document, of a key that this library takes for verifying only.
+    Foreign(Vec<u8>),
+}
+
+impl Scheme for Rsa {
+    type Private = RsaKey;
+    type Public = ParsedPublicKey;
+    type Signature = Vec<u8>;
+
+    fn generate(&self) -> Result<RsaKey, Failure> {
+        let size = self.size.ok_or_else(|| unsupported("generate RSA keys this short"))?;
+        RsaKeyPair::generate(size).map(RsaKey::Pair).map_err(failed("generating the key"))
+    }
+
+    fn private(&self, task: &Task) -> Result<RsaKey, Failure> {
+        let pkcs8 = rustcrypto::pkcs8_der(task)?;
+        match self.encoding {
+            Some(_) => {
+                RsaKeyPair::from_pkcs8(&pkcs8).map(RsaKey::Pair).map_err(failed("reading the private key"))
+            }
+            None => Ok(RsaKey::Foreign(pkcs8)),
+        }
+    }
+
+    fn public(&self, key: &RsaKey) -> Result<ParsedPublicKey, Failure> {
+        match key {
+            RsaKey::Pair(pair) => {
+                let der = pair.public_key().as_der().map_err(failed("writing the public key"))?;
+                public_key(self.verification, der.as_ref())
+            }
+            RsaKey::Foreign(pkcs8) => public_key(self.verification, &rustcrypto::rsa_public_key_der(pkcs8)?),
+        }
+    }
+
+    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+        public_key(self.verification, der)
+    }
+
+    fn sign(&self, key: &RsaKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        let (RsaKey::Pair(pair), Some(encoding)) = (key, self.encoding) else {
+            return Err(unsupported("sign with this digest or a key this short"));
+        };
+        // The interface wants the caller's buffer, of exactly this length.
+        let mut signature = vec![0; pair.public_modulus_len()];
+        pair.sign(encoding, &SystemRandom::new(), message, &mut signature).map_err(failed("signing"))?;
+        Ok(signature)
+    }
+
+    fn sign_anyhow(&self, key: &RsaKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        match key {
+            RsaKey::Pair(_) => self.sign(key, message),
+            RsaKey::Foreign(pkcs8) => rustcrypto::sign("rsa", self.digest, pkcs8, message),
+        }
+    }
+
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
+        key.verify_sig(message, signature).is_ok()
+    }
+}
+
+type Signing = &'static api::EcdsaSigningAlgorithm;
+type Verification = &'static api::EcdsaVerificationAlgorithm;
+
+struct Curve {
+    name: &'static str,
+    /// What its keys are made for where the digest at hand is one that it only verifies.
+    keys: Signing,
+    rows: &'static [(&'static str, &'static digest::Algorithm, Option<Signing>, Verification)],
+}
+
+static P256: Curve = Curve {
+    name: "ecdsa-p256",
+    keys: &api::ECDSA_P256_SHA256_ASN1_SIGNING,
+    rows: &[
+        ("sha-1", &digest::SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P256_SHA1_ASN1),
+        (
+            "sha-256",
+            &digest::SHA256,
+            Some(&api::ECDSA_P256_SHA256_ASN1_SIGNING),
+            &api::ECDSA_P256_SHA256_ASN1,
+        ),
+        ("sha-384", &digest::SHA384, None, &api::ECDSA_P256_SHA384_ASN1),
+        ("sha-512", &digest::SHA512, None, &api::ECDSA_P256_SHA512_ASN1),
+    ],
+};
+
+static P384: Curve = Curve {
+    name: "ecdsa-p384",
+    keys: &api::ECDSA_P384_SHA384_ASN1_SIGNING,
+    rows: &[
+        ("sha-256", &digest::SHA256, None, &api::ECDSA_P384_SHA256_ASN1),
+        (
+            "sha-384",
+            &digest::SHA384,
+            Some(&api::ECDSA_P384_SHA384_ASN1_SIGNING),
+            &api::ECDSA_P384_SHA384_ASN1,
+        ),
+        ("sha-512", &digest::SHA512, None, &api::ECDSA_P384_SHA512_ASN1),
+    ],
+};
+
+static P521: Curve = Curve {
+    name: "ecdsa-p521",
+    keys: &api::ECDSA_P521_SHA512_ASN1_SIGNING,
+    rows: &[
+        ("sha-1", &digest::SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P521_SHA1_ASN1),
+        (
+            "sha-256",
+            &digest::SHA256,
+            Some(&api::ECDSA_P521_SHA256_ASN1_SIGNING),
+            &api::ECDSA_P521_SHA256_ASN1,
+        ),
+        (
+            "sha-384",
+            &digest::SHA384,
+            Some(&api::ECDSA_P521_SHA384_ASN1_SIGNING),
+            &api::ECDSA_P521_SHA384_ASN1,
+        ),
+        (
+            "sha-512",
+            &digest::SHA512,
+            Some(&api::ECDSA_P521_SHA512_ASN1_SIGNING),
+            &api::ECDSA_P521_SHA512_ASN1,
+        ),
+    ],
+};
+
+fn ecdsa(task: &Task, curve: &'static Curve) -> Prepared {
+    if task.op == "generate-key" {
+        let (digest, algorithm, signing, verification) = curve
+            .rows
+            .iter()
+            .find(|row| row.2.is_some())
+            .ok_or_else(|| unsupported("make keys of this curve"))?;
+        return prepare(task, Ecdsa { curve, digest, algorithm, signing: *signing, verification });
+    }
+    let (asked, bytes) = (task.word("digest", "sha-256")?, task.bytes(32)?);
+    let what = format!("{} with {asked}", task.choice);
+    if asked == "none" {
+        // Bytes are signed as they are where they are as long as a digest that it signs.
+        let row = curve.rows.iter().find(|row| row.1.output_len == bytes && row.2.is_some());
+        let (digest, algorithm, signing, verification) =
+            *row.ok_or_else(|| unsupported(&format!("sign {bytes} bytes as they are with {}", task.choice)))?;
+        return prepare(task, Raw(Ecdsa { curve, digest, algorithm, signing, verification }));
+    }
+    let row = curve.rows.iter().find(|row| row.0 == asked);
+    let (digest, algorithm, signing, verification) =
+        *row.ok_or_else(|| unsupported(&format!("offer {what}")))?;
+    if task.op == "sign" && signing.is_none() {
+        return Err(unsupported(&format!("sign {what}, only verify it")));
+    }
+    prepare(task, Ecdsa { curve, digest, algorithm, signing, verification })
+}
+
+struct Ecdsa {
+    curve: &'static Curve,
+    digest: &'static str,
+    algorithm: &'static digest::Algorithm,
+    signing: Option<Signing>,
+    verification: Verification,
+}
+
+impl Scheme for Ecdsa {
+    type Private = api::EcdsaKeyPair;
+    type Public = ParsedPublicKey;
+    type Signature = api::Signature;
+
+    fn generate(&self) -> Result<api::EcdsaKeyPair, Failure> {
+        api::EcdsaKeyPair::generate(self.signing.unwrap_or(self.curve.keys))
+            .map_err(failed("generating the key"))
+    }
+
+    fn public(&self, key: &api::EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
+        public_key(self.verification, key.public_key().as_ref())
+    }
+
+    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+        public_key(self.verification, der)
+    }
+
+    fn sign(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
+        key.sign(&SystemRandom::new(), message).map_err(failed("signing"))
+    }
+
+    fn sign_anyhow(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        if self.signing.is_some() {
+            return Ok(self.sign(key, message)?.as_ref().to_vec());
+        }
+        let pkcs8 = key.to_pkcs8v1().map_err(failed("writing the private key"))?;
+        rustcrypto::sign(self.curve.name, self.digest, pkcs8.as_ref(), message)
+    }
+
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
+        key.verify_sig(message, signature).is_ok()
+    }
+}
+
+/// ECDSA of bytes that are signed as they are: they are taken for a digest.
+struct Raw(Ecdsa);
+
+impl Raw {
+    fn digest(&self, bytes: &[u8]) -> Result<Digest, Failure> {
+        Digest::import_less_safe(bytes, self.0.algorithm).map_err(failed("taking the bytes for a digest"))
+    }
+}
+
+impl Scheme for Raw {
+    type Private = api::EcdsaKeyPair;
+    type Public = ParsedPublicKey;
+    type Signature = api::Signature;
+
+    fn generate(&self) -> Result<api::EcdsaKeyPair, Failure> {
+        self.0.generate()
+    }
+
+    fn public(&self, key: &api::EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
+        self.0.public(key)
+    }
+
+    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+        self.0.read_public(der)
+    }
+
+    fn sign(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
+        key.sign_digest(&self.digest(message)?).map_err(failed("signing"))
+    }
+
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
+        self.digest(message).is_ok_and(|digest| key.verify_digest_sig(&digest, signature).is_ok())
+    }
+}
+
+struct Ed25519;
+
+impl Scheme for Ed25519 {
+    type Private = api::Ed25519KeyPair;
+    type Public = ParsedPublicKey;
+    type Signature = api::Signature;
+
+    fn generate(&self) -> Result<api::Ed25519KeyPair, Failure> {
+        api::Ed25519KeyPair::generate().map_err(failed("generating the key"))
+    }
+
+    fn public(&self, key: &api::Ed25519KeyPair) -> Result<ParsedPublicKey, Failure> {
+        public_key(&api::ED25519, key.public_key().as_ref())
+    }
+
+    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+        public_key(&api::ED25519, der)
+    }
+
+    fn sign(&self, key: &api::Ed25519KeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
+        key.try_sign(message).map_err(failed("signing"))
+    }
+
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
+        key.verify_sig(message, signature).is_ok()
+    }
+}
+
+struct MlDsa(&'static api::PqdsaSigningAlgorithm, &'static api::PqdsaVerificationAlgorithm);
+
+impl Scheme for MlDsa {
+    type Private = api::PqdsaKeyPair;
+    type Public = ParsedPublicKey;
+    type Signature = Vec<u8>;
+
+    fn generate(&self) -> Result<api::PqdsaKeyPair, Failure> {
+        api::PqdsaKeyPair::generate(self.0).map_err(failed("generating the key"))
+    }
+
+    fn public(&self, key: &api::PqdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
+        public_key(self.1, key.public_key().as_ref())
+    }
+
+    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+        public_key(self.1, der)
+    }
+
+    fn sign(&self, key: &api::PqdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        // The interface wants the caller's buffer.
+        let mut signature = vec![0; self.0.signature_len()];
+        key.sign(message, &mut signature).map_err(failed("signing"))?;
+        Ok(signature)
+    }
+
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
+        key.verify_sig(message, signature).is_ok()
+    }
+}

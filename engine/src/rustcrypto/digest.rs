@@ -1,0 +1,52 @@
+//! Digests, and message authentication codes.
+
+use hmac::{EagerHash, Hmac, KeyInit, Mac};
+use poly1305::Poly1305;
+use sha2::Digest;
+
+use super::families::{self, Prepared, Row, failed};
+use crate::contract::Task;
+
+pub const DIGESTS: &[Row] = &[
+    ("md5", hash::<md5::Md5>),
+    ("sha-1", hash::<sha1::Sha1>),
+    ("sha-224", hash::<sha2::Sha224>),
+    ("sha-256", hash::<sha2::Sha256>),
+    ("sha-384", hash::<sha2::Sha384>),
+    ("sha-512", hash::<sha2::Sha512>),
+    ("sha-512-256", hash::<sha2::Sha512_256>),
+    ("sha3-256", hash::<sha3::Sha3_256>),
+    ("sha3-512", hash::<sha3::Sha3_512>),
+    ("blake2b-512", hash::<blake2::Blake2b512>),
+    ("blake2s-256", hash::<blake2::Blake2s256>),
+    ("blake3", |task| families::digest::prepare(task, |data| *blake3::hash(data).as_bytes())),
+];
+
+pub const MACS: &[Row] = &[
+    ("hmac-sha-1", authenticate::<sha1::Sha1>),
+    ("hmac-sha-256", authenticate::<sha2::Sha256>),
+    ("hmac-sha-512", authenticate::<sha2::Sha512>),
+    ("poly1305", poly1305),
+];
+
+fn hash<D: Digest + 'static>(task: &Task) -> Prepared {
+    families::digest::prepare(task, |data| D::digest(data))
+}
+
+fn authenticate<D: EagerHash>(task: &Task) -> Prepared
+where
+    Hmac<D>: Mac + KeyInit,
+{
+    families::mac::prepare(task, |key, data| {
+        let mut mac = <Hmac<D> as KeyInit>::new_from_slice(key).map_err(failed("setting the key"))?;
+        mac.update(data);
+        Ok(mac.finalize().into_bytes())
+    })
+}
+
+fn poly1305(task: &Task) -> Prepared {
+    families::mac::prepare(task, |key, data| {
+        let mac = <Poly1305 as poly1305::universal_hash::KeyInit>::new_from_slice(key);
+        Ok(mac.map_err(failed("setting the key"))?.compute_unpadded(data))
+    })
+}

@@ -1,0 +1,334 @@
+//! `key-exchange`: everything that one side of a TLS handshake pays to agree on a secret.
+
+use std::hint::black_box;
+
+use super::{Prepared, no_such_operation};
+use crate::buffers;
+use crate::contract::{Failure, Proof, Task};
+use crate::operation::Operation;
+
+/// Diffie-Hellman on some group: both sides do the same.
+pub trait Agreement: 'static {
+    type Private;
+    type Public: AsRef<[u8]>;
+    type Secret: AsRef<[u8]>;
+
+    /// How long a public value is.
+    const PUBLIC_BYTES: usize;
+
+    /// A new private key, and the public value to send.
+    fn generate(&self) -> Result<(Self::Private, Self::Public), Failure>;
+    fn read_private(&self, bytes: &[u8]) -> Result<Self::Private, Failure>;
+    /// Reads and checks the peer's public value, and derives the secret.
+    fn agree(&self, key: &Self::Private, peer: &[u8]) -> Result<Self::Secret, Failure>;
+}
+
+/// A key encapsulation mechanism: the client makes the key, the server encapsulates to it.
+pub trait Kem: 'static {
+    type Private;
+    type Public: AsRef<[u8]>;
+    type Ciphertext: AsRef<[u8]>;
+    type Secret: AsRef<[u8]>;
+
+    fn generate(&self) -> Result<(Self::Private, Self::Public), Failure>;
+    fn read_seed(&self, seed: &[u8]) -> Result<Self::Private, Failure>;
+    fn read_expanded(&self, private: &[u8]) -> Result<Self::Private, Failure>;
+    /// Reads and checks the client's key, and encapsulates a new secret to it.
+    fn encapsulate(&self, public: &[u8]) -> Result<(Self::Ciphertext, Self::Secret), Failure>;
+    fn decapsulate(&self, key: &Self::Private, ciphertext: &[u8]) -> Result<Self::Secret, Failure>;
+
+    /// The private key of a known answer.
+    fn known(&self, task: &Task) -> Result<Option<Self::Private>, Failure> {
+        match (task.hex("seed")?, task.hex("private")?) {
+            (Some(seed), _) => self.read_seed(&seed).map(Some),
+            (None, Some(private)) => self.read_expanded(&private).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// RSA key transport: the client encrypts a secret to the server's certified key.
+pub trait Transport: 'static {
+    /// Leaves the ciphertext in `sealed`.
+    fn encrypt(&self, secret: &[u8], sealed: &mut Vec<u8>) -> Result<(), Failure>;
+    /// The secret, in a buffer as long as the key.
+    fn decrypt<'a>(&self, sealed: &[u8], opened: &'a mut [u8]) -> Result<&'a [u8], Failure>;
+    fn key_bytes(&self) -> usize;
+}
+
+fn expect_equal(what: &'static str, left: &[u8], right: &[u8]) -> Result<(), Failure> {
+    if left != right {
+        return Err(Failure::Failed(format!("{what} differs")));
+    }
+    Ok(())
+}
+
+pub fn agreement<A: Agreement>(task: &Task, scheme: A) -> Prepared {
+    if !matches!(task.op.as_str(), "client" | "server") {
+        return Err(no_such_operation(task));
+    }
+    let (peer_private, peer) = scheme.generate()?;
+    let known = task.hex("private")?.zip(task.hex("peer")?);
+    Ok(Box::new(Agree { peer: peer.as_ref().to_vec(), peer_private, known, scheme }))
+}
+
+struct Agree<A: Agreement> {
+    scheme: A,
+    peer_private: A::Private,
+    peer: Vec<u8>,
+    known: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl<A: Agreement> Operation for Agree<A> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        let (private, public) = self.scheme.generate()?;
+        black_box(public);
+        black_box(self.scheme.agree(&private, black_box(&self.peer))?);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let scheme = &self.scheme;
+        let mut proof = Proof::default();
+        if let Some((private, peer)) = &self.known {
+            let secret = scheme.agree(&scheme.read_private(private)?, peer)?;
+            proof.answer = Some(hex::encode(secret));
+        }
+        let (private, public) = scheme.generate()?;
+        let ours = scheme.agree(&private, &self.peer)?;
+        let theirs = scheme.agree(&self.peer_private, public.as_ref())?;
+        proof.accept("both sides' secret", ours.as_ref() == theirs.as_ref())?;
+        let (_, stranger) = scheme.generate()?;
+        let wrong = scheme.agree(&self.peer_private, stranger.as_ref())?;
+        proof.refuse("another peer", wrong.as_ref() != theirs.as_ref())?;
+        let short = &self.peer[..self.peer.len() - 1];
+        proof.refuse("a public value cut short", scheme.agree(&private, short).is_err())?;
+        Ok(proof)
+    }
+}
+
+pub fn kem<K: Kem>(task: &Task, scheme: K) -> Prepared {
+    let (private, public) = scheme.generate()?;
+    let public = public.as_ref().to_vec();
+    let (ciphertext, secret) = scheme.encapsulate(&public)?;
+    let parties = Parties {
+        private,
+        public,
+        ciphertext: ciphertext.as_ref().to_vec(),
+        secret: secret.as_ref().to_vec(),
+        known: scheme.known(task)?.zip(task.hex("ciphertext")?),
+        scheme,
+    };
+    match task.op.as_str() {
+        "client" => Ok(Box::new(KemClient(parties))),
+        "server" => Ok(Box::new(KemServer(parties))),
+        _ => Err(no_such_operation(task)),
+    }
+}
+
+struct Parties<K: Kem> {
+    scheme: K,
+    private: K::Private,
+    public: Vec<u8>,
+    ciphertext: Vec<u8>,
+    secret: Vec<u8>,
+    known: Option<(K::Private, Vec<u8>)>,
+}
+
+impl<K: Kem> Parties<K> {
+    fn prove(&self) -> Result<Proof, Failure> {
+        let scheme = &self.scheme;
+        let mut proof = Proof::default();
+        if let Some((private, ciphertext)) = &self.known {
+            proof.answer = Some(hex::encode(scheme.decapsulate(private, ciphertext)?));
+        }
+        let (ciphertext, secret) = scheme.encapsulate(&self.public)?;
+        let theirs = scheme.decapsulate(&self.private, ciphertext.as_ref())?;
+        proof.accept("both sides' secret", secret.as_ref() == theirs.as_ref())?;
+        // A KEM of this kind does not say that a ciphertext is wrong: it gives a secret nobody else has.
+        let other = |result: Result<K::Secret, Failure>| match result {
+            Ok(wrong) => wrong.as_ref() != theirs.as_ref(),
+            Err(_) => true,
+        };
+        let tampered = scheme.decapsulate(&self.private, &buffers::tampered(ciphertext.as_ref()));
+        proof.refuse("a tampered ciphertext", other(tampered))?;
+        let (stranger, _) = scheme.generate()?;
+        proof.refuse("another key", other(scheme.decapsulate(&stranger, ciphertext.as_ref())))?;
+        let short = &self.public[..self.public.len() - 1];
+        proof.refuse("a public key cut short", scheme.encapsulate(short).is_err())?;
+        Ok(proof)
+    }
+}
+
+struct KemClient<K: Kem>(Parties<K>);
+
+impl<K: Kem> Operation for KemClient<K> {
+    /// Generates a key pair and decapsulates. What is decapsulated was made for another key pair, in
+    /// preparation: the server's part does not belong to the client's cost, and its secret can be checked.
+    fn perform(&mut self) -> Result<(), Failure> {
+        black_box(self.0.scheme.generate()?);
+        let secret = self.0.scheme.decapsulate(&self.0.private, black_box(&self.0.ciphertext))?;
+        expect_equal("the decapsulated secret", secret.as_ref(), &self.0.secret)
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        self.0.prove()
+    }
+}
+
+struct KemServer<K: Kem>(Parties<K>);
+
+impl<K: Kem> Operation for KemServer<K> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        black_box(self.0.scheme.encapsulate(black_box(&self.0.public))?);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        self.0.prove()
+    }
+}
+
+/// A KEM and an agreement side by side, as TLS joins X25519 and ML-KEM-768: shares, ciphertexts and secrets
+/// of the two are strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
+pub struct Hybrid<K, A>(pub K, pub A);
+
+impl<K: Kem, A: Agreement> Hybrid<K, A> {
+    /// Splits off the agreement's public value.
+    fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
+        bytes
+            .len()
+            .checked_sub(A::PUBLIC_BYTES)
+            .map(|middle| bytes.split_at(middle))
+            .ok_or_else(|| Failure::Failed("a share that is too short for both parts".to_owned()))
+    }
+}
+
+impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
+    type Private = (K::Private, A::Private);
+    // Joined in new buffers, as a TLS stack does for what it sends.
+    type Public = Vec<u8>;
+    type Ciphertext = Vec<u8>;
+    type Secret = Vec<u8>;
+
+    fn generate(&self) -> Result<(Self::Private, Vec<u8>), Failure> {
+        let (kem_private, kem_public) = self.0.generate()?;
+        let (private, public) = self.1.generate()?;
+        Ok(((kem_private, private), [kem_public.as_ref(), public.as_ref()].concat()))
+    }
+
+    /// The KEM's seed followed by the agreement's private key.
+    fn read_seed(&self, seed: &[u8]) -> Result<Self::Private, Failure> {
+        let (seed, private) = Self::split(seed)?;
+        Ok((self.0.read_seed(seed)?, self.1.read_private(private)?))
+    }
+
+    fn read_expanded(&self, _: &[u8]) -> Result<Self::Private, Failure> {
+        Err(Failure::Failed("a hybrid key is given by a seed and a private key".to_owned()))
+    }
+
+    fn encapsulate(&self, public: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+        let (kem_public, peer) = Self::split(public)?;
+        let (kem_ciphertext, kem_secret) = self.0.encapsulate(kem_public)?;
+        let (private, public) = self.1.generate()?;
+        let secret = self.1.agree(&private, peer)?;
+        Ok((
+            [kem_ciphertext.as_ref(), public.as_ref()].concat(),
+            [kem_secret.as_ref(), secret.as_ref()].concat(),
+        ))
+    }
+
+    fn decapsulate(
+        &self,
+        (kem_private, private): &Self::Private,
+        ciphertext: &[u8],
+    ) -> Result<Vec<u8>, Failure> {
+        let (kem_ciphertext, peer) = Self::split(ciphertext)?;
+        let kem_secret = self.0.decapsulate(kem_private, kem_ciphertext)?;
+        let secret = self.1.agree(private, peer)?;
+        Ok([kem_secret.as_ref(), secret.as_ref()].concat())
+    }
+
+    fn known(&self, task: &Task) -> Result<Option<Self::Private>, Failure> {
+        match task.hex("ml_kem_seed")?.zip(task.hex("x25519_private")?) {
+            Some((seed, private)) => self.read_seed(&[seed, private].concat()).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// As long as TLS's premaster secret.
+const SECRET_BYTES: usize = 48;
+
+pub fn transport<T: Transport>(task: &Task, scheme: T) -> Prepared {
+    let secret = buffers::filled(SECRET_BYTES, task.seed);
+    let mut sealed = Vec::with_capacity(scheme.key_bytes());
+    scheme.encrypt(&secret, &mut sealed)?;
+    let opened = vec![0; scheme.key_bytes()];
+    let sealing = Sealing { secret, sealed, opened, known: task.hex("ciphertext")?, scheme };
+    match task.op.as_str() {
+        "client" => Ok(Box::new(TransportClient(sealing))),
+        "server" => Ok(Box::new(TransportServer(sealing))),
+        _ => Err(no_such_operation(task)),
+    }
+}
+
+struct Sealing<T> {
+    scheme: T,
+    secret: Vec<u8>,
+    sealed: Vec<u8>,
+    opened: Vec<u8>,
+    known: Option<Vec<u8>>,
+}
+
+impl<T: Transport> Sealing<T> {
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let mut proof = Proof::default();
+        if let Some(ciphertext) = &self.known {
+            proof.answer = Some(hex::encode(self.scheme.decrypt(ciphertext, &mut self.opened)?));
+        }
+        self.scheme.encrypt(&self.secret, &mut self.sealed)?;
+        let first = self.sealed.clone();
+        self.scheme.encrypt(&self.secret, &mut self.sealed)?;
+        proof.refuse("the same ciphertext twice", first != self.sealed)?;
+        let opened = self.scheme.decrypt(&self.sealed, &mut self.opened)?;
+        proof.accept("its own secret", opened == self.secret)?;
+        // The last byte: with its first byte turned, a ciphertext may be larger than the modulus.
+        let mut tampered = self.sealed.clone();
+        *tampered.last_mut().expect("a ciphertext") ^= 1;
+        let wrong = match self.scheme.decrypt(&tampered, &mut self.opened) {
+            Ok(opened) => opened != self.secret,
+            Err(_) => true,
+        };
+        proof.refuse("a tampered ciphertext", wrong)?;
+        Ok(proof)
+    }
+}
+
+struct TransportClient<T>(Sealing<T>);
+
+impl<T: Transport> Operation for TransportClient<T> {
+    /// The server's key is read from its certificate before, and the secret itself is not made anew.
+    fn perform(&mut self) -> Result<(), Failure> {
+        self.0.scheme.encrypt(black_box(&self.0.secret), &mut self.0.sealed)?;
+        black_box(&self.0.sealed);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        self.0.prove()
+    }
+}
+
+struct TransportServer<T>(Sealing<T>);
+
+impl<T: Transport> Operation for TransportServer<T> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        let secret = self.0.scheme.decrypt(black_box(&self.0.sealed), &mut self.0.opened)?;
+        expect_equal("the decrypted secret", secret, &self.0.secret)
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        self.0.prove()
+    }
+}

@@ -1,0 +1,51 @@
+//! What every provider of a family does alike: the operations, and how each proves itself.
+//!
+//! A provider fills in the calls of its own library; buffers, keys, order and checks are the same for all,
+//! so that two providers differ by their code and by nothing else. All of it is generic: the compiler makes
+//! one loop for each choice, and nothing is looked up while it runs.
+
+pub mod cipher;
+pub mod digest;
+pub mod key_exchange;
+pub mod mac;
+pub mod password_hash;
+pub mod signature;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+
+use crate::contract::{Failure, Task};
+use crate::operation::Operation;
+use crate::provider::Offers;
+
+pub type Prepared = Result<Box<dyn Operation>, Failure>;
+/// One promise: the choice's name, and how it is made ready.
+pub type Row = (&'static str, fn(&Task) -> Prepared);
+/// Everything a provider promises, by family.
+pub type Table = &'static [(&'static str, &'static [Row])];
+
+pub fn offers(table: Table) -> Offers {
+    table.iter().map(|(family, rows)| (*family, rows.iter().map(|(choice, _)| *choice).collect())).collect()
+}
+
+pub fn prepare(provider: &str, table: Table, task: &Task) -> Prepared {
+    let unsupported = |what: &str| Err(Failure::Unsupported(format!("{provider} does not offer {what}")));
+    let Some((_, rows)) = table.iter().find(|(family, _)| *family == task.family) else {
+        return unsupported(&format!("the family {}", task.family));
+    };
+    match rows.iter().find(|(choice, _)| *choice == task.choice) {
+        Some((_, prepare)) => prepare(task),
+        None => unsupported(&format!("{} ({})", task.choice, task.family)),
+    }
+}
+
+/// An operation that the family does not have.
+fn no_such_operation(task: &Task) -> Failure {
+    Failure::Failed(format!("the family {} has no operation `{}`", task.family, task.op))
+}
+
+/// Turns a library's error into a failure that says what was being done.
+pub fn failed<E: Display>(doing: &'static str) -> impl Fn(E) -> Failure {
+    move |error| Failure::Failed(format!("{doing}: {error}"))
+}

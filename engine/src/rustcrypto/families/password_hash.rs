@@ -1,0 +1,74 @@
+//! `password-hash`: one password hashed with one salt, at the price its parameters set.
+
+use std::hint::black_box;
+
+use super::{Prepared, no_such_operation};
+use crate::buffers;
+use crate::contract::{Failure, Proof, Task};
+use crate::operation::Operation;
+
+const PASSWORD: &[u8] = b"correct horse battery staple";
+const SALT_BYTES: usize = 16;
+
+/// `hash` fills the output from (password, salt); `bytes` is how long the output is unless a known answer
+/// is longer or shorter.
+pub fn prepare(
+    task: &Task,
+    algorithm: &str,
+    bytes: usize,
+    hash: impl Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure> + 'static,
+) -> Prepared {
+    if task.op != "hash" {
+        return Err(no_such_operation(task));
+    }
+    let asked = task.word("algorithm", algorithm)?;
+    if asked != algorithm {
+        return Err(Failure::Failed(format!("{} is {algorithm} here, not {asked}", task.choice)));
+    }
+    let known = match (task.text("password"), task.hex("salt")?, task.hex("expected")?) {
+        (Some(password), Some(salt), Some(expected)) => {
+            Some(Known { password: password.as_bytes().to_vec(), salt, bytes: expected.len() })
+        }
+        _ => None,
+    };
+    let salt = buffers::filled(SALT_BYTES, task.seed);
+    Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))
+}
+
+struct Known {
+    password: Vec<u8>,
+    salt: Vec<u8>,
+    bytes: usize,
+}
+
+struct HashPassword<F> {
+    salt: Vec<u8>,
+    output: Vec<u8>,
+    known: Option<Known>,
+    hash: F,
+}
+
+impl<F: Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure>> Operation for HashPassword<F> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        (self.hash)(black_box(PASSWORD), black_box(&self.salt), &mut self.output)?;
+        black_box(&self.output);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let hash = |password: &[u8], salt: &[u8], bytes: usize| {
+            let mut output = vec![0; bytes];
+            (self.hash)(password, salt, &mut output).map(|()| output)
+        };
+        let mut proof = Proof::default();
+        if let Some(known) = &self.known {
+            proof.answer = Some(hex::encode(hash(&known.password, &known.salt, known.bytes)?));
+        }
+        let bytes = self.output.len();
+        let right = hash(PASSWORD, &self.salt, bytes)?;
+        proof.accept("the same password", right == hash(PASSWORD, &self.salt, bytes)?)?;
+        proof.refuse("another password", right != hash(&buffers::tampered(PASSWORD), &self.salt, bytes)?)?;
+        proof.refuse("another salt", right != hash(PASSWORD, &buffers::tampered(&self.salt), bytes)?)?;
+        Ok(proof)
+    }
+}

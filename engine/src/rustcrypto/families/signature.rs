@@ -1,0 +1,197 @@
+//! `signature`: keys generated, messages signed, signatures verified.
+
+use std::hint::black_box;
+
+use super::{Prepared, no_such_operation};
+use crate::buffers;
+use crate::contract::{Failure, Proof, Task};
+use crate::operation::Operation;
+
+/// A signature algorithm with its digest and padding.
+pub trait Scheme: 'static {
+    type Private;
+    type Public;
+    type Signature: AsRef<[u8]>;
+
+    /// A new key pair.
+    fn generate(&self) -> Result<Self::Private, Failure>;
+
+    /// The key to sign with: the task's own, where there is one.
+    fn private(&self, _task: &Task) -> Result<Self::Private, Failure> {
+        self.generate()
+    }
+
+    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure>;
+
+    /// Reads a SubjectPublicKeyInfo.
+    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure>;
+
+    fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure>;
+
+    /// A signature to verify. Another implementation makes it where this one verifies what it does not sign.
+    fn sign_anyhow(&self, key: &Self::Private, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        Ok(self.sign(key, message)?.as_ref().to_vec())
+    }
+
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool;
+}
+
+pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
+    if task.op == "generate-key" {
+        return Ok(Box::new(GenerateKey { known: Known::read(task)?, scheme }));
+    }
+    let private = scheme.private(task)?;
+    let pair = Pair {
+        public: scheme.public(&private)?,
+        private,
+        message: buffers::filled(task.bytes(32)?, task.seed),
+        own_key: task.text("private_key_pem").is_some(),
+        known: Known::read(task)?,
+        scheme,
+    };
+    match task.op.as_str() {
+        "sign" => {
+            // Some settings show only now that they are not offered: before the clock runs.
+            pair.scheme.sign(&pair.private, &pair.message)?;
+            Ok(Box::new(Sign(pair)))
+        }
+        "verify" => {
+            let signature = pair.scheme.sign_anyhow(&pair.private, &pair.message)?;
+            Ok(Box::new(Verify { signature, pair }))
+        }
+        _ => Err(no_such_operation(task)),
+    }
+}
+
+/// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
+/// shown is that the signature is accepted.
+struct Known {
+    public_key_der: Vec<u8>,
+    message: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+impl Known {
+    fn read(task: &Task) -> Result<Option<Self>, Failure> {
+        Ok(match (task.hex("public_key_der")?, task.message()?, task.hex("expected")?) {
+            (Some(public_key_der), Some(message), Some(signature)) => {
+                Some(Known { public_key_der, message, signature })
+            }
+            _ => None,
+        })
+    }
+
+    fn answer<S: Scheme>(&self, scheme: &S) -> Result<String, Failure> {
+        let public = scheme.read_public(&self.public_key_der)?;
+        if !scheme.verify(&public, &self.message, &self.signature) {
+            return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+        }
+        Ok(hex::encode(&self.signature))
+    }
+}
+
+/// Shows that a key pair signs and verifies, with a signature of this message.
+fn prove<S: Scheme>(
+    scheme: &S,
+    known: Option<&Known>,
+    public: &S::Public,
+    message: &[u8],
+    signature: &[u8],
+) -> Result<Proof, Failure> {
+    let answer = known.map(|known| known.answer(scheme)).transpose()?;
+    let mut proof = Proof { answer, ..Proof::default() };
+    proof.accept("its own signature", scheme.verify(public, message, signature))?;
+    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature))?;
+    let mut tampered = signature.to_vec();
+    if let Some(byte) = tampered.last_mut() {
+        *byte ^= 1;
+    }
+    proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered))?;
+    Ok(proof)
+}
+
+struct GenerateKey<S> {
+    scheme: S,
+    known: Option<Known>,
+}
+
+impl<S: Scheme> Operation for GenerateKey<S> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        black_box(self.scheme.generate()?);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let (scheme, message) = (&self.scheme, [7; 32]);
+        let (key, other) = (scheme.generate()?, scheme.generate()?);
+        let signature = scheme.sign_anyhow(&key, &message)?;
+        let mut proof =
+            prove(scheme, self.known.as_ref(), &scheme.public(&key)?, &message, signature.as_ref())?;
+        let accepted = scheme.verify(&scheme.public(&other)?, &message, signature.as_ref());
+        proof.refuse("another key", !accepted)?;
+        Ok(proof)
+    }
+}
+
+struct Pair<S: Scheme> {
+    scheme: S,
+    private: S::Private,
+    public: S::Public,
+    message: Vec<u8>,
+    /// Whether the key came with the task: such keys take too long to make another one for the proof.
+    own_key: bool,
+    known: Option<Known>,
+}
+
+impl<S: Scheme> Pair<S> {
+    fn prove(&self, signature: &[u8]) -> Result<Proof, Failure> {
+        let Pair { scheme, public, message, .. } = self;
+        let mut proof = prove(scheme, self.known.as_ref(), public, message, signature)?;
+        if !self.own_key {
+            let other = scheme.public(&scheme.generate()?)?;
+            proof.refuse("another key", !scheme.verify(&other, message, signature))?;
+        }
+        Ok(proof)
+    }
+}
+
+struct Sign<S: Scheme>(Pair<S>);
+
+impl<S: Scheme> Operation for Sign<S> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        black_box(self.0.scheme.sign(&self.0.private, black_box(&self.0.message))?);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let signature = self.0.scheme.sign(&self.0.private, &self.0.message)?;
+        self.0.prove(signature.as_ref())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.message.len() as u64
+    }
+}
+
+struct Verify<S: Scheme> {
+    pair: Pair<S>,
+    signature: Vec<u8>,
+}
+
+impl<S: Scheme> Operation for Verify<S> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        let Pair { scheme, public, message, .. } = &self.pair;
+        match scheme.verify(public, black_box(message), black_box(&self.signature)) {
+            true => Ok(()),
+            false => Err(Failure::Failed("a right signature is refused".to_owned())),
+        }
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        self.pair.prove(&self.signature)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pair.message.len() as u64
+    }
+}

@@ -1,0 +1,270 @@
+//! Every promise of the providers that are linked in: each choice, each operation, proved and performed.
+
+use serde_json::{Value, json};
+
+use crate::aws_lc::AwsLc;
+use crate::contract::{Failure, Proof, Task};
+use crate::provider::Provider;
+use crate::rustcrypto::RustCrypto;
+
+const PROVIDERS: &[(&str, &dyn Provider)] = &[("aws-lc", &AwsLc), ("rustcrypto", &RustCrypto)];
+
+fn operations(family: &str) -> &'static [&'static str] {
+    match family {
+        "digest" | "password-hash" => &["hash"],
+        "mac" => &["authenticate"],
+        "cipher" => &["encrypt", "decrypt", "round-trip"],
+        "signature" => &["generate-key", "sign", "verify"],
+        "key-exchange" => &["client", "server"],
+        other => panic!("a family without operations: {other}"),
+    }
+}
+
+/// The cheapest parameters an algorithm takes.
+fn light(family: &str, choice: &str) -> Value {
+    match choice.split('-').next() {
+        _ if family != "password-hash" => json!({}),
+        Some("pbkdf2") => json!({"iterations": 2}),
+        Some("bcrypt") => json!({"cost": 4}),
+        Some("scrypt") => json!({"n-log2": 4, "r": 8, "p": 2}),
+        Some("argon2id") => json!({"memory-kib": 64, "passes": 1, "lanes": 4}),
+        _ => json!({}),
+    }
+}
+
+/// The test key of a choice, where it has one.
+fn key(choice: &str) -> Option<String> {
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalogue/keys");
+    std::fs::read_to_string(format!("{keys}/{choice}.pem")).ok()
+}
+
+fn task(family: &str, op: &str, choice: &str, setting: Value, mut inputs: Value) -> Task {
+    if let Some(pem) = key(choice) {
+        inputs["private_key_pem"] = json!(pem);
+    }
+    let task = json!({"mode": "verify", "provider": {"kind": "test"}, "family": family, "op": op,
+        "choice": choice, "setting": setting, "inputs": inputs, "seed": 7});
+    serde_json::from_value(task).unwrap()
+}
+
+/// Proves and performs a task, in an order that shows whether a proof leaves the operation usable.
+fn proved(provider: &dyn Provider, task: &Task) -> Result<Proof, Failure> {
+    let mut operation = provider.prepare(task)?;
+    operation.perform()?;
+    let proof = operation.prove()?;
+    operation.perform()?;
+    operation.batch(2)?;
+    Ok(proof)
+}
+
+/// Cells that are not offered with default settings, for a reason of the library's own.
+const NOT_BY_DEFAULT: &[(&str, &str, &str)] = &[
+    ("aws-lc", "generate-key", "rsa-1024"),
+    ("aws-lc", "sign", "rsa-1024"),
+    ("aws-lc", "sign", "ecdsa-p384"),
+];
+
+#[test]
+fn every_offer_proves_itself_and_performs() {
+    for (name, provider) in PROVIDERS {
+        for (family, choices) in provider.offers() {
+            for choice in choices {
+                for op in operations(family) {
+                    // Long RSA keys take minutes to generate in a debug build.
+                    if *op == "generate-key" && matches!(choice, "rsa-3072" | "rsa-4096") {
+                        continue;
+                    }
+                    let task = task(family, op, choice, light(family, choice), json!({}));
+                    match (proved(*provider, &task), NOT_BY_DEFAULT.contains(&(name, op, choice))) {
+                        (Ok(proof), false) => {
+                            assert_eq!(None, proof.answer);
+                            assert!(
+                                !proof.accepted.is_empty() && !proof.refused.is_empty(),
+                                "{name} {choice} {op}"
+                            );
+                        }
+                        (Err(Failure::Unsupported(reason)), true) => assert!(!reason.is_empty()),
+                        (outcome, _) => panic!("{name}: {family} {op} {choice}: {outcome:?}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_setting_is_offered_or_refused_in_words() {
+    let mut cells: Vec<(&str, &str, &str, Value)> = Vec::new();
+    for choice in ["rsa-1024", "rsa-2048", "dsa-1024", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521"] {
+        for digest in ["sha-1", "sha-256", "sha-384", "sha-512", "none"] {
+            for padding in if choice.starts_with("rsa") { &["pkcs1", "pss"][..] } else { &["pkcs1"] } {
+                for op in ["sign", "verify"] {
+                    cells.push(("signature", op, choice, json!({"digest": digest, "padding": padding})));
+                }
+            }
+        }
+    }
+    for choice in ["des-cbc", "rc4", "aes-128-cbc", "aes-256-ctr", "aes-256-gcm", "chacha20-poly1305"] {
+        for op in operations("cipher") {
+            for bytes in [0, 8, 16, 17, 65536] {
+                cells.push(("cipher", op, choice, json!({"key": "fresh", "bytes": bytes})));
+            }
+        }
+    }
+    for bytes in [0, 1, 100_000] {
+        cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes})));
+        cells.push(("mac", "authenticate", "hmac-sha-256", json!({"bytes": bytes})));
+    }
+    for (name, provider) in PROVIDERS {
+        let mut done = 0;
+        for (family, op, choice, setting) in &cells {
+            match proved(*provider, &task(family, op, choice, setting.clone(), json!({}))) {
+                Ok(_) => done += 1,
+                Err(Failure::Unsupported(reason)) => assert!(reason.contains(' '), "{reason}"),
+                Err(failure) => panic!("{name}: {family} {op} {choice} {setting}: {failure:?}"),
+            }
+        }
+        println!("{name}: {done} of {} cells", cells.len());
+        assert!(done > cells.len() / 3);
+    }
+}
+
+#[test]
+fn what_nobody_offers_is_refused_and_not_failed() {
+    for (_, provider) in PROVIDERS {
+        for (family, choice) in [("digest", "sha-0"), ("rsa-api", "key-cached"), ("key-exchange", "x448")] {
+            let refusal = provider.prepare(&task(family, "hash", choice, json!({}), json!({}))).err();
+            assert!(matches!(refusal, Some(Failure::Unsupported(_))), "{choice}: {refusal:?}");
+        }
+    }
+}
+
+#[test]
+fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
+    // FIPS 180-4, RFC 4231, SP 800-38A, the GCM specification, RFC 7748, RFC 6070, RFC 7914, RFC 9106, jBCrypt.
+    let aes = "2b7e151628aed2a6abf7158809cf4f3c";
+    let block = "6bc1bee22e409f96e93d7e117393172a";
+    let iv = "000102030405060708090a0b0c0d0e0f";
+    let cells = [
+        (
+            "digest",
+            "hash",
+            "sha-1",
+            json!({}),
+            json!({"of": "abc"}),
+            "a9993e364706816aba3e25717850c26c9cd0d89d",
+        ),
+        ("digest", "hash", "md5", json!({}), json!({"of": "abc"}), "900150983cd24fb0d6963f7d28e17f72"),
+        (
+            "mac",
+            "authenticate",
+            "hmac-sha-256",
+            json!({}),
+            json!({"key_hex": "4a656665", "of": "what do ya want for nothing?"}),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+        ),
+        (
+            "cipher",
+            "encrypt",
+            "aes-128-cbc",
+            json!({}),
+            json!({"key_hex": aes, "iv_hex": iv, "of_hex": block}),
+            "7649abac8119b246cee98e9b12e9197d",
+        ),
+        (
+            "cipher",
+            "decrypt",
+            "aes-128-ctr",
+            json!({}),
+            json!({"key_hex": aes, "iv_hex": "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", "of_hex": block}),
+            "874d6191b620e3261bef6864990db6ce",
+        ),
+        (
+            "cipher",
+            "round-trip",
+            "aes-128-gcm",
+            json!({}),
+            json!({"key_hex": "00000000000000000000000000000000", "iv_hex": "000000000000000000000000",
+                "of_hex": "00000000000000000000000000000000"}),
+            "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf",
+        ),
+        (
+            "key-exchange",
+            "client",
+            "x25519",
+            json!({}),
+            json!({"private_hex": "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
+                "peer_hex": "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c"}),
+            "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552",
+        ),
+        (
+            "password-hash",
+            "hash",
+            "pbkdf2-sha-1-1400k",
+            json!({"iterations": 2}),
+            json!({"password": "password", "salt_hex": "73616c74",
+                "expected_hex": "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"}),
+            "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957",
+        ),
+    ];
+    for (family, op, choice, setting, inputs, answer) in cells {
+        let offering = PROVIDERS.iter().filter(|(_, provider)| {
+            provider.offers().iter().any(|(name, choices)| *name == family && choices.contains(&choice))
+        });
+        for (name, provider) in offering {
+            let proof = proved(*provider, &task(family, op, choice, setting.clone(), inputs.clone()));
+            assert_eq!(Some(answer.to_owned()), proof.unwrap().answer, "{name} {choice}");
+        }
+    }
+}
+
+/// The answer of each provider to the same inputs.
+fn answers(family: &str, op: &str, choice: &str, inputs: Value) -> Vec<String> {
+    let answer = |(_, provider): &(&str, &dyn Provider)| {
+        proved(*provider, &task(family, op, choice, json!({}), inputs.clone())).unwrap().answer.unwrap()
+    };
+    PROVIDERS.iter().map(answer).collect()
+}
+
+#[test]
+fn providers_agree_on_the_secret_of_the_same_keys() {
+    let bytes = |bytes: usize, seed: u64| hex::encode(crate::buffers::filled(bytes, seed));
+    // The peers' public values: the curves' base points.
+    let peers = [
+        ("x25519", 32, "0900000000000000000000000000000000000000000000000000000000000000".to_owned()),
+        (
+            "ecdh-p256",
+            32,
+            "046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296\
+             4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"
+                .to_owned(),
+        ),
+    ];
+    for (choice, length, peer) in peers {
+        let inputs = json!({"private_hex": bytes(length, 3), "peer_hex": peer});
+        let answers = answers("key-exchange", "server", choice, inputs);
+        assert_eq!(answers[0], answers[1], "{choice}");
+    }
+    for (choice, ciphertext) in [("ml-kem-512", 768), ("ml-kem-768", 1088), ("ml-kem-1024", 1568)] {
+        let inputs = json!({"seed_hex": bytes(64, 5), "ciphertext_hex": bytes(ciphertext, 6)});
+        let answers = answers("key-exchange", "client", choice, inputs);
+        assert_eq!(answers[0], answers[1], "{choice}");
+    }
+    let inputs = json!({"ml_kem_seed_hex": bytes(64, 5), "x25519_private_hex": bytes(32, 3),
+        "ciphertext_hex": bytes(1088 + 32, 6)});
+    let answers = answers("key-exchange", "client", "x25519mlkem768", inputs);
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(2 * 64, answers[0].len());
+}
+
+#[test]
+fn a_wrong_published_signature_is_not_an_answer() {
+    let der = crate::rustcrypto::rsa_public_key_der(
+        &crate::rustcrypto::pkcs8_der(&task("signature", "sign", "rsa-2048", json!({}), json!({}))).unwrap(),
+    );
+    let inputs = json!({"public_key_der_hex": hex::encode(der.unwrap()), "of": "abc", "expected_hex": "00".repeat(256)});
+    for (name, provider) in PROVIDERS {
+        let outcome = proved(*provider, &task("signature", "verify", "rsa-2048", json!({}), inputs.clone()));
+        assert!(matches!(outcome, Err(Failure::Failed(_))), "{name}: {outcome:?}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The crates of the RustCrypto project, with those it is built on or stands beside (dalek, BLAKE3, bcrypt).
+
+mod cipher;
+pub mod crates;
+mod digest;
+pub mod families;
+mod foreign;
+mod key_exchange;
+mod password_hash;
+mod signature;
+
+use crate::contract::{Receipt, Task};
+use crate::provider::{Offers, Provider};
+
+use families::{Prepared, Table};
+pub use foreign::{ExpandSeed, expand_seed, pkcs8_der, rsa_public_key_der, sign};
+
+pub struct RustCrypto;
+
+const TABLE: Table = &[
+    ("digest", digest::DIGESTS),
+    ("mac", digest::MACS),
+    ("cipher", cipher::CIPHERS),
+    ("signature", signature::SIGNATURES),
+    ("key-exchange", key_exchange::KEY_EXCHANGES),
+    ("password-hash", password_hash::PASSWORD_HASHES),
+];
+
+/// What the engine is built from besides cryptography, and another provider.
+const OTHER_CRATES: &[&str] =
+    &["aws-lc-rs", "aws-lc-sys", "hex", "libc", "libloading", "serde", "serde_json"];
+
+impl Provider for RustCrypto {
+    fn receipt(&self) -> Receipt {
+        let parts = crates::all().filter(|(name, _)| !OTHER_CRATES.contains(name));
+        Receipt {
+            // Crates are released one by one: what has a version is the set of them that this engine locks.
+            provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
+            name: format!("rustcrypto {}", env!("CARGO_PKG_VERSION")),
+            parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
+            ..Receipt::default()
+        }
+    }
+
+    fn offers(&self) -> Offers {
+        families::offers(TABLE)
+    }
+
+    fn prepare(&self, task: &Task) -> Prepared {
+        families::prepare("rustcrypto", TABLE, task)
+    }
+}

@@ -1,0 +1,109 @@
+//! Password hashes.
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use hmac::EagerHash;
+use pbkdf2::pbkdf2_hmac;
+use sha2::Digest;
+
+use super::families::password_hash::prepare;
+use super::families::{Prepared, Row, failed};
+use crate::contract::{Failure, Task};
+
+pub const PASSWORD_HASHES: &[Row] = &[
+    ("salted-sha-1", |task| salted::<sha1::Sha1>(task, "salted-sha-1")),
+    ("salted-sha-256", |task| salted::<sha2::Sha256>(task, "salted-sha-256")),
+    ("pbkdf2-sha-1-1400k", |task| pbkdf2::<sha1::Sha1>(task, "pbkdf2-sha-1")),
+    ("pbkdf2-sha-256-600k", |task| pbkdf2::<sha2::Sha256>(task, "pbkdf2-sha-256")),
+    ("pbkdf2-sha-512-220k", |task| pbkdf2::<sha2::Sha512>(task, "pbkdf2-sha-512")),
+    ("bcrypt-10", bcrypt),
+    ("bcrypt-12", bcrypt),
+    ("scrypt-owasp", scrypt),
+    ("scrypt-16m", scrypt),
+    ("argon2id-owasp-19m", argon2id),
+    ("argon2id-owasp-46m", argon2id),
+    ("argon2id-owasp-7m", argon2id),
+    ("argon2id-rfc9106-64m", argon2id),
+    ("argon2id-rfc9106-2g", argon2id),
+];
+
+/// A setting of 32 bits; there is no default that would be anybody's choice.
+fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
+    let number = task.number(name, 0)?;
+    match u32::try_from(number) {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(Failure::Failed(format!("the setting `{name}` is from 1 to 2^32 - 1, not {number}"))),
+    }
+}
+
+fn salted<D: Digest>(task: &Task, name: &str) -> Prepared {
+    prepare(task, name, <D as Digest>::output_size(), |password, salt, output| {
+        let hash = D::new().chain_update(salt).chain_update(password).finalize();
+        let hash = hash.get(..output.len());
+        output.copy_from_slice(
+            hash.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?,
+        );
+        Ok(())
+    })
+}
+
+fn pbkdf2<D: EagerHash>(task: &Task, name: &str) -> Prepared {
+    let iterations = parameter(task, "iterations")?;
+    prepare(task, name, 32, move |password, salt, output| {
+        pbkdf2_hmac::<D>(password, salt, iterations, output);
+        Ok(())
+    })
+}
+
+/// What a bcrypt hash keeps of the 24 bytes it computes.
+const BCRYPT_BYTES: usize = 23;
+
+fn bcrypt(task: &Task) -> Prepared {
+    let cost = parameter(task, "cost")?;
+    prepare(task, "bcrypt", BCRYPT_BYTES, move |password, salt, output| {
+        let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
+        // The crate gives the hash as text only; reading it back is nothing beside what bcrypt costs.
+        let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;
+        let hash = bcrypt_base64(&text[29..])?;
+        let hash = hash.get(..output.len());
+        output
+            .copy_from_slice(hash.ok_or_else(|| Failure::Failed("more output than bcrypt has".to_owned()))?);
+        Ok(())
+    })
+}
+
+/// Reads bcrypt's own alphabet.
+fn bcrypt_base64(text: &[u8]) -> Result<Vec<u8>, Failure> {
+    const ALPHABET: &[u8] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(BCRYPT_BYTES), 0_u32, 0);
+    for character in text {
+        let value = ALPHABET.iter().position(|known| known == character);
+        let value = value.ok_or_else(|| Failure::Failed("a bcrypt hash that is not one".to_owned()))?;
+        (bits, held) = (bits << 6 | value as u32, held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    Ok(bytes)
+}
+
+fn scrypt(task: &Task) -> Prepared {
+    let n_log2 = u8::try_from(parameter(task, "n-log2")?).map_err(failed("the setting `n-log2`"))?;
+    let params = scrypt::Params::new(n_log2, parameter(task, "r")?, parameter(task, "p")?);
+    let params = params.map_err(failed("scrypt's parameters"))?;
+    prepare(task, "scrypt", 32, move |password, salt, output| {
+        scrypt::scrypt(password, salt, &params, output).map_err(failed("scrypt"))
+    })
+}
+
+/// Lanes run side by side on the threads of rayon, by the crate's feature `parallel`; their CPU time is
+/// counted whichever thread spends it.
+fn argon2id(task: &Task) -> Prepared {
+    let (memory_kib, passes) = (parameter(task, "memory-kib")?, parameter(task, "passes")?);
+    let params = Params::new(memory_kib, passes, parameter(task, "lanes")?, None);
+    let argon2 =
+        Argon2::new(Algorithm::Argon2id, Version::V0x13, params.map_err(failed("Argon2's parameters"))?);
+    prepare(task, "argon2id", 32, move |password, salt, output| {
+        argon2.hash_password_into(password, salt, output).map_err(failed("Argon2"))
+    })
+}

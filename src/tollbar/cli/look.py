@@ -1,0 +1,225 @@
+"""Looking before measuring: `list`, `plan`, `show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from tollbar import catalogue, console, libraries, study, units
+from tollbar import plan as planning
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.libraries import Broken
+from tollbar.plan import Cell, Plan
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
+
+
+def list_(
+    what: Literal["studies", "families", "choices", "providers"] = "studies",
+    /,
+    *,
+    library: Libraries = (),
+    json: AsJson = False,
+) -> ExitStatus:
+    """Show what there is: studies, families, choices or providers.
+
+    ```
+    tollbar list studies
+    tollbar list choices
+    tollbar list providers --library ./libcrypto.so.3
+    ```
+
+    Parameters
+    ----------
+    what
+        What to list.
+    library
+        A libcrypto to list among the providers. May be given again.
+    json
+        Print one JSON document instead of a table.
+    """
+    rows = {"studies": _studies, "families": _families, "choices": _choices}
+    listed = _providers(library) if what == "providers" else rows[what]()
+    _print(listed, json)
+    return ExitStatus.DONE
+
+
+def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitStatus:
+    """Show what would run, and how long it would take. Nothing is measured.
+
+    ```
+    tollbar plan
+    tollbar plan digests
+    tollbar plan my-study.toml --json
+    ```
+
+    Parameters
+    ----------
+    studies
+        Names of studies or sets, or TOML files. None: `quick`.
+    library
+        A libcrypto to measure beside those that the study names. May be given again.
+    json
+        Print one JSON document instead of a table.
+    """
+    planned = make_plan(studies, library)
+    rows = [
+        {
+            "study": one.study.name,
+            "cells": len(one.cells),
+            "left out": len(one.left_out),
+            "blocks": one.study.measure.blocks,
+            "trials": one.visits_a_block * one.study.measure.blocks,
+            "about": units.show_seconds(one.estimated_s),
+            "question": one.study.question,
+        }
+        for one in planned.studies
+    ]
+    if json:
+        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in _cells(planned)]
+        _print_json({"studies": rows, "cells": cells})
+    else:
+        _print(rows, as_json=False)
+        for one in planned.studies:
+            for because in dict.fromkeys(because for _, because in one.left_out):
+                console.say(f"{one.study.name}: left out: {because}")
+    return ExitStatus.DONE
+
+
+def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
+    """Show one cell of a study: the exact task a runner gets, and the answers it must give.
+
+    Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
+
+    ```
+    tollbar show digests
+    tollbar show digests "md5 3.0 4096 native"
+    ```
+
+    Parameters
+    ----------
+    study
+        A study's name, or a TOML file.
+    cell
+        Words that occur in the cell's line.
+    library
+        A libcrypto to measure beside those that the study names. May be given again.
+    json
+        Print one JSON document, whole.
+    """
+    planned = make_plan((study,), library)
+    found = [one for one in _cells(planned) if cell is None or _is_named(one, cell)]
+    if cell is None:
+        _print([dict(one.coordinates) for one in found], json)
+        return ExitStatus.DONE
+    if not found:
+        raise TollbarError(f"no cell of {study} has all of the words `{cell}`", hint=f"`tollbar show {study}` lists the cells")
+    if len(found) > 1 and not json:
+        console.say(f"{len(found)} cells have these words; the first is shown")
+    first = found[0]
+    answers = [
+        {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
+        for answer in first.choice.answers
+    ]
+    shown = {"task": first.task("measure", planned.seed), "runner": list(first.provider.runner), "answers": answers}
+    _print_json(shown if json else _shortened(shown))
+    return ExitStatus.DONE
+
+
+def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
+    """The plan of these studies, `quick` if there are none."""
+    named = [str(path.resolve()) for path in library]
+    return planning.make(study.load(studies or ("quick",)), seed=0, named_libraries=named)
+
+
+def _cells(planned: Plan) -> list[Cell]:
+    return [cell for one in planned.studies for cell in one.cells]
+
+
+def _is_named(cell: Cell, words: str) -> bool:
+    values = " ".join(str(value) for value in cell.coordinates.values()).lower()
+    return all(word in values.split() or word in values for word in words.lower().split())
+
+
+def _studies() -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for name in study.shipped():
+        members = study.load([name])
+        first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
+        families = ", ".join(dict.fromkeys(one.family.name for one in members))
+        rows.append({"study": name, "family": families, "question": first})
+    return rows
+
+
+def _families() -> list[dict[str, object]]:
+    return [
+        {
+            "family": family.name,
+            "title": family.title,
+            "choices": len(family.choices),
+            "operations": ", ".join(family.operations),
+            "settings": ", ".join(family.settings),
+        }
+        for family in catalogue.families().values()
+    ]
+
+
+def _choices() -> list[dict[str, object]]:
+    return [
+        {
+            "family": family.name,
+            "choice": choice.name,
+            "standing": str(choice.standing),
+            "strength": choice.strength,
+            "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
+        }
+        for family in catalogue.families().values()
+        for choice in family.choices.values()
+    ]
+
+
+def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for one in libraries.everything([str(path.resolve()) for path in library]):
+        if isinstance(one, Broken):
+            rows.append({"provider": one.spec, "name": "cannot be used", "where": one.path, "offers": one.reason})
+        else:
+            offers = {family: len(choices) for family, choices in one.receipt.get("offers", {}).items()}
+            counted = ", ".join(f"{family} {count}" for family, count in offers.items())
+            rows.append({"provider": one.spec, "name": one.name, "where": one.path or "built in", "offers": counted})
+    return rows
+
+
+def _print(rows: list[dict[str, object]], as_json: bool) -> None:
+    if as_json:
+        _print_json(rows)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in dict.fromkeys(name for row in rows for name in row):
+        table.add_column(name, overflow="fold")
+    names = [str(column.header) for column in table.columns]
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else escape(str(row[name])) for name in names))
+    console.stdout().print(table)
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def _shortened(value: object) -> object:
+    """The same with long texts cut: a key or a signature fills the screen and tells nobody anything."""
+    if isinstance(value, dict):
+        return {name: _shortened(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_shortened(inner) for inner in value]
+    if isinstance(value, str) and len(value) > 120:
+        return f"{value[:80]}… ({len(value)} characters; --json shows all)"
+    return value

@@ -1,0 +1,181 @@
+"""`tollbar run`: from a question to its answer."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import console, judge, machine, measure, plan, report, results, study, units
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.judge import Judgement
+from tollbar.plan import Plan
+from tollbar.results import Store
+from tollbar.runner import Outcome
+
+
+def run(
+    *studies: str,
+    blocks: int | None = None,
+    seed: int | None = None,
+    library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    runs: Path = Path("runs"),
+    resume: Path | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    report: Annotated[bool, Parameter(name="--report")] = True,
+) -> ExitStatus:
+    """Measure, judge and report.
+
+    ```
+    tollbar run                             the set `quick`, under two minutes
+    tollbar run digests                     one study, whole
+    tollbar run my-study.toml --json        a study of your own, as one JSON document
+    tollbar run digests --library ./libcrypto.so.3
+    tollbar run --resume runs/2026-…        go on where a run was stopped
+    tollbar run --resume runs/2026-… --blocks 40
+    ```
+
+    Parameters
+    ----------
+    studies
+        Names of studies or sets (`tollbar list studies`), or TOML files. None: `quick`.
+    blocks
+        Blocks to measure instead of the study's own. Adding blocks to a finished run is paid for
+        with wider intervals, because it has been looked at.
+    seed
+        Decides the order of visits and the data. None: a new one, kept with the run.
+    library
+        A libcrypto to measure beside those that the study names. May be given again.
+    runs
+        Where the run's directory is made.
+    resume
+        A run to go on with, instead of a new one.
+    json
+        Print one JSON document instead of tables.
+    report
+        Write `report.html` into the run's directory.
+    """
+    if blocks is not None and blocks < 1:
+        raise TollbarError("`--blocks`: at least one block")
+    if resume is not None:
+        planned, store = _take_up(resume, studies, blocks)
+    else:
+        planned, store = _begin(studies, blocks, seed, library, runs)
+    try:
+        _measure(planned, store)
+    except KeyboardInterrupt:
+        console.say(f"interrupted; go on with: tollbar run --resume {store.directory}")
+        return ExitStatus.INTERRUPTED
+    finally:
+        store.close()
+    results.look(store.directory, {one.study.name: one.study.measure.blocks for one in planned.studies})
+    judged = judge.judge(results.read(store.directory))
+    if report:
+        _write_report(judged)
+    _show(judged, as_json=json)
+    return status_of(judged)
+
+
+def status_of(judged: Judgement) -> ExitStatus:
+    """Whether everything that could be measured was. What a library does not have is no failure."""
+    rows = [row for one in judged.studies for row in one.study.rows]
+    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) for row in rows)
+    return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
+
+
+def _begin(
+    studies: tuple[str, ...], blocks: int | None, seed: int | None, library: tuple[Path, ...], runs: Path
+) -> tuple[Plan, Store]:
+    asked = study.load(studies or ("quick",))
+    if blocks is not None:
+        asked = tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    named = [str(path.resolve()) for path in library]
+    planned = plan.make(asked, seed=seed, named_libraries=named)
+    store = results.create(planned, runs, command=_command(), libraries=named, fingerprint=machine.fingerprint())
+    return planned, store
+
+
+def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None) -> tuple[Plan, Store]:
+    if studies:
+        raise TollbarError("a run that is resumed has its studies already", hint="leave the studies out")
+    said = results.about(directory)
+    found = machine.differences(said["fingerprint"], machine.fingerprint())
+    if found:
+        raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
+    asked = []
+    for one in results.studies(directory):
+        already = said["studies"][one.name]["blocks"]
+        asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
+    planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
+    store = results.reopen(directory)
+    if store.cells() != {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}:
+        store.close()
+        raise TollbarError(
+            "what is installed has changed since the run began: its cells are not those of today",
+            where=str(directory),
+            hint="begin a new run",
+        )
+    entries = {one.name: {**said["studies"][one.name], "blocks": one.measure.blocks} for one in asked}
+    results.update_about(directory, {"studies": entries})
+    store.event("resumed")
+    return planned, store
+
+
+def _measure(planned: Plan, store: Store) -> None:
+    core = machine.measuring_core()
+    machine.keep_off(core)
+    blocks: Mapping[str, int] = {one.study.name: one.study.measure.blocks for one in planned.studies}
+    done = store.done()
+    total = sum(one.visits_a_block * blocks[one.study.name] for one in planned.studies)
+    cells = sum(len(one.cells) for one in planned.studies)
+    console.say(f"  plan       {cells} cells, {total} trials, about {units.show_seconds(planned.estimated_s)}")
+    console.say(f"  data       {store.directory}/")
+    if machine.load() > BUSY:
+        console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
+    with console.Progress() as progress:
+        unproven = store.unproven()
+        for one in planned.studies:
+            cells_left = [cell for cell in one.cells if (one.study.name, cell.key) in unproven]
+            proofs = measure.prove(cells_left, planned.seed)
+            for proven in progress.follow("verify", proofs, len(cells_left)):
+                store.record_proof(proven)
+        trials = measure.trials(
+            planned, blocks=blocks, done=done, barred=store.barred(), first_order=store.next_order(), core=core
+        )
+        barred = store.barred()
+        left = total - len(done) - sum(
+            blocks[one.study.name] * (2 if cell.is_baseline else 1)
+            for one in planned.studies
+            for cell in one.cells
+            if (one.study.name, cell.key) in barred
+        )
+        for trial in progress.follow("measure", trials, max(left, 1)):
+            store.record(trial)
+
+
+# Above this somebody else is using a core all the time.
+BUSY = 0.7
+
+
+def _write_report(judged: Judgement) -> None:
+    path = judged.run.directory / "report.html"
+    report.write(judged, path)
+    console.say(f"  report     {path}")
+
+
+def _show(judged: Judgement, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(console.document(judged), indent=1, allow_nan=False))
+    else:
+        console.show_judgement(judged)
+
+
+def _command() -> tuple[str, ...]:
+    return ("tollbar", *sys.argv[1:])

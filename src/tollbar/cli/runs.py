@@ -1,0 +1,124 @@
+"""What to do with runs that are there: `judge`, `compare`, `report`, `export`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tollbar import console, results
+from tollbar import judge as judging
+from tollbar import report as reporting
+from tollbar.cli.run import status_of
+from tollbar.errors import ExitStatus
+from tollbar.judge.comparison import compare as compare_judgements
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def judge(
+    run: Path, /, *, all: Annotated[bool, Parameter(name="--all", negative="")] = False, json: AsJson = False  # noqa: A002
+) -> ExitStatus:
+    """Judge a run again, without measuring.
+
+    ```
+    tollbar judge runs/2026-11-21-101500-digests --all
+    ```
+
+    Parameters
+    ----------
+    run
+        A run's directory.
+    all
+        Show every row.
+    json
+        Print one JSON document instead of tables.
+    """
+    judged = judging.judge(results.read(run))
+    if json:
+        _print_json(console.document(judged))
+    else:
+        console.show_judgement(judged, everything=all)
+    return status_of(judged)
+
+
+def compare(
+    one: Path,
+    other: Path,
+    /,
+    *,
+    across_machines: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> ExitStatus:
+    """Set two runs' ratios side by side: do they come out the same?
+
+    ```
+    tollbar compare runs/2026-11-21-101500-digests runs/2026-11-22-090000-digests
+    ```
+
+    Parameters
+    ----------
+    one
+        A run's directory.
+    other
+        Another run's directory.
+    across_machines
+        Compare even though the runs were measured on different machines.
+    json
+        Print one JSON document instead of tables.
+    """
+    judged = [judging.judge(results.read(run)) for run in (one, other)]
+    comparison = compare_judgements(*judged, across_machines=across_machines)
+    if json:
+        _print_json(console.comparison_document(comparison))
+    else:
+        console.show_comparison(comparison)
+    return ExitStatus.DONE
+
+
+def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
+    """Write a run's report again.
+
+    ```
+    tollbar report runs/2026-11-21-101500-digests
+    tollbar report runs/2026-11-21-101500-digests --to digests.html
+    ```
+
+    Parameters
+    ----------
+    run
+        A run's directory.
+    to
+        Where to; None: `report.html` in the run's directory.
+    """
+    path = to or run / "report.html"
+    reporting.write(judging.judge(results.read(run)), path)
+    console.stdout().print(str(path), markup=False, soft_wrap=True)
+    return ExitStatus.DONE
+
+
+def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:  # noqa: A002
+    """Write out every trial of a run, as it was measured.
+
+    ```
+    tollbar export runs/2026-11-21-101500-digests > trials.csv
+    tollbar export runs/2026-11-21-101500-digests --format parquet --to trials.parquet
+    ```
+
+    Parameters
+    ----------
+    run
+        A run's directory.
+    format
+        CSV and JSON go to standard output unless `--to` is given; Parquet needs `--to`, and pyarrow.
+    to
+        The file to write.
+    """
+    results.export(results.read(run), format, to)
+    return ExitStatus.DONE
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=1, allow_nan=False))

@@ -1,0 +1,18 @@
+"""The terminal: data to standard output, talk to standard error, readable without colour."""
+
+from tollbar.console.document import comparison_document, document
+from tollbar.console.progress import Progress
+from tollbar.console.tables import show_comparison, show_judgement
+from tollbar.console.talk import say, say_error, stderr, stdout
+
+__all__ = [
+    "Progress",
+    "comparison_document",
+    "document",
+    "say",
+    "say_error",
+    "show_comparison",
+    "show_judgement",
+    "stderr",
+    "stdout",
+]

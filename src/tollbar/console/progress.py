@@ -1,0 +1,59 @@
+"""Progress: what is being measured, and how long it will take yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+
+from tollbar import units
+from tollbar.console.talk import say, stderr
+
+T = TypeVar("T")
+
+# Often enough that a log shows life, seldom enough that it stays readable.
+SECONDS_BETWEEN_LINES = 15.0
+
+
+class Progress:
+    """A live bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar = Bar(
+            TextColumn("  {task.description:<10}"),
+            BarColumn(bar_width=40),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=stderr(),
+            transient=True,
+        )
+        self._live = stderr().is_terminal
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live:
+            self._bar.stop()
+
+    def follow(self, what: str, steps: Iterable[T], total: int) -> Iterator[T]:
+        """Hands on the steps, and shows how many are done and how long the rest will take."""
+        started = spoke = time.monotonic()
+        task: TaskID | None = self._bar.add_task(what, total=total, left="") if self._live else None
+        for count, step in enumerate(steps, 1):
+            yield step
+            now = time.monotonic()
+            left = f"{units.show_seconds((now - started) / count * (total - count))} left"
+            if task is not None:
+                self._bar.update(task, completed=count, left=left)
+            elif now - spoke >= SECONDS_BETWEEN_LINES:
+                say(f"  {what}: {count} of {total}, {left}")
+                spoke = now
+        if task is not None:
+            self._bar.remove_task(task)

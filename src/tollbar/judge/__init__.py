@@ -1,0 +1,61 @@
+"""The judge: what a run's trials say, and what they cannot say.
+
+Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on published claims.
+"""
+
+from __future__ import annotations
+
+from tollbar.judge.claims import claim_results
+from tollbar.judge.contrasts import contrasts
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms
+from tollbar.judge.measurements import measurements
+from tollbar.judge.tolls import noise_floor, tolls
+from tollbar.judge.trust import drift, warnings
+from tollbar.judge.verdicts import (
+    ClaimResult,
+    ClaimVerdict,
+    Contrast,
+    Judgement,
+    Measurement,
+    StudyJudgement,
+    Toll,
+    Verdict,
+)
+from tollbar.results import Run, StudyRun
+
+__all__ = [
+    "ClaimResult",
+    "ClaimVerdict",
+    "Contrast",
+    "Judgement",
+    "Measurement",
+    "StudyJudgement",
+    "Toll",
+    "Verdict",
+    "judge",
+    "judge_study",
+]
+
+
+def judge(run: Run) -> Judgement:
+    """All that a run's trials say, study by study. Reads nothing else, and says the same each time."""
+    return Judgement(run, tuple(judge_study(study_run) for study_run in run.studies))
+
+
+def judge_study(study_run: StudyRun) -> StudyJudgement:
+    """All that one study's trials say."""
+    terms = Terms.of(study_run)
+    ledger = Ledger(study_run.rows)
+    floor = noise_floor(ledger, terms)
+    drifted = drift(ledger)
+    return StudyJudgement(
+        study=study_run,
+        noise_floor=floor,
+        measurements=measurements(ledger, terms),
+        tolls=tolls(ledger, terms),
+        contrasts=contrasts(study_run, ledger, terms),
+        claims=claim_results(study_run, ledger, terms),
+        drift=drifted,
+        warnings=warnings(study_run, ledger, terms, noise_floor=floor, drift=drifted),
+    )

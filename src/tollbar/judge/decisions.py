@@ -1,0 +1,102 @@
+"""Decisions: from an interval to a verdict, and how far an unclear one is from its verdict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from tollbar.judge.verdicts import Verdict
+from tollbar.results import StudyRun
+from tollbar.stats import CONFIDENCE, Interval, fewest_blocks
+
+# Nobody runs a study fifty times over to settle one row; such a row is too near the margin to be decided.
+_HOPELESS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a study's verdicts are held to."""
+
+    worth: float
+    """The smallest difference that matters, as a share."""
+    looks: int
+    """How many times the verdicts were looked at, this time included."""
+
+    @classmethod
+    def of(cls, study_run: StudyRun) -> Terms:
+        return cls(study_run.study.worth, max(1, len(study_run.looks)))
+
+    @property
+    def margin(self) -> float:
+        """Ratios between one over this and this are too small to matter."""
+        return 1 + self.worth
+
+    @property
+    def confidence(self) -> float:
+        """What every interval of this study has.
+
+        Whoever looks, finds a toll unclear and adds blocks has a second chance to be wrong. It is paid
+        for by sharing the allowed error among the looks (Bonferroni). Up to three looks that keeps the
+        chance of a wrong verdict at *any* of them below one in twenty, since a verdict errs on one side.
+        """
+        return _confidence(self.looks)
+
+    @property
+    def next_confidence(self) -> float:
+        """What every interval would have if blocks were added now."""
+        return _confidence(self.looks + 1)
+
+
+def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
+    """The verdict on a ratio of costs, where the noise alone can make ratios of up to `floor`.
+
+    Without a floor (the baseline had no twin, or too few) nothing is known of the noise, nor decided.
+    """
+    if floor is None:
+        return Verdict.UNCLEAR
+    if 1 / terms.margin <= ratio.low and ratio.high <= terms.margin:
+        return Verdict.FREE if floor <= terms.margin else Verdict.UNCLEAR
+    bar = max(terms.margin, floor)
+    if ratio.low > bar:
+        return Verdict.COSTS
+    if ratio.high < 1 / bar:
+        return Verdict.SAVES
+    return Verdict.UNCLEAR
+
+
+def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | None:
+    """About how many further blocks would decide an unclear ratio; None where it is hopeless.
+
+    If the estimate is the truth, the interval's width and the noise floor shrink as one over the square
+    root of the blocks, and start a little wider because the next look must be paid for.
+    """
+    fewest = fewest_blocks(terms.next_confidence)
+    if not ratio.is_bounded:
+        return fewest - ratio.n
+    if floor is None:
+        return None
+    wider = _quantile(terms.next_confidence) / _quantile(terms.confidence)
+    half_width = wider * math.log(ratio.high / ratio.low) / 2
+    noise = wider * math.log(floor)
+    margin = math.log(terms.margin)
+    effect = abs(math.log(ratio.estimate))
+    # Each pair: how much room there is, and what must shrink until it fits in.
+    to_be_free = ((margin - effect, half_width), (margin, noise))
+    to_be_found = ((effect - margin, half_width), (effect, half_width + noise))
+    shrink = min(
+        room / width if width else math.inf
+        for room, width in (to_be_free if effect < margin else to_be_found)
+    )
+    if shrink <= 0:
+        return None
+    more = max(math.ceil(ratio.n / shrink**2) - ratio.n, fewest - ratio.n, 1)
+    return more if more <= _HOPELESS * ratio.n else None
+
+
+def _confidence(looks: int) -> float:
+    return 1 - (1 - CONFIDENCE) / looks
+
+
+def _quantile(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)

@@ -1,0 +1,140 @@
+"""Providers: the implementations on this machine that can perform a choice, each with its receipt."""
+
+from __future__ import annotations
+
+import glob
+import os
+import site
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tollbar.errors import TollbarError, unknown
+from tollbar.runner import Outcome, ask, engine
+
+BUILT_IN = ("aws-lc", "rustcrypto", "spin")
+"""Kinds that are part of the engine."""
+
+# Where programs that bring their own OpenSSL, or people who build one, put it.
+FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
+# Listing is one process; a library on a cold disk may take its time.
+LIST_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An implementation: how a study names it, how a row names it, and how to reach it."""
+
+    spec: str
+    """As a study names it: `libcrypto`, `libcrypto:psycopg`, `aws-lc`, `runner:./mine`."""
+    name: str
+    """With its version, as rows name it: `openssl 3.0.19`."""
+    kind: str
+    path: str | None
+    runner: tuple[str, ...]
+    receipt: Mapping[str, Any]
+
+    @property
+    def in_task(self) -> dict[str, str]:
+        """How a task names it."""
+        return {"kind": self.kind} | ({"path": self.path} if self.path else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A library that was found or named and cannot be used, with the reason."""
+
+    spec: str
+    path: str | None
+    reason: str
+
+
+def libcryptos() -> dict[str, str | None]:
+    """Every libcrypto that was found, by label; the system's own is `system`, without a path."""
+    found: dict[str, str | None] = {"system": None}
+    for folder in [*site.getsitepackages(), site.getusersitepackages()]:
+        for path in sorted(glob.glob(f"{folder}/*.libs/libcrypto*.so*")):
+            label = Path(path).parent.name.removesuffix(".libs").removesuffix("_binary")
+            found.setdefault(label, path)
+    for pattern in FOLDERS:
+        for path in sorted(glob.glob(f"{pattern}/libcrypto.so*")):
+            real = os.path.realpath(path)
+            if real not in found.values():
+                found[real] = real
+    return found
+
+
+def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[Provider, ...]:
+    """The providers that a study's `providers` stand for, in order, each once.
+
+    `named_libraries` are libcryptos that the user named beside the study: they join wherever the study asks
+    for any libcrypto. Raises TollbarError for what is not there or cannot be used.
+    """
+    wanted = [one for spec in specs for one in _expand(spec)]
+    if any(spec.startswith("libcrypto") for spec in wanted):
+        wanted += [f"libcrypto:{path}" for path in named_libraries]
+    providers = []
+    for spec in dict.fromkeys(wanted):
+        found = open_provider(spec)
+        if isinstance(found, Broken):
+            raise TollbarError(found.reason, where=found.path or found.spec, hint="`tollbar list providers` shows what is here")
+        providers.append(found)
+    return _distinct(providers)
+
+
+def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, ...]:
+    """Every provider that can be found, and every libcrypto that was found and cannot be used."""
+    specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *BUILT_IN]
+    found = [open_provider(spec) for spec in dict.fromkeys(specs)]
+    named = iter(_distinct([one for one in found if isinstance(one, Provider)]))
+    return tuple(next(named) if isinstance(one, Provider) else one for one in found)
+
+
+def _expand(spec: str) -> list[str]:
+    kind, _, label = spec.partition(":")
+    if kind == "libcrypto" and not label:
+        return ["libcrypto:system"]
+    if kind == "libcrypto" and "/" not in label:
+        known = libcryptos()
+        matching = [f"libcrypto:{name}" for name in known if fnmatchcase(name, label)]
+        if not matching:
+            raise unknown("libcrypto", label, known)
+        return matching
+    if kind not in ("libcrypto", "runner", *BUILT_IN):
+        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *BUILT_IN])
+    return [spec]
+
+
+@cache
+def open_provider(spec: str) -> Provider | Broken:
+    """Asks the provider of this exact spec who it is."""
+    kind, _, label = spec.partition(":")
+    runner: tuple[str, ...] = (str(engine()), "op")
+    path = None
+    if kind == "libcrypto":
+        path = label if "/" in label else libcryptos()[label]
+    elif kind == "runner":
+        runner = (label,)
+    provider = Provider(spec, "", kind, path, runner, {})
+    record = ask(runner, {"mode": "list", "provider": provider.in_task}, limit_s=LIST_LIMIT_S)
+    if record.outcome is not Outcome.OK:
+        return Broken(spec, path, record.reason or "")
+    name = record.receipt.get("name") or record.receipt.get("provider")
+    if not name:
+        return Broken(spec, path, "a runner that cannot say its provider's version measures nothing")
+    offers: dict[str, list[str]] = {}
+    for offer in record.offers:
+        offers.setdefault(offer["family"], []).append(offer["choice"])
+    path = record.receipt.get("path", path) if kind == "libcrypto" else path
+    return replace(provider, name=str(name), path=path, receipt={**record.receipt, "offers": offers})
+
+
+def _distinct(providers: Sequence[Provider]) -> tuple[Provider, ...]:
+    """The same providers, told apart by where they come from wherever two have the same name."""
+    names = [provider.name for provider in providers]
+    return tuple(
+        replace(p, name=f"{p.name} ({p.spec.partition(':')[2]})") if names.count(p.name) > 1 else p for p in providers
+    )

@@ -1,0 +1,86 @@
+"""The machine: what it is, and how quiet it is right now."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# Instruction sets that change what a choice costs by more than any other property of the processor.
+FLAGS_THAT_MATTER = ("aes", "pclmulqdq", "sha_ni", "avx", "avx2", "avx512f", "avx512ifma", "vaes", "vpclmulqdq", "gfni", "bmi2", "adx")  # fmt: skip
+
+
+def fingerprint() -> dict[str, Any]:
+    """What this machine is, as far as it bears on costs; runs that differ here are compared only on request."""
+    info = _read("/proc/cpuinfo")
+    flags = _field(info, "flags").split() or _field(info, "Features").split()
+    return {
+        "cpu": _field(info, "model name") or platform.machine(),
+        "family": f"{_field(info, 'cpu family')}/{_field(info, 'model')}/{_field(info, 'stepping')}",
+        "flags": [flag for flag in FLAGS_THAT_MATTER if flag in flags],
+        "cores": len(os.sched_getaffinity(0)),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or "not stated",
+        "virtual": "hypervisor" in flags,
+        "memory_bytes": _memory_bytes(),
+        "mitigations": _mitigations(),
+    }
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """In what two fingerprints differ, a line each."""
+    names = sorted(set(one) | set(other))
+    return [f"{name}: {one.get(name)} / {other.get(name)}" for name in names if one.get(name) != other.get(name)]
+
+
+def load() -> float:
+    """How many processes wanted to run, on average over the last minute."""
+    return os.getloadavg()[0]
+
+
+def steal_ns() -> int:
+    """CPU time that the hypervisor gave to others since boot, all cores, in nanoseconds."""
+    fields = _read("/proc/stat").split("\n", 1)[0].split()
+    ticks = int(fields[8]) if len(fields) > 8 else 0
+    return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def measuring_core() -> int | None:
+    """The core that runners are kept on: the last, because interrupts tend to the first. None where there is one."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[-1] if len(cores) > 1 else None
+
+
+def keep_off(core: int | None) -> None:
+    """Moves this process to the other cores, so that its own work is not part of what it measures."""
+    if core is not None:
+        others = os.sched_getaffinity(0) - {core}
+        if others:
+            os.sched_setaffinity(0, others)
+
+
+def _memory_bytes() -> int:
+    match = re.search(r"MemTotal:\s+(\d+) kB", _read("/proc/meminfo"))
+    return int(match.group(1)) * 1024 if match else 0
+
+
+def _mitigations() -> list[str]:
+    folder = Path("/sys/devices/system/cpu/vulnerabilities")
+    names = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [f"{name.name}: {text}" for name in names if (text := _read(str(name)).strip()) != "Not affected"]
+
+
+def _field(text: str, name: str) -> str:
+    match = re.search(rf"^{re.escape(name)}\s*:\s*(.*)$", text, re.MULTILINE)
+    return match.group(1).strip() if match else ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

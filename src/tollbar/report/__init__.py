@@ -1,0 +1,33 @@
+"""The report: one self-contained HTML file, in the order of a reader's doubts.
+
+Charts, their runtime and the data are inside the file; it asks no network for anything. Altair and
+Vega are imported only when a report is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tollbar.errors import unknown
+from tollbar.judge import Judgement
+
+__all__ = ["chart_svg", "write"]
+
+
+def write(judgement: Judgement, path: Path) -> None:
+    """Writes the report of a run, whole or not at all. Raises TollbarError if the charts cannot be made."""
+    from tollbar.report.bundle import write_atomically
+    from tollbar.report.page import page
+
+    write_atomically(path, page(judgement))
+
+
+def chart_svg(judgement: Judgement, study_name: str, path: Path) -> None:
+    """Writes the toll chart of one study as SVG, in light colours. Raises TollbarError for an unknown study."""
+    from tollbar.report.bundle import write_atomically
+    from tollbar.report.picture import toll_picture
+
+    studies = {s.study.study.name: s for s in judgement.studies}
+    if study_name not in studies:
+        raise unknown("study in this run", study_name, studies)
+    write_atomically(path, toll_picture(studies[study_name]))

@@ -1,0 +1,70 @@
+"""The charts' runtime, Vega and its companions as one script, made once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from tollbar.errors import TollbarError
+
+# The Vega-Lite that Altair 6.3 writes for.
+VEGA_LITE = "6.4"
+
+# Making the bundle starts a JavaScript engine of some 150 MB: in a child it is gone when the child is.
+_MAKE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).encode())"
+
+
+def script() -> str:
+    """The runtime as JavaScript that may stand in a script element. Raises TollbarError if it cannot be made."""
+    path = _cache() / f"vega-{VEGA_LITE}-vl-convert-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        kept = path.read_text("utf-8")
+        if kept:
+            return kept
+    made = _make()
+    # A cache that cannot be written costs two seconds the next time, and nothing else.
+    with suppress(OSError):
+        write_atomically(path, made)
+    return made
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes the file whole or not at all: beside it first, then renamed onto it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes files for the owner alone; a report is an ordinary file.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _cache() -> Path:
+    kept = os.environ.get("XDG_CACHE_HOME")
+    # The specification says that a relative path there is to be ignored.
+    root = Path(kept) if kept and os.path.isabs(kept) else Path(os.path.expanduser("~/.cache"))
+    return root / "tollbar"
+
+
+def _make() -> str:
+    child = subprocess.run([sys.executable, "-c", _MAKE, VEGA_LITE], capture_output=True, check=False)
+    made = child.stdout.decode("utf-8", "replace")
+    if child.returncode != 0 or "vegaEmbed" not in made:
+        last = child.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise TollbarError(f"the charts' runtime could not be made: {''.join(last) or 'no output'}")
+    # Either would end or confuse the script element that the runtime is put into.
+    if "</script" in made.lower() or "<!--" in made:
+        raise TollbarError("the charts' runtime holds text that would end its script element")
+    return made

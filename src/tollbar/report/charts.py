@@ -1,0 +1,262 @@
+"""The charts' grammar: rows of dots with intervals, which most of the report's charts are, and what they share.
+
+Altair writes the specifications; nothing here knows the page. Only a log axis is used for ratios and costs,
+never widened to whole decades (`nice`), which would squeeze what is to be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import ceil, floor, log10
+from typing import Any
+
+from tollbar.catalogue import Standing
+from tollbar.report import palette, words
+
+Spec = dict[str, Any]
+
+ROW_PX = 22
+# Room at the right for "× 1,234 not measured" in twelve-pixel type.
+NOTE_PX = 108
+LABEL_PX = 210
+
+# Costs and sizes get their unit from the number itself, on an axis that may span nine decades.
+NANOSECONDS = (
+    "datum.value >= 1e9 ? format(datum.value / 1e9, ',.3~r') + ' s'"
+    " : datum.value >= 1e6 ? format(datum.value / 1e6, '.3~r') + ' ms'"
+    " : datum.value >= 1e3 ? format(datum.value / 1e3, '.3~r') + ' µs' : format(datum.value, '.3~r') + ' ns'"
+)
+BYTES = (
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',.3~r') + ' GiB'"
+    " : datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB'"
+    " : datum.value >= 1024 ? format(datum.value / 1024, '.3~r') + ' KiB' : format(datum.value, '.3~r') + ' B'"
+)
+RATIO = "datum.value < 1000 ? format(datum.value, '.3~r') : format(datum.value, ',.4~r')"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart: what stands above it, what it shows in words, and its Vega-Lite specification."""
+
+    title: str
+    description: str
+    spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One row of a chart: an estimate with its interval, or a word in place of them."""
+
+    label: str
+    note: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    standing: Standing | None = None
+    decided: bool = True
+    """An undecided dot is drawn hollow."""
+    then: float | None = None
+    """What was published, where that is the comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The horizontal axis that a set of panels shares."""
+
+    title: str
+    low: float
+    high: float
+    labels: str = RATIO
+    worth: float | None = None
+    noise_floor: float | None = None
+    binary: bool = False
+    """Ticks at powers of two times ten bits, for sizes in memory."""
+    ticks: tuple[float, ...] = field(default=())
+
+    @classmethod
+    def over(cls, title: str, dots: Sequence[Dot], **more: Any) -> Scale:
+        """The scale that holds all these dots with their intervals, and one where ratios are compared."""
+        values = [v for d in dots for v in (d.value, d.low, d.high, d.then) if v is not None and v > 0]
+        worth = more.get("worth")
+        if worth is not None:
+            values += [1 / (1 + worth), 1 + worth]
+        low, high = (min(values), max(values)) if values else (1.0, 10.0)
+        # A little air, so that no mark sits on the frame.
+        air = max(1.06, (high / low) ** 0.04)
+        low, high = low / air, high * air
+        ticks = _binary_ticks(low, high) if more.get("binary") else log_ticks(low, high)
+        return cls(title, low, high, ticks=ticks, **more)
+
+
+def log_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Where a log axis is labelled: at 1, 2 and 5 of each decade, at fewer if wide, at even steps if narrow."""
+    decades = log10(high / low)
+    if decades < 0.35:
+        step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if (high / low - 1) / s <= 6)
+        scale = 10.0 ** floor(log10(low))
+        scale = 1.0 if 0.3 <= low <= 3 else scale
+        first, last = ceil(low / (step * scale)), floor(high / (step * scale))
+        return tuple(round(i * step * scale, 10) for i in range(first, last + 1))
+    digits = (1, 2, 5) if decades <= 2.2 else (1, 3) if decades <= 3.2 else (1,)
+    every = max(1, round(decades / 6))
+    exponents = [e for e in range(floor(log10(low)), ceil(log10(high)) + 1) if len(digits) > 1 or e % every == 0]
+    ticks = (d * 10.0**e for e in exponents for d in digits)
+    return tuple(float(f"{t:.6g}") for t in ticks if low <= t <= high)
+
+
+def _binary_ticks(low: float, high: float) -> tuple[float, ...]:
+    powers = [p for p in range(0, 60) if low <= 2**p <= high]
+    every = next(e for e in (1, 2, 5, 10, 20) if len(powers) / e <= 6)
+    return tuple(float(2**p) for p in powers if p % every == 0)
+
+
+def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
+    """A row for each dot, in the order given: interval, estimate, and its note at the right."""
+    import altair as alt
+
+    with unvalidated():
+        labels = [d.label for d in dots]
+        rows = alt.Data(values=[_values(d, scale) for d in dots])
+        x = alt.X("value:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
+        y = alt.Y(
+            "label:N",
+            title=None,
+            scale=alt.Scale(domain=labels),
+            axis=alt.Axis(domain=False, ticks=False, grid=True, labelLimit=LABEL_PX, labelPadding=6),
+        )
+        base = alt.Chart(rows).encode(y=y)
+        measured = base.transform_filter("isValid(datum.value)")
+        standing = any(d.standing is not None for d in dots)
+        layers = [
+            *_frame(scale),
+            measured.transform_filter("isValid(datum.low)")
+            .mark_rule(strokeWidth=2, clip=True)
+            .encode(x=alt.X("low:Q", title=scale.title), x2="high:Q", stroke=standing_colour(standing)),
+        ]
+        if any(d.then is not None for d in dots):
+            layers += _published(base, scale)
+        layers += [
+            measured.mark_point(size=62, strokeWidth=1.8, opacity=1, clip=True).encode(
+                x=x, shape=standing_shape(standing), stroke=standing_colour(standing), fill=_fill(standing)
+            ),
+            base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="note:N"),
+        ]
+        return finish(alt.layer(*layers).properties(width="container", height=ROW_PX * len(dots)))
+
+
+def _values(dot: Dot, scale: Scale) -> dict[str, Any]:
+    row = {
+        "label": dot.label,
+        "note": dot.note,
+        "value": dot.value,
+        # An interval that reaches zero has no place on a log axis: it ends at the frame.
+        "low": None if dot.low is None else max(dot.low, scale.low),
+        "high": dot.high,
+        "decided": dot.decided,
+    }
+    if dot.standing is not None:
+        row["standing"] = words.standing_words(dot.standing)
+    if dot.then is not None:
+        row["then"] = dot.then
+    return {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in row.items()}
+
+
+def _frame(scale: Scale) -> list[Any]:
+    """What a ratio is read against: the band that is worth nothing, the noise floor, and one."""
+    import altair as alt
+
+    layers: list[Any] = []
+    x = alt.X("at:Q", scale=log_scale(scale), axis=scale_axis(scale), title=scale.title)
+    if scale.worth is not None:
+        ends = alt.Data(values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
+        layers.append(alt.Chart(ends).mark_rect(style="band", clip=True).encode(x=x, x2="to:Q"))
+        layers.append(alt.Chart(alt.Data(values=[{"at": 1}])).mark_rule(style="unity").encode(x=x))
+    if scale.noise_floor is not None:
+        either = alt.Data(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
+        layers.append(alt.Chart(either).mark_rule(style="floor", clip=True).encode(x=x))
+    return layers
+
+
+def _published(base: Any, scale: Scale) -> list[Any]:
+    import altair as alt
+
+    then = base.transform_filter("isValid(datum.then)")
+    both = then.transform_filter("isValid(datum.value)")
+    return [
+        both.mark_rule(style="floor", clip=True).encode(x=alt.X("then:Q", title=scale.title), x2="value:Q"),
+        then.mark_point(size=70, shape="diamond", strokeWidth=1.8, opacity=1, clip=True).encode(
+            x=alt.X("then:Q", title=scale.title),
+            stroke=alt.value(palette.colour("ink")),
+            fill=alt.value(palette.colour("paper")),
+        ),
+    ]
+
+
+def log_scale(scale: Scale) -> Any:
+    import altair as alt
+
+    return alt.Scale(type="log", nice=False, domain=[float(f"{scale.low:.6g}"), float(f"{scale.high:.6g}")])
+
+
+def scale_axis(scale: Scale) -> Any:
+    import altair as alt
+
+    return alt.Axis(values=list(scale.ticks), labelExpr=scale.labels, labelOverlap=True, grid=True)
+
+
+def standing_scale(values: Sequence[str]) -> Any:
+    """The scale that gives each standing its value, in the standings' own order."""
+    import altair as alt
+
+    return alt.Scale(domain=[words.standing_words(s) for s in words.STANDINGS], range=list(values))
+
+
+def standing_colour(standing: bool) -> Any:
+    import altair as alt
+
+    if not standing:
+        return alt.value(palette.colour("accent"))
+    colours = [palette.colour(s) for s in words.STANDINGS]
+    return alt.Stroke("standing:N", scale=standing_scale(colours), legend=None)
+
+
+def _fill(standing: bool) -> Any:
+    import altair as alt
+
+    hollow = alt.value(palette.colour("paper"))
+    if not standing:
+        return alt.condition("datum.decided", alt.value(palette.colour("accent")), hollow)
+    colours = [palette.colour(s) for s in words.STANDINGS]
+    filled = alt.Fill("standing:N", scale=standing_scale(colours), legend=None)
+    return alt.condition("datum.decided", filled, hollow)
+
+
+def standing_shape(standing: bool) -> Any:
+    import altair as alt
+
+    if not standing:
+        return alt.value("circle")
+    return alt.Shape("standing:N", scale=standing_scale(list(palette.SHAPES.values())), legend=None)
+
+
+def finish(chart: Any, right: int = NOTE_PX) -> Spec:
+    """The chart as Vega-Lite, without Altair's own configuration and the address of its schema."""
+    spec: Spec = chart.to_dict(validate=False)
+    spec.pop("$schema", None)
+    spec.pop("config", None)
+    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": right}
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return spec
+
+
+
+@contextmanager
+def unvalidated() -> Iterator[None]:
+    """Altair checks each piece against its schema as it is made: the tests do that once, a page of charts need not."""
+    from altair.utils import schemapi
+
+    with schemapi.debug_mode(False):
+        yield
+

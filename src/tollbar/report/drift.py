@@ -1,0 +1,69 @@
+"""Drift: what each block measured against the cell's own median, in a few marks however many cells there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from tollbar.judge import StudyJudgement
+from tollbar.report.charts import Chart, finish, unvalidated
+
+HEIGHT_PX = 110
+# A narrower axis would make mountains of the ordinary wobble of a per cent.
+LEAST_SPREAD = 0.05
+
+
+def drift_chart(study: StudyJudgement) -> Chart | None:
+    """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
+    blocks: dict[int, list[float]] = {}
+    for row in study.study.rows:
+        if row.trials:
+            middle = median(t.cost_ns for t in row.trials)
+            for trial in row.trials:
+                blocks.setdefault(trial.block, []).append(trial.cost_ns / middle)
+    if len(blocks) < 2:
+        return None
+    values = [
+        {"block": block + 1, "low": _share(found, 0.1), "median": _share(found, 0.5), "high": _share(found, 0.9)}
+        for block, found in sorted(blocks.items())
+    ]
+    widest = max(max(v["high"] - 1, 1 - v["low"]) for v in values)
+    return Chart(
+        "",
+        f"Cost relative to each cell's own median over {len(values)} blocks. The median cell moved between"
+        f" {min(v['median'] for v in values):.3f} and {max(v['median'] for v in values):.3f}.",
+        _spec(values, max(widest * 1.1, LEAST_SPREAD)),
+    )
+
+
+def _share(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return round(ordered[round(share * (len(ordered) - 1))], 5)
+
+
+def _spec(values: Sequence[dict[str, float]], spread: float) -> dict[str, object]:
+    import altair as alt
+
+    with unvalidated():
+        most = max(v["block"] for v in values)
+        base = alt.Chart(alt.Data(values=list(values))).encode(
+            x=alt.X(
+                "block:Q",
+                title="block",
+                scale=alt.Scale(domain=[1, most], nice=False),
+                axis=alt.Axis(grid=False, tickMinStep=1, format="d"),
+            )
+        )
+        y = alt.Y(
+            "low:Q",
+            title="cost / its median",
+            scale=alt.Scale(domain=[1 - spread, 1 + spread], nice=False, zero=False),
+            axis=alt.Axis(tickCount=4, format=".2f"),
+        )
+        layers = [
+            base.mark_area(style="band", clip=True).encode(y=y, y2="high:Q"),
+            base.mark_line(style="accent", fill=None, strokeWidth=2, clip=True).encode(
+                y=alt.Y("median:Q", title="cost / its median")
+            ),
+        ]
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=16)

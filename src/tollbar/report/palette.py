@@ -1,0 +1,79 @@
+"""The charts' colours and shapes, and the configuration that all of them share.
+
+In the page every colour is a CSS variable: light, dark and paper are then the stylesheet's business and
+no chart is drawn twice. A picture outside the page has no stylesheet, so there the light colours are put in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tollbar.catalogue import Standing
+
+# Vega's own symbols; marks.py draws the same ones in the legend. Standing is told by shape first, colour second.
+SHAPES = {
+    Standing.RECOMMENDED: "circle",
+    Standing.ACCEPTABLE: "square",
+    Standing.DEPRECATED: "triangle-up",
+    Standing.DISALLOWED: "diamond",
+    Standing.BROKEN: "cross",
+    Standing.NULL: "triangle-right",
+}
+
+# The same values as in style.css, light.
+LIGHT = {
+    "--ink": "#1b1f24",
+    "--muted": "#59636e",
+    "--paper": "#ffffff",
+    "--grid": "#e4e7eb",
+    "--band": "#dfe6ee",
+    "--accent": "#0a5fb4",
+    "--recommended": "#0f766e",
+    "--acceptable": "#1d5fbf",
+    "--deprecated": "#9a6700",
+    "--disallowed": "#bc4c00",
+    "--broken": "#b4182d",
+    "--null": "#59636e",
+}
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+
+def colour(name: str) -> str:
+    """A colour of the page's theme, as the stylesheet names it."""
+    return f"var(--{name})"
+
+
+def config() -> dict[str, Any]:
+    """Vega-Lite's configuration for every chart of the page."""
+    axis = {
+        "labelColor": colour("ink"),
+        "titleColor": colour("muted"),
+        "gridColor": colour("grid"),
+        "domainColor": colour("muted"),
+        "tickColor": colour("muted"),
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    }
+    return {
+        "background": "transparent",
+        "font": FONT,
+        "axis": axis,
+        "view": {"stroke": None},
+        "text": {"fontSize": 12, "color": colour("ink")},
+        "style": {
+            "band": {"fill": colour("band"), "opacity": 1},
+            "floor": {"stroke": colour("muted"), "strokeDash": [2, 2], "strokeWidth": 1},
+            "unity": {"stroke": colour("ink"), "strokeWidth": 1},
+            "faint": {"fill": colour("muted"), "stroke": colour("muted")},
+            "accent": {"stroke": colour("accent"), "fill": colour("accent")},
+        },
+    }
+
+
+def in_light(text: str) -> str:
+    """The text of a chart with the light theme's colours in place of the page's variables."""
+    for name, value in LIGHT.items():
+        text = text.replace(f"var({name})", value)
+    return text

@@ -1,0 +1,228 @@
+"""The charts of a study that are rows of dots: tolls, contrasts, memory, and what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+
+from tollbar import units
+from tollbar.catalogue import Family, Value
+from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Toll, Verdict
+from tollbar.report import words
+from tollbar.report.charts import BYTES, NANOSECONDS, Chart, Dot, Scale, dot_rows
+from tollbar.results import Row
+
+# More rows than this in one panel and the eye loses the axis: then each provider gets panels of its own.
+MOST_ROWS = 30
+
+
+def toll_charts(study: StudyJudgement) -> list[Chart]:
+    """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across."""
+    tolls = words.real_tolls(study)
+    baselines = {t.against.key: t.against for t in tolls}
+    rows = [t.row for t in tolls] + list(baselines.values())
+    in_rows, in_panels = _split(rows)
+    dots = {t.row.key: _toll_dot(study, t, in_rows) for t in tolls}
+    dots |= {r.key: _baseline_dot(study, r, in_rows) for r in baselines.values()}
+    order = _order(tolls, in_rows)
+    family = study.study.study.family
+    scale = Scale.over(
+        f"CPU time per operation, as a multiple of {words.baseline_words(study)} (log scale)",
+        list(dots.values()),
+        worth=study.study.study.worth,
+        noise_floor=study.noise_floor,
+    )
+    charts = []
+    for title, panel in _panels(family, rows, in_panels):
+        inside = sorted(panel, key=lambda r: order.get(_spot(r, in_rows), 0.0))
+        shown = [dots[r.key] for r in inside]
+        heard = "; ".join(f"{d.label}: {d.note}" for d in shown)
+        described = f"Tolls against {words.baseline_words(study)}{', ' + title if title else ''}. {heard}."
+        charts.append(Chart(title, described, dot_rows(shown, scale)))
+    return charts
+
+
+def memory_charts(study: StudyJudgement) -> list[Chart]:
+    """CPU time and memory of the same cells, side by side in the same order; nothing where memory was not measured."""
+    memory = words.by_row(study, words.MEMORY)
+    cost = words.by_row(study, words.cost_metric(study))
+    rows = [m.row for m in cost.values() if m.row.key in memory]
+    if not rows:
+        return []
+    names = words.varying(rows) or ("choice",)
+    rows.sort(key=lambda r: cost[r.key].value)
+    charts = []
+    for title, found, labels, binary in (
+        ("CPU time per operation", cost, NANOSECONDS, False),
+        ("Memory that one operation holds", memory, BYTES, True),
+    ):
+        dots = [
+            Dot(
+                label=words.place(study.study.study.family, r.coordinates, names),
+                note=words.amount(m.value, m.unit),
+                value=m.value if m.value > 0 else None,
+                low=m.low,
+                high=m.high,
+                standing=r.standing,
+            )
+            for r in rows
+            for m in [found[r.key]]
+        ]
+        scale = Scale.over(f"{title} (log scale)", dots, labels=labels, binary=binary)
+        heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
+        charts.append(Chart(title, f"{title}. {heard}.", dot_rows(dots, scale)))
+    return charts
+
+
+def contrast_charts(study: StudyJudgement) -> list[Chart]:
+    """A panel for each varied setting: one value for another, all else equal."""
+    family = study.study.study.family
+    by_setting: dict[str, list[Contrast]] = {}
+    for contrast in study.contrasts:
+        by_setting.setdefault(contrast.setting, []).append(contrast)
+    charts = []
+    for setting, found in by_setting.items():
+        dots = [
+            Dot(
+                label=contrast_label(family, c),
+                note=f"{words.times(c.ratio.estimate)} {c.verdict}",
+                value=c.ratio.estimate,
+                low=c.ratio.low,
+                high=c.ratio.high,
+                decided=c.verdict is not Verdict.UNCLEAR,
+            )
+            # The table below the chart has them all.
+            for c in found[:MOST_ROWS]
+        ]
+        scale = Scale.over("CPU time, as a multiple (log scale)", dots, worth=study.study.study.worth)
+        title = f"By {words.setting_title(family, setting)}"
+        heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
+        charts.append(Chart(title, f"{title}, all else equal. {heard}.", dot_rows(_distinct(dots), scale)))
+    return charts
+
+
+def contrast_label(family: Family, contrast: Contrast) -> str:
+    """`SHA3-256 for SHA-256, at 64 B`."""
+    pair = " for ".join(
+        words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value)
+    )
+    where = words.where_words(family, contrast.where, most=2)
+    return f"{pair}, {where}" if where else pair
+
+
+def claim_chart(study: StudyJudgement) -> Chart | None:
+    """What was published beside what is measured here; nothing where no claim gives a ratio."""
+    numbers = claim_numbers(study.claims)
+    dots = [
+        Dot(
+            label=f"{number}  {claim_place(study, c) or 'everywhere'}",
+            note=f"{words.times(c.ratio.estimate) if c.ratio else ''} {c.verdict}".strip(),
+            value=c.ratio.estimate if c.ratio else None,
+            low=c.ratio.low if c.ratio else None,
+            high=c.ratio.high if c.ratio else None,
+            then=c.published,
+        )
+        for number, c in zip(numbers, study.claims, strict=True)
+    ]
+    if not any(d.then for d in dots):
+        return None
+    scale = Scale.over("the claim's own ratio, then and here (log scale)", dots, worth=0.0)
+    heard = "; ".join(
+        f"{d.label}: published {words.times(d.then) if d.then else 'an order'}, here {d.note}" for d in dots
+    )
+    return Chart("", f"Published ratios and the same ratios here. {heard}.", dot_rows(dots, scale))
+
+
+def claim_numbers(claims: Sequence[ClaimResult]) -> list[str]:
+    """A number for each result, `2` or `2.1`, `2.2` where one claim was tried in several places."""
+    says = [c.says for c in claims]
+    order = {text: i for i, text in enumerate(dict.fromkeys(says), 1)}
+    seen: dict[str, int] = {}
+    numbers = []
+    for text in says:
+        seen[text] = seen.get(text, 0) + 1
+        numbers.append(f"{order[text]}.{seen[text]}" if says.count(text) > 1 else str(order[text]))
+    return numbers
+
+
+def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
+    """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
+    vary = words.varying(study.study.rows)
+    return words.place(study.study.study.family, claim.at, [n for n in claim.at if n in vary])
+
+
+def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
+    label = words.place(study.study.study.family, toll.row.coordinates, names) or toll.row.title
+    if toll.ratio is None:
+        outcome = str(toll.verdict) if toll.row.reason is None else str(toll.row.outcome)
+        return Dot(label, outcome, None, standing=toll.row.standing)
+    return Dot(
+        label=label,
+        note=f"{words.times(toll.ratio.estimate)} {toll.verdict}",
+        value=toll.ratio.estimate,
+        low=toll.ratio.low,
+        high=toll.ratio.high,
+        standing=toll.row.standing,
+        decided=toll.verdict is not Verdict.UNCLEAR,
+    )
+
+
+def _baseline_dot(study: StudyJudgement, row: Row, names: Sequence[str]) -> Dot:
+    label = words.place(study.study.study.family, row.coordinates, names) or row.title
+    return Dot(label, "baseline", 1.0 if row.trials else None, standing=row.standing)
+
+
+def _split(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Which coordinates tell the rows of a panel apart, and which tell the panels apart."""
+    vary = words.varying(rows)
+    in_rows = [n for n in vary if n == "choice"]
+    for name in ("provider", "bed", *(n for n in vary if n not in ("choice", "provider", "bed"))):
+        # Providers share a panel while it stays short; one setting fills the rows where nothing else does.
+        few = len({_spot(r, [*in_rows, name]) for r in rows}) <= MOST_ROWS
+        if name in vary and (not in_rows or (name == "provider" and few)):
+            in_rows.append(name)
+    return in_rows, [n for n in vary if n not in in_rows]
+
+
+def _spot(row: Row, names: Iterable[str]) -> tuple[Value | None, ...]:
+    return tuple(row.coordinates.get(n) for n in names)
+
+
+def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[tuple[Value | None, ...], float]:
+    """Each row's place: its mean log ratio over the panels, so that every panel has the same order."""
+    logs: dict[tuple[Value | None, ...], list[float]] = {}
+    for toll in tolls:
+        if toll.ratio is not None:
+            logs.setdefault(_spot(toll.row, names), []).append(log(toll.ratio.estimate))
+    order = {spot: sum(found) / len(found) for spot, found in logs.items()}
+    # What was not measured anywhere stands last, where a reader looks for what is missing.
+    unmeasured = {_spot(t.row, names): float("inf") for t in tolls if _spot(t.row, names) not in order}
+    return order | unmeasured
+
+
+def _panels(family: Family, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    panels: dict[tuple[Value | None, ...], list[Row]] = {}
+    for row in rows:
+        panels.setdefault(_spot(row, names), []).append(row)
+    found = [
+        (words.place(family, {n: v for n, v in zip(names, spot, strict=True) if v is not None}, names), spot, inside)
+        for spot, inside in panels.items()
+    ]
+    found.sort(key=lambda panel: [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]])
+    return [(title, inside) for title, _, inside in found]
+
+
+def _distinct(dots: Sequence[Dot]) -> list[Dot]:
+    """The same dots with every label different: two rows of one name would be drawn as one."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for dot in dots:
+        seen[dot.label] = seen.get(dot.label, 0) + 1
+        label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
+        distinct.append(Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then))
+    return distinct
+
+
+def memory_words(value: float) -> str:
+    """Memory for a table's cell."""
+    return units.show_bytes(value)

@@ -1,0 +1,134 @@
+"""The full table: every planned cell in its place, with its failure where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tollbar.catalogue import Standing
+from tollbar.judge import Measurement, StudyJudgement, Toll
+from tollbar.measure import Outcome
+from tollbar.report import prose, words
+from tollbar.report.markup import Cell, Column, folded, symbol, table, tag, text
+from tollbar.results import Row
+
+
+def full_table(study: StudyJudgement) -> str:
+    """All rows of the study, sortable; and the combinations left out, folded, with their reasons."""
+    family = study.study.study.family
+    rows = study.study.rows
+    names = [n for n in words.varying(rows) if n != "choice"]
+    metric = words.cost_metric(study)
+    cost, memory = words.by_row(study, metric), words.by_row(study, words.MEMORY)
+    tolls = {t.row.key: t for t in study.tolls if t.metric == metric}
+    columns = [
+        Column("choice"),
+        *(Column(words.setting_title(family, n)) for n in names),
+        Column("CPU time per operation", True),
+        Column("per second of CPU", True),
+        Column(f"against {words.baseline_words(study)}", True),
+        Column("verdict"),
+        *([Column("memory", True)] if memory else []),
+        Column("blocks", True),
+        Column("standing"),
+        *([Column("strength, bits", True)] if family.strength_means else []),
+    ]
+    written = [
+        [
+            Cell(row.title),
+            *(_coordinate(study, row, n) for n in names),
+            *_measured(row, cost.get(row.key)),
+            *_judged(row, tolls.get(row.key)),
+            *([_memory(memory.get(row.key))] if memory else []),
+            _blocks(cost.get(row.key)),
+            Cell(
+                words.standing_words(row.standing),
+                float(words.STANDINGS.index(row.standing)),
+                mark=symbol(row.standing),
+            ),
+            *([_strength(row)] if family.strength_means else []),
+        ]
+        for row in rows
+    ]
+    return table(_caption(study), columns, written, sortable=True) + _left_out(study)
+
+
+def _caption(study: StudyJudgement) -> str:
+    family, rows = study.study.study.family, study.study.rows
+    first = rows[0].coordinates if rows else {}
+    vary = set(words.varying(rows))
+    alike = {n: v for n, v in first.items() if n not in vary and n != "choice"}
+    said = [f"{words.setting_title(family, n)} {_plain(study, n, v)}" for n, v in alike.items()]
+    text = f"Every cell of the study {study.study.study.name}, with its interval in brackets"
+    return f"{text}; all at {', '.join(said)}" if said else text
+
+
+def _plain(study: StudyJudgement, name: str, value: str | int) -> str:
+    if isinstance(value, int) and not study.study.study.family.settings.get(name):
+        return f"{value:,}"
+    return words.value_words(study.study.study.family, name, value).removeprefix(
+        f"{words.setting_title(study.study.study.family, name)} "
+    )
+
+
+def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
+    value = row.coordinates.get(name)
+    if value is None:
+        return Cell("does not apply")
+    return Cell(_plain(study, name, value), float(value) if isinstance(value, int) else None)
+
+
+def _measured(row: Row, cost: Measurement | None) -> tuple[Cell, Cell]:
+    """Value with interval and throughput; or, in their place, what went wrong and why."""
+    if cost is None:
+        outcome = "not measured" if row.outcome is Outcome.OK else str(row.outcome)
+        return Cell(outcome, small=row.reason or "no reason was recorded"), Cell("–")
+    interval = f"[{words.amount(cost.low, cost.unit)}, {words.amount(cost.high, cost.unit)}]"
+    if not cost.unit.startswith("ns") or cost.value <= 0:
+        return Cell(words.amount(cost.value, cost.unit), cost.value, interval), Cell("–")
+    speed, says = words.per_second(cost.value, row.coordinates)
+    return Cell(words.amount(cost.value, cost.unit), cost.value, interval), Cell(says, speed)
+
+
+def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell]:
+    if words.is_baseline(row):
+        return Cell("× 1", 1.0), Cell("baseline")
+    if toll is None:
+        return Cell("–"), Cell("not compared")
+    mark = tag("span", text(words.VERDICT_MARKS[toll.verdict]), class_="mark", aria_hidden="true")
+    # The row says its own failure beside the value; here belongs only what the comparison lacks.
+    reason = toll.reason if toll.reason != row.reason else None
+    verdict = Cell(prose.verdict(toll.verdict, toll.more_blocks), mark=mark, small=reason)
+    if toll.ratio is None:
+        return Cell("–"), verdict
+    return Cell(words.times(toll.ratio.estimate), toll.ratio.estimate, words.bracket(toll.ratio)), verdict
+
+
+def _memory(memory: Measurement | None) -> Cell:
+    return Cell("–") if memory is None else Cell(words.amount(memory.value, memory.unit), memory.value)
+
+
+def _blocks(cost: Measurement | None) -> Cell:
+    return Cell("0", 0.0) if cost is None else Cell(f"{cost.blocks:,}", float(cost.blocks))
+
+
+def _strength(row: Row) -> Cell:
+    if row.strength is None or row.standing is Standing.NULL:
+        return Cell("–")
+    return Cell(f"{row.strength:,}", float(row.strength))
+
+
+def _left_out(study: StudyJudgement) -> str:
+    if not study.study.left_out:
+        return ""
+    family = study.study.study.family
+    by_reason: dict[str, list[Mapping[str, Any]]] = {}
+    for coordinates, reason in study.study.left_out:
+        by_reason.setdefault(reason, []).append(coordinates)
+    rows = [
+        (Cell("; ".join(words.place(family, c, c) for c in found)), Cell(reason))
+        for reason, found in by_reason.items()
+    ]
+    number = len(study.study.left_out)
+    summary = f"{number:,} combination{'' if number == 1 else 's'} left out of the study, and why"
+    return folded(summary, table(summary, (Column("left out"), Column("because")), rows))

@@ -1,0 +1,275 @@
+"""One study of the page, in the order of a reader's doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import exp, log
+from statistics import fmean
+
+from tollbar.judge import Judgement, StudyJudgement, Verdict
+from tollbar.report import panels, prose, words
+from tollbar.report.charts import Chart
+from tollbar.report.drift import drift_chart
+from tollbar.report.markup import (
+    Cell,
+    Column,
+    bullets,
+    folded,
+    legend,
+    paragraph,
+    symbol,
+    table,
+    tag,
+    text,
+)
+from tollbar.report.results_table import full_table
+from tollbar.report.strength import strength_charts
+
+Draw = Callable[[Chart], str]
+"""Puts a chart on the page and gives the markup of its place."""
+
+# The panels beyond these are drawn when the reader unfolds them: a thousand cells must not cost a slow page.
+MOST_PANELS = 6
+
+
+def study_section(study: StudyJudgement, draw: Draw) -> str:
+    """Everything about one study."""
+    parts = (
+        _answer(study, draw),
+        _all_else_equal(study, draw),
+        _strength_and_standing(study, draw),
+        _published(study, draw),
+        _memory(study, draw),
+        _section("Every result", full_table(study)),
+        _trust(study, draw),
+    )
+    return tag("section", *parts, id=f"study-{study.study.study.name}", class_="study")
+
+
+def _section(title: str, *inside: str) -> str:
+    return tag("section", tag("h3", text(title)), *inside)
+
+
+def _figures(charts: Sequence[Chart], draw: Draw) -> str:
+    """The charts in a grid, as many side by side as fit; the later ones folded."""
+    shown, rest = charts[:MOST_PANELS], charts[MOST_PANELS:]
+    grid = tag("div", *(_figure(c, draw) for c in shown), class_="panels")
+    if not rest:
+        return grid
+    more = tag("div", *(_figure(c, draw) for c in rest), class_="panels")
+    said = paragraph(prose.not_drawn(len(shown), len(rest)), class_="note")
+    return grid + said + folded(f"{len(rest)} more panels", more)
+
+
+def _figure(chart: Chart, draw: Draw) -> str:
+    title = tag("figcaption", text(chart.title)) if chart.title else ""
+    return tag("figure", title, draw(chart))
+
+
+def _answer(study: StudyJudgement, draw: Draw) -> str:
+    about = study.study.study
+    tolls = words.real_tolls(study)
+    worth = words.percent(about.worth)
+    keys = [("band", f"within {worth}: worth nothing, by this study")] if tolls else []
+    if tolls and study.noise_floor is not None:
+        keys.append(("floor", f"noise floor, {prose.times_exactly(study.noise_floor)}"))
+    if any(t.verdict is Verdict.UNCLEAR for t in tolls):
+        keys.append(("hollow", "hollow: unclear"))
+    standings = [r.standing for r in study.study.rows]
+    chart = (
+        legend(standings, *keys) + _figures(panels.toll_charts(study), draw)
+        if tolls
+        else paragraph("There is nothing to compare.", class_="note")
+    )
+    return (
+        tag("h2", text(about.question))
+        + tag("p", *(text(s) + " " for s in prose.answer(study)), class_="answer")
+        + chart
+        + _section_notes(study)
+    )
+
+
+def _section_notes(study: StudyJudgement) -> str:
+    return bullets(study.study.study.notes)
+
+
+def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
+    if not study.contrasts:
+        return ""
+    family = study.study.study.family
+    rows = [
+        (
+            Cell(words.setting_title(family, c.setting)),
+            Cell(" for ".join(words.value_words(family, c.setting, v) for v in (c.value, c.for_value))),
+            Cell(words.where_words(family, c.where, most=12) or "everywhere"),
+            Cell(words.times(c.ratio.estimate), c.ratio.estimate, words.bracket(c.ratio)),
+            Cell(prose.verdict(c.verdict, c.more_blocks), mark=_mark(c.verdict)),
+            Cell(f"{c.pairs:,}", float(c.pairs)),
+        )
+        for c in study.contrasts
+    ]
+    columns = (
+        Column("setting"),
+        Column("one for the other"),
+        Column("where"),
+        Column("times the CPU", True),
+        Column("verdict"),
+        Column("pairs of cells", True),
+    )
+    told = table("One value for another, all else equal", columns, rows, sortable=True)
+    return _section(
+        "All else equal",
+        paragraph(
+            "Each line compares cells that differ in one thing only. Where pairs disagree they are split,"
+            " and the line says by what.",
+            class_="note",
+        ),
+        _figures(panels.contrast_charts(study), draw),
+        folded(f"The {len(rows):,} comparisons as a table", told) if len(rows) > 1 else told,
+    )
+
+
+def _mark(verdict: Verdict) -> str:
+    return tag("span", text(words.VERDICT_MARKS[verdict]), class_="mark", aria_hidden="true")
+
+
+def _strength_and_standing(study: StudyJudgement, draw: Draw) -> str:
+    family = study.study.study.family
+    charts = strength_charts(study)
+    sources = _sources(study)
+    if not charts:
+        return _section("What each choice is worth", sources)
+    note = (
+        f"Strength: {family.strength_means or 'bits'}. Down and to the right is better. The dashed line is the"
+        " cheapest recommended or acceptable choice of at least that strength."
+    )
+    measured = [m.row for m in words.by_row(study, words.cost_metric(study)).values()]
+    standings = [r.standing for r in measured if r.strength is not None]
+    return _section(
+        "Cost against strength and standing",
+        paragraph(note, class_="note"),
+        legend(standings, ("frontier", "cheapest in good standing for at least so many bits")),
+        tag("div", _figures(charts, draw), class_="wide-panels"),
+        sources,
+    )
+
+
+def _sources(study: StudyJudgement) -> str:
+    family = study.study.study.family
+    names = dict.fromkeys(r.choice for r in study.study.rows)
+    rows = []
+    for choice in (family.choices[n] for n in names if n in family.choices):
+        bits = "–" if choice.strength is None else f"{choice.strength} bits"
+        specified = f"{choice.spec}, {choice.year}" if choice.year else choice.spec
+        by = "; ".join(
+            f"{a.by}, {a.where}: “{a.says}” (seen {a.seen.isoformat()}{'' if a.checked else '; clause not re-read'})"
+            for a in choice.authority
+        )
+        rows.append(
+            (
+                Cell(choice.title, small=specified),
+                Cell(words.standing_words(choice.standing), mark=symbol(choice.standing)),
+                Cell(by or "–", small=choice.note),
+                Cell(bits, None if choice.strength is None else float(choice.strength), choice.strength_from),
+            )
+        )
+    columns = (Column("choice"), Column("standing"), Column("who says so"), Column("strength", True))
+    title = "Who says so: the source of every standing and strength"
+    return folded(title, table(title, columns, rows)) if rows else ""
+
+
+def _published(study: StudyJudgement, draw: Draw) -> str:
+    if not study.claims:
+        return ""
+    rows = []
+    for number, claim in zip(panels.claim_numbers(study.claims), study.claims, strict=True):
+        then = words.times(claim.published) if claim.published is not None else claim.order or "–"
+        here = Cell("–", small=claim.reason)
+        if claim.ratio is not None:
+            here = Cell(words.times(claim.ratio.estimate), claim.ratio.estimate, words.bracket(claim.ratio))
+        rows.append(
+            (
+                Cell(f"{number}  {claim.says}", small=claim.note),
+                Cell(panels.claim_place(study, claim) or "everywhere"),
+                Cell(then, claim.published),
+                here,
+                Cell(str(claim.verdict)),
+            )
+        )
+    columns = (
+        Column("what was published"),
+        Column("tried at"),
+        Column("then", True),
+        Column("here", True),
+        Column("verdict"),
+    )
+    chart = panels.claim_chart(study)
+    drawn = legend((), ("then", "then"), ("here", "here")) + _figure(chart, draw) if chart else ""
+    source = study.study.study.source
+    return _section(
+        "What was published, and what is measured here",
+        paragraph(prose.claims(study) + (f" Source: {source}." if source else ""), class_="note"),
+        drawn,
+        table("Published comparisons, then and here", columns, rows),
+    )
+
+
+def _memory(study: StudyJudgement, draw: Draw) -> str:
+    charts = panels.memory_charts(study)
+    if not charts:
+        return ""
+    standings = [m.row.standing for m in study.measurements]
+    return _section("Memory beside CPU", legend(standings), _figures(charts, draw))
+
+
+def _trust(study: StudyJudgement, draw: Draw) -> str:
+    chart = drift_chart(study)
+    drawn = (
+        legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw) if chart else ""
+    )
+    warnings = tag("h4", "Warnings") + bullets(study.warnings) if study.warnings else ""
+    said = [prose.checked(study), prose.noise(study), prose.drift(study), prose.steal(study)]
+    return _section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
+
+
+def _twins(study: StudyJudgement) -> str:
+    family, rows = study.study.study.family, [r for r in study.study.rows if r.twins]
+    floors = {t.against.key: t.noise_floor for t in study.tolls}
+    names = ("choice", *(n for n in words.varying(rows) if n != "choice"))
+    written = []
+    for row in rows:
+        first = {t.block: t.cost_ns for t in row.trials}
+        logs = [log(t.cost_ns / first[t.block]) for t in row.twins if t.block in first]
+        if logs:
+            ratio, floor = exp(fmean(logs)), floors.get(row.key)
+            written.append(
+                (
+                    Cell(words.place(family, row.coordinates, names)),
+                    Cell(prose.times_exactly(ratio), ratio),
+                    Cell("–") if floor is None else Cell(prose.times_exactly(floor), floor),
+                    Cell(f"{len(logs):,}", float(len(logs))),
+                )
+            )
+    if not written:
+        return ""
+    columns = (Column("baseline"), Column("its twin", True), Column("noise floor", True), Column("blocks", True))
+    title = "Each baseline against its own twin, which should be × 1"
+    found = table(title, columns, written)
+    return folded(f"{title}: {len(written):,} baselines", found) if len(written) > 12 else found
+
+
+def how(judgement: Judgement, study: StudyJudgement) -> str:
+    """One study's method in a line, and its file as it was, folded."""
+    about = study.study.study
+    done = max((m.blocks for m in study.measurements), default=0)
+    looks = study.study.looks
+    looked = f", judged after {words.enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
+    confidence = words.confidence(judgement)
+    sure = f" Intervals hold {words.percent(confidence)} confidence." if confidence is not None else ""
+    said = (
+        f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked};"
+        f" {about.measure.trial_s * 1000:,.0f} ms a trial after {about.measure.warm_up_s * 1000:,.0f} ms"
+        f" of warming up; a difference is worth something from {words.percent(about.worth)}.{sure}"
+    )
+    file = tag("pre", tag("code", text(about.text)), tabindex="0", aria_label=f"The study file {about.name}")
+    return paragraph(said) + folded(f"The study file of {about.name}, as it was", file)

@@ -1,0 +1,82 @@
+"""Every trial of a run, for other programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tollbar.errors import TollbarError
+from tollbar.results.run import Run
+
+
+def export(run: Run, form: str, to: Path | None) -> None:
+    """Writes a run's trials as `csv`, `json` or `parquet`, to a file or to standard output (not parquet)."""
+    rows = list(_rows(run))
+    if form == "parquet":
+        _parquet(rows, to)
+        return
+    try:
+        out = sys.stdout if to is None else open(to, "w", encoding="utf-8", newline="")
+        with out if to is not None else _kept_open():
+            if form == "json":
+                json.dump(rows, out, indent=1)
+                out.write("\n")
+            else:
+                names = list(dict.fromkeys(name for row in rows for name in row if name != "batches"))
+                writer = csv.DictWriter(out, names, extrasaction="ignore")
+                writer.writeheader()
+                writer.writerows(rows)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
+
+
+def _rows(run: Run) -> Iterator[dict[str, Any]]:
+    for one in run.studies:
+        for row in one.rows:
+            for trial in (*row.trials, *row.twins):
+                yield {
+                    "study": one.study.name,
+                    **row.coordinates,
+                    "standing": str(row.standing),
+                    "strength": row.strength,
+                    "twin": trial.twin,
+                    "block": trial.block,
+                    "order": trial.order,
+                    "started_s": trial.started_s,
+                    "outcome": str(trial.outcome),
+                    "reason": trial.reason,
+                    "operations": trial.operations,
+                    "cpu_ns": trial.cpu_ns,
+                    "wall_ns": trial.wall_ns,
+                    "memory_bytes": trial.memory_bytes,
+                    "steal_ns": trial.steal_ns,
+                    "batches": [list(batch) for batch in trial.batches],
+                }
+
+
+def _parquet(rows: list[dict[str, Any]], to: Path | None) -> None:
+    if to is None:
+        raise TollbarError("parquet is written to a file", hint="say which with --to trials.parquet")
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in names})
+    try:
+        pyarrow.parquet.write_table(table, to)
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
+
+
+def _kept_open() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()

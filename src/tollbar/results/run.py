@@ -1,0 +1,83 @@
+"""A run, as it is read back from its directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tollbar.catalogue import Standing, Value
+from tollbar.measure import Outcome, Trial
+from tollbar.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A planned cell and what became of it. A cell that failed keeps its row, with the reason."""
+
+    key: str
+    """Its coordinates as one canonical text; unique within its study."""
+    coordinates: Mapping[str, Value]
+    """`choice`, `provider`, `op`, each setting that applies, and `bed` where there is one."""
+    title: str
+    standing: Standing
+    strength: int | None
+    against: str | None
+    """The key of the cell it is compared with; its own key where it is a baseline."""
+    outcome: Outcome
+    reason: str | None
+    trials: tuple[Trial, ...]
+    """One for each block, in block order; gaps where the run was cut short."""
+    twins: tuple[Trial, ...]
+    """A baseline's second trial in each block; empty for every other cell."""
+    known_answers: int = 0
+    """How many known answers it met before it was measured."""
+    accepted: tuple[str, ...] = ()
+    """Right things that were accepted, in words."""
+    refused: tuple[str, ...] = ()
+    """Wrong things that were refused, in words."""
+
+    @property
+    def choice(self) -> str:
+        return str(self.coordinates["choice"])
+
+    @property
+    def provider(self) -> str:
+        return str(self.coordinates["provider"])
+
+    @property
+    def bed(self) -> str | None:
+        return str(self.coordinates["bed"]) if "bed" in self.coordinates else None
+
+    @property
+    def setting(self) -> Mapping[str, Value]:
+        """The coordinates other than choice, provider and bed."""
+        return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "bed")}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One study of a run."""
+
+    study: Study
+    rows: tuple[Row, ...]
+    left_out: tuple[tuple[Mapping[str, Value], str], ...]
+    """Combinations that were not planned, and why."""
+    looks: tuple[int, ...]
+    """How many blocks there were at each time the run was judged and then went on; the last is the present number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it stands in its directory."""
+
+    directory: Path
+    name: str
+    command: tuple[str, ...]
+    seed: int
+    started: str
+    fingerprint: Mapping[str, Any]
+    providers: Mapping[str, Mapping[str, Any]]
+    """Each provider's receipt, by the provider's name."""
+    studies: tuple[StudyRun, ...]

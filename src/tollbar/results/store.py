@@ -1,0 +1,321 @@
+"""A run's directory: made, written as each trial ends, taken up again, and read back whole."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from tollbar import __version__, study
+from tollbar.catalogue import Standing
+from tollbar.errors import TollbarError
+from tollbar.measure import Outcome, Proven, Trial
+from tollbar.plan import Plan
+from tollbar.results.run import Run, Row, StudyRun
+
+SCHEMA = 1
+
+_TABLES = """
+create table cell (
+    study text, key text, position integer, coordinates text not null, title text not null, standing text not null,
+    strength integer, against text, outcome text, reason text, known_answers integer, accepted text, refused text,
+    primary key (study, key)
+) without rowid;
+create table trial (
+    study text, cell text, twin integer, block integer, ord integer not null, started_s real not null,
+    outcome text not null, reason text, operations integer, cpu_ns integer, wall_ns integer, memory_bytes integer,
+    steal_ns integer, batches text not null,
+    primary key (study, cell, twin, block)
+) without rowid;
+create table left_out (study text, coordinates text not null, because text not null);
+create table event (at_s real not null, what text not null);
+"""
+
+
+@dataclass(slots=True)
+class Store:
+    """An open run. One process at a time may write it."""
+
+    directory: Path
+    database: sqlite3.Connection
+    lock: IO[bytes]
+
+    def record(self, trial: Trial) -> None:
+        """Keeps a trial. When this returns it is on the disk."""
+        values = (
+            trial.study, trial.cell, trial.twin, trial.block, trial.order, trial.started_s, trial.outcome, trial.reason,
+            trial.operations, trial.cpu_ns, trial.wall_ns, trial.memory_bytes, trial.steal_ns,
+            json.dumps(trial.batches, separators=(",", ":")),
+        )  # fmt: skip
+        with self._writing() as database:
+            database.execute(f"insert into trial values ({_marks(values)})", values)
+            if trial.outcome is not Outcome.OK:
+                # A cell that failed once has no number: what is wrong with it may have been wrong before.
+                bar = "update cell set outcome = ?, reason = ? where study = ? and key = ?"
+                database.execute(bar, (trial.outcome, trial.reason, trial.study, trial.cell))
+
+    def record_proof(self, proven: Proven) -> None:
+        """Keeps whether a cell may be measured."""
+        with self._writing() as database:
+            database.execute(
+                "update cell set outcome = ?, reason = ?, known_answers = ?, accepted = ?, refused = ? "
+                "where study = ? and key = ?",
+                (
+                    proven.outcome, proven.reason, proven.known_answers, json.dumps(proven.accepted),
+                    json.dumps(proven.refused), proven.study, proven.cell,
+                ),
+            )  # fmt: skip
+
+    def event(self, what: str) -> None:
+        """Notes that something happened to the run."""
+        with self._writing() as database:
+            database.execute("insert into event values (?, ?)", (time.time(), what))
+
+    def done(self) -> set[tuple[str, str, bool, int]]:
+        """(study, cell, twin, block) of every trial that is there."""
+        rows = self.database.execute("select study, cell, twin, block from trial")
+        return {(name, cell, bool(twin), block) for name, cell, twin, block in rows}
+
+    def cells(self) -> set[tuple[str, str]]:
+        """(study, cell) of every cell of the run."""
+        return set(self.database.execute("select study, key from cell"))
+
+    def unproven(self) -> set[tuple[str, str]]:
+        """(study, cell) of every cell whose proof is not there yet."""
+        return set(self.database.execute("select study, key from cell where outcome is null"))
+
+    def barred(self) -> set[tuple[str, str]]:
+        """(study, cell) of every cell that may not be measured."""
+        return set(self.database.execute("select study, key from cell where outcome <> ?", (Outcome.OK,)))
+
+    def next_order(self) -> int:
+        """The place of the next trial in the run's sequence."""
+        (last,) = self.database.execute("select max(ord) from trial").fetchone()
+        return 0 if last is None else last + 1
+
+    def close(self) -> None:
+        """Lets the run go."""
+        self.database.close()
+        self.lock.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self.database:
+                yield self.database
+        except sqlite3.Error as error:
+            raise TollbarError(
+                f"cannot write the results: {error}",
+                where=str(self.directory),
+                hint="what was committed is safe; make room and go on with `tollbar run --resume`",
+            ) from error
+
+
+def create(
+    plan: Plan, parent: Path, *, command: Sequence[str], libraries: Sequence[str], fingerprint: Mapping[str, Any]
+) -> Store:
+    """A new run under `parent`, named by time and study. Raises TollbarError before anything is measured."""
+    label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
+    started = datetime.now().astimezone()
+    try:
+        directory = _new_directory(parent, f"{started:%Y-%m-%d-%H%M%S}-{label}")
+        (directory / "studies").mkdir()
+        for planned in plan.studies:
+            (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
+        about = {
+            "schema": SCHEMA,
+            "tollbar": __version__,
+            "command": list(command),
+            "libraries": list(libraries),
+            "seed": plan.seed,
+            "started": started.isoformat(timespec="seconds"),
+            "fingerprint": dict(fingerprint),
+            "providers": {p.name: {"spec": p.spec, "path": p.path, **p.receipt} for p in plan.providers.values()},
+            "studies": {planned.study.name: {"looks": [], "blocks": planned.study.measure.blocks} for planned in plan.studies},
+        }
+        store = _open(directory)
+        with store.database as database:
+            database.executescript(_TABLES)
+            for planned in plan.studies:
+                _insert_plan(database, planned)
+        # Last: a directory is a run once it has this file, and by then it has all the rest.
+        write_atomically(directory / "run.json", json.dumps(about, indent=1) + "\n")
+    except (OSError, sqlite3.Error) as error:
+        raise TollbarError(
+            f"cannot make the run's directory: {error}", where=str(parent), hint="choose another with --runs DIRECTORY"
+        ) from error
+    return store
+
+
+def reopen(directory: Path) -> Store:
+    """A run to go on with. Raises TollbarError if it is none, or another process is writing it."""
+    about(directory)
+    try:
+        return _open(directory)
+    except (OSError, sqlite3.Error) as error:
+        raise TollbarError(f"cannot open the run: {error}", where=str(directory)) from error
+
+
+def about(directory: Path) -> dict[str, Any]:
+    """What `run.json` says. Raises TollbarError if this is not a run."""
+    path = directory / "run.json"
+    try:
+        said = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise TollbarError("not a run: it has no run.json", where=str(directory), hint="give a directory that `tollbar run` made") from error
+    except (OSError, ValueError) as error:
+        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
+    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
+        raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint="it was made by another version of Tollbar")
+    return said
+
+
+def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
+    """Replaces what `run.json` says under these names."""
+    write_atomically(directory / "run.json", json.dumps({**about(directory), **changed}, indent=1) + "\n")
+
+
+def look(directory: Path, blocks: Mapping[str, int]) -> None:
+    """Notes that the run is judged with this many blocks of each study: looking again costs confidence."""
+    studies = about(directory)["studies"]
+    for name, count in blocks.items():
+        if count not in studies[name]["looks"]:
+            studies[name]["looks"].append(count)
+    update_about(directory, {"studies": studies})
+
+
+def studies(directory: Path) -> tuple[study.Study, ...]:
+    """The studies as they were asked."""
+    return tuple(_read_asked(directory, name) for name in about(directory)["studies"])
+
+
+def read(directory: Path) -> Run:
+    """The run as it stands."""
+    said = about(directory)
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{directory / 'results.sqlite'}?mode=ro", uri=True)) as database:
+            studies = tuple(_read_study(directory, database, name, entry["looks"]) for name, entry in said["studies"].items())
+    except sqlite3.Error as error:
+        raise TollbarError(f"the results cannot be read: {error}", where=str(directory)) from error
+    return Run(
+        directory=directory,
+        name=directory.resolve().name,
+        command=tuple(said["command"]),
+        seed=said["seed"],
+        started=said["started"],
+        fingerprint=said["fingerprint"],
+        providers=said["providers"],
+        studies=studies,
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file so that whoever looks finds the old one or the new one, whole."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            # Readable like any other file, not private like a temporary one.
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    for number in range(1, 1000):
+        directory = parent / (name if number == 1 else f"{name}-{number}")
+        # Made, not looked for: two runs that start in the same second get a directory each.
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir()
+            return directory
+    raise FileExistsError(f"{parent / name} and a thousand like it")
+
+
+def _open(directory: Path) -> Store:
+    lock = open(directory / ".lock", "wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise TollbarError("another process is writing this run", where=str(directory), hint="wait for it to end") from error
+    database = sqlite3.connect(directory / "results.sqlite")
+    database.execute("pragma journal_mode = wal")
+    # Synced at each commit: a power cut, and not only a kill, loses no more than the trial under way.
+    database.execute("pragma synchronous = full")
+    return Store(directory, database, lock)
+
+
+def _insert_plan(database: sqlite3.Connection, planned: Any) -> None:
+    name = planned.study.name
+    for position, cell in enumerate(planned.cells):
+        values = (
+            name, cell.key, position, json.dumps(dict(cell.coordinates)), cell.choice.title, cell.choice.standing,
+            cell.choice.strength, cell.against, None, None, 0, "[]", "[]",
+        )  # fmt: skip
+        database.execute(f"insert into cell values ({_marks(values)})", values)
+    for coordinates, because in planned.left_out:
+        database.execute("insert into left_out values (?, ?, ?)", (name, json.dumps(dict(coordinates)), because))
+
+
+def _read_asked(directory: Path, name: str) -> study.Study:
+    path = directory / "studies" / f"{name}.toml"
+    try:
+        return study.read(name, path.read_text("utf-8"), where=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
+
+
+def _read_study(directory: Path, database: sqlite3.Connection, name: str, looks: list[int]) -> StudyRun:
+    asked = _read_asked(directory, name)
+    trials: dict[tuple[str, bool], list[Trial]] = {}
+    columns = (
+        "study, cell, twin, block, ord, started_s, outcome, reason, operations, cpu_ns, wall_ns, memory_bytes, batches, steal_ns"
+    )
+    for row in database.execute(f"select {columns} from trial where study = ? order by block", (name,)):
+        (study_name, cell, twin, block, order, started_s, outcome, reason, operations, cpu, wall, memory, batches, steal) = row
+        trial = Trial(
+            study_name, cell, bool(twin), block, order, started_s, Outcome(outcome), reason, operations, cpu, wall, memory,
+            tuple((count, time_ns) for count, time_ns in json.loads(batches)), steal,
+        )  # fmt: skip
+        trials.setdefault((cell, trial.twin), []).append(trial)
+    rows = [
+        Row(
+            key=key,
+            coordinates=json.loads(coordinates),
+            title=title,
+            standing=Standing(standing),
+            strength=strength,
+            against=against,
+            outcome=Outcome(outcome) if outcome else Outcome.FAILED,
+            reason=reason if outcome else "the run ended before it was verified",
+            trials=tuple(trials.get((key, False), ())),
+            twins=tuple(trials.get((key, True), ())),
+            known_answers=known_answers,
+            accepted=tuple(json.loads(accepted)),
+            refused=tuple(json.loads(refused)),
+        )
+        for key, coordinates, title, standing, strength, against, outcome, reason, known_answers, accepted, refused in database.execute(
+            "select key, coordinates, title, standing, strength, against, outcome, reason, known_answers, accepted, refused "
+            "from cell where study = ? order by position",
+            (name,),
+        )
+    ]
+    left_out = database.execute("select coordinates, because from left_out where study = ?", (name,))
+    return StudyRun(asked, tuple(rows), tuple((json.loads(at), because) for at, because in left_out), tuple(looks))
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

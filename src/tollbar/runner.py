@@ -1,0 +1,177 @@
+"""Runners: programs that measure. One JSON task on standard input, one JSON record on standard output.
+
+Every runner is a process of its own, on a core of its own, that dies with the lab. Whatever it does, what
+comes back is a `Record`: a runner that crashes, hangs or prints rubbish has failed, with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from tollbar.errors import TollbarError
+
+
+class Outcome(StrEnum):
+    """What became of a task."""
+
+    OK = "ok"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    TIMED_OUT = "timed-out"
+
+
+class Proof(BaseModel):
+    """What an operation showed for itself: right things accepted, wrong things refused."""
+
+    model_config = ConfigDict(frozen=True)
+    answer: str | None = None
+    accepted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class Record(BaseModel):
+    """A runner's answer. Fields that this version does not know are let pass: runners have their own pace."""
+
+    model_config = ConfigDict(frozen=True)
+    outcome: Outcome
+    reason: str | None = None
+    receipt: Mapping[str, Any] = {}
+    offers: tuple[Mapping[str, str], ...] = ()
+    proof: Proof | None = None
+    operations: int = 0
+    bytes: int = 0
+    cpu_ns: int = 0
+    wall_ns: int = 0
+    batches: tuple[tuple[int, int], ...] = ()
+    checked: int = 0
+    memory_bytes: int = 0
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Record:
+        if self.outcome is not Outcome.OK and not self.reason:
+            raise ValueError(f"the outcome `{self.outcome}` needs a reason")
+        if min(self.operations, self.cpu_ns, self.wall_ns, self.checked) < 0:
+            raise ValueError("a count or a time is below zero")
+        return self
+
+
+def failed(reason: str, outcome: Outcome = Outcome.FAILED) -> Record:
+    """The record of a runner that gave none."""
+    return Record(outcome=outcome, reason=reason)
+
+
+@cache
+def engine() -> Path:
+    """Where the engine is. Raises TollbarError with what to do when it is not installed."""
+    name = "tollbar-engine"
+    places = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+    for place in places:
+        if os.access(place / name, os.X_OK):
+            return place / name
+    found = shutil.which(name)
+    if found is None:
+        raise TollbarError("the engine is not installed", where=name, hint="`make run` builds and installs it")
+    return Path(found)
+
+
+# A record holds a few hundred batches; a runner that sends more than this is not answering the task.
+MOST_BYTES = 16 * 1024 * 1024
+# The end of what a runner said on standard error, which is where it says why it died.
+KEPT_TALK_BYTES = 2000
+
+
+def ask(command: Sequence[str], task: Mapping[str, Any], *, limit_s: float, core: int | None = None) -> Record:
+    """Hands a task to a fresh process of this runner and waits for its record, `limit_s` seconds at most."""
+    pinned = ["--core", str(core)] if core is not None else []
+    guarded = [str(engine()), "guard", *pinned, "--", *command]
+    # A file in memory, not a pipe: a runner that never reads cannot block the lab.
+    with open(os.memfd_create("task"), "w+b") as stdin:
+        stdin.write(json.dumps(task).encode())
+        stdin.seek(0)
+        process = subprocess.Popen(
+            guarded, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        try:
+            answer, talk, ended = _listen(process, limit_s)
+        finally:
+            _end(process)
+    if not ended:
+        return failed(f"no record within {limit_s:.0f} s", Outcome.TIMED_OUT)
+    if len(answer) > MOST_BYTES:
+        return failed(f"answered more than {MOST_BYTES // 1024**2} MiB")
+    if process.returncode != 0:
+        return failed(_how_it_ended(process.returncode, talk))
+    return _read(answer)
+
+
+def _listen(process: subprocess.Popen[bytes], limit_s: float) -> tuple[bytes, str, bool]:
+    """What it says until it closes both ends, ends, or the time is up: (answer, talk, ended by itself)."""
+    assert process.stdout is not None and process.stderr is not None
+    deadline = time.monotonic() + limit_s
+    answer, talk = bytearray(), bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ, answer)
+        selector.register(process.stderr, selectors.EVENT_READ, talk)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return bytes(answer), _text(talk), False
+            for key, _ in selector.select(left):
+                read = os.read(key.fd, 1 << 16)
+                if not read:
+                    selector.unregister(key.fileobj)
+                key.data.extend(read)
+            del talk[:-KEPT_TALK_BYTES]
+            if len(answer) > MOST_BYTES:
+                return bytes(answer), _text(talk), True
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return bytes(answer), _text(talk), False
+    return bytes(answer), _text(talk), True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the process and whatever it started, if it is still there, and reaps it."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def _text(raw: bytearray) -> str:
+    return raw.decode(errors="replace").strip()
+
+
+def _how_it_ended(status: int, talk: str) -> str:
+    if status < 0:
+        how = f"the runner was ended by {signal.Signals(-status).name}"
+    else:
+        how = f"the runner ended with status {status}"
+    return f"{how}: {talk.splitlines()[-1]}" if talk else how
+
+
+def _read(answer: bytes) -> Record:
+    try:
+        return Record.model_validate_json(answer)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        return failed(f"the runner's answer is not a record: {where + ': ' if where else ''}{fault['msg']}")
