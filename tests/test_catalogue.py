@@ -328,3 +328,13 @@ def test_test_keys_reach_the_task() -> None:
         assert needs_key == ("private_key_pem" in choice.inputs), f"{family.name}: {choice.name}"
         if needs_key:
             assert choice.inputs["private_key_pem"].startswith("-----BEGIN PRIVATE KEY-----\n")
+
+
+def test_public_keys_are_subject_public_key_info() -> None:
+    """Every public key says what kind it is: a SEQUENCE that begins with an algorithm, not a bare number."""
+    for choice in catalogue.family("signature").choices.values():
+        for answer in choice.answers:
+            key = bytes.fromhex(answer.inputs["public_key_der_hex"])
+            first_inside = 2 + (key[1] & 0x7F if key[1] & 0x80 else 0)
+            sequence = 0x30
+            assert sequence == key[first_inside], choice.name

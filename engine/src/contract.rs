@@ -78,7 +78,9 @@ impl Task {
         const MOST: u64 = 1 << 30;
         match self.number("bytes", default)? {
             bytes if bytes <= MOST => Ok(bytes as usize),
-            bytes => Err(Failure::Failed(format!("{bytes} bytes are more than the {MOST} this engine holds"))),
+            bytes => {
+                Err(Failure::Failed(format!("{bytes} bytes are more than the {MOST} this engine holds")))
+            }
         }
     }
 
@@ -91,9 +93,9 @@ impl Task {
     pub fn hex(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
         match self.inputs.get(&format!("{name}_hex")) {
             None => Ok(None),
-            Some(text) => hex::decode(text)
-                .map(Some)
-                .map_err(|error| Failure::Failed(format!("the input `{name}_hex` is not hexadecimal: {error}"))),
+            Some(text) => hex::decode(text).map(Some).map_err(|error| {
+                Failure::Failed(format!("the input `{name}_hex` is not hexadecimal: {error}"))
+            }),
         }
     }
 
@@ -179,8 +181,16 @@ pub struct Offer {
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Record {
     Ok(Box<Done>),
-    Unsupported { reason: String, #[serde(skip_serializing_if = "Option::is_none")] receipt: Option<Receipt> },
-    Failed { reason: String, #[serde(skip_serializing_if = "Option::is_none")] receipt: Option<Receipt> },
+    Unsupported {
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receipt: Option<Receipt>,
+    },
+    Failed {
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receipt: Option<Receipt>,
+    },
 }
 
 #[derive(Serialize, Debug, Default)]

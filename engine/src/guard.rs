@@ -46,7 +46,8 @@ fn pin(core: usize) {
 }
 
 fn become_command(command: &[String]) -> i32 {
-    let Ok(words) = command.iter().map(|word| CString::new(word.as_str())).collect::<Result<Vec<_>, _>>() else {
+    let Ok(words) = command.iter().map(|word| CString::new(word.as_str())).collect::<Result<Vec<_>, _>>()
+    else {
         return refuse("guard: an argument holds a zero byte");
     };
     let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();

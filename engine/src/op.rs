@@ -28,8 +28,11 @@ pub fn main() -> i32 {
 
 fn read_task() -> Result<Task, String> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|error| format!("the task cannot be read: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("the task is not one this engine understands: {error}"))
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| format!("the task cannot be read: {error}"))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("the task is not one this engine understands: {error}"))
 }
 
 fn perform(task: &Task) -> Record {
@@ -63,7 +66,9 @@ fn engine_receipt() -> String {
 
 fn offers(provider: &dyn Provider) -> Vec<Offer> {
     let offers = provider.offers().into_iter();
-    offers.flat_map(|(family, choices)| choices.into_iter().map(move |choice| Offer { family, choice })).collect()
+    offers
+        .flat_map(|(family, choices)| choices.into_iter().map(move |choice| Offer { family, choice }))
+        .collect()
 }
 
 fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
@@ -96,7 +101,9 @@ fn measure(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
     let cpu_start = clock::process_cpu_ns();
     let mut cpu = cpu_start;
     // Bounded by wall time as well: a core that is given away still has to give a record in time.
-    while operations == 0 || (cpu - cpu_start < duration_ns && clock::wall_ns() - wall_start < 4 * duration_ns) {
+    while operations == 0
+        || (cpu - cpu_start < duration_ns && clock::wall_ns() - wall_start < 4 * duration_ns)
+    {
         operation.batch(per_batch)?;
         let now = clock::process_cpu_ns();
         batches.push((per_batch, now - cpu));

@@ -144,6 +144,7 @@ api! {
         fn EVP_PKEY_CTX_set_group_name(Handle, Text) -> c_int;
         fn EVP_PKEY_fromdata_init(Handle) -> c_int;
         fn EVP_PKEY_fromdata(Handle, *mut Handle, c_int, *mut Param) -> c_int;
+        fn EVP_PKEY_get_octet_string_param(Handle, Text, Out, Size, *mut Size) -> c_int;
         fn EVP_PKEY_get1_encoded_public_key(Handle, *mut Out) -> Size;
         fn EVP_PKEY_set1_encoded_public_key(Handle, Bytes, Size) -> c_int;
         fn EVP_PKEY_get1_tls_encodedpoint(Handle, *mut Out) -> Size;
@@ -163,7 +164,9 @@ impl Api {
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| Failure::Failed(format!("the library cannot be loaded: {error}")))?;
         let api = Api::bind(&library).map_err(|symbol| {
-            Failure::Failed(format!("{path} is not a libcrypto of OpenSSL 1.1.0 or later: it has no `{symbol}`"))
+            Failure::Failed(format!(
+                "{path} is not a libcrypto of OpenSSL 1.1.0 or later: it has no `{symbol}`"
+            ))
         })?;
         // Never closed: OpenSSL 3 leaves exit handlers behind that must not point at unmapped memory.
         std::mem::forget(library);

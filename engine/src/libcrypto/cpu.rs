@@ -41,7 +41,9 @@ impl Mask {
             Failure::Failed(format!("no such `cpu`: `{name}` ({})", known.join(", ")))
         })?;
         if mask.words != [0, 0] && !cfg!(target_arch = "x86_64") {
-            return Err(Failure::Unsupported("masking instruction sets is for x86-64 only, so far".to_owned()));
+            return Err(Failure::Unsupported(
+                "masking instruction sets is for x86-64 only, so far".to_owned(),
+            ));
         }
         if !(mask.present)() {
             return Err(Failure::Unsupported(format!("this processor is `{name}` already: nothing to mask")));
@@ -63,7 +65,9 @@ impl Mask {
             return Ok(());
         }
         let settings = settings.ok_or_else(|| {
-            Failure::Unsupported("this library does not say which instruction sets it uses: no proof of a mask".to_owned())
+            Failure::Unsupported(
+                "this library does not say which instruction sets it uses: no proof of a mask".to_owned(),
+            )
         })?;
         let words: Vec<u64> = settings
             .trim_start_matches("CPUINFO: ")

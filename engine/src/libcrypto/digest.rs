@@ -81,7 +81,8 @@ pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Vec<u8>, Failu
     let mut out = [0; LONGEST];
     let mut length: c_uint = 0;
     let null = std::ptr::null_mut();
-    let done = unsafe { (api.EVP_Digest)(data.as_ptr(), data.len(), out.as_mut_ptr(), &mut length, digest, null) };
+    let done =
+        unsafe { (api.EVP_Digest)(data.as_ptr(), data.len(), out.as_mut_ptr(), &mut length, digest, null) };
     if done != 1 {
         return Err(api.failed("EVP_Digest"));
     }

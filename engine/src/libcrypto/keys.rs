@@ -2,13 +2,15 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, Handle, Owned, c_name, have};
+use super::api::{Api, Handle, Owned, Param, c_name, have};
 use crate::contract::{Failure, Task};
 
 /// How a kind of key is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    Rsa { bits: c_int },
+    Rsa {
+        bits: c_int,
+    },
     /// New keys come from the domain parameters of the key that the task carries.
     Dsa,
     /// A curve, by the short name that every library has a number for.
@@ -57,12 +59,14 @@ fn context_of(api: &'static Api, name: &str) -> Result<Owned, Failure> {
         },
     };
     Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| match api.words(name) {
-        words if words.ends_with("without a reason") => Failure::Unsupported(format!("this library has no {name}")),
+        words if words.ends_with("without a reason") => {
+            Failure::Unsupported(format!("this library has no {name}"))
+        }
         words => Failure::Unsupported(words),
     })
 }
 
-pub fn context(api: &'static Api, key: &Owned) -> Result<Owned, Failure> {
+pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
     let context = unsafe { (api.EVP_PKEY_CTX_new)(key.handle, std::ptr::null_mut()) };
     Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.failed("EVP_PKEY_CTX_new"))
 }
@@ -81,7 +85,9 @@ pub fn generate(api: &'static Api, kind: Kind, like: Option<&Owned>) -> Result<O
         )
         .ok_or_else(|| api.unsupported("EC"))?,
         (Kind::Dsa, Some(like)) => self::context(api, like)?,
-        (Kind::Dsa, None) => return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned())),
+        (Kind::Dsa, None) => {
+            return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
+        }
         (Kind::Group(_), _) => context_of(api, "DH")?,
         (Kind::Named(name), _) => context_of(api, name)?,
     };
@@ -119,10 +125,10 @@ fn set_parameters(api: &'static Api, kind: Kind, context: &Owned) -> Result<bool
             }
         }
         Kind::Group(group) => unsafe {
-            have(api.EVP_PKEY_CTX_set_group_name, "EVP_PKEY_CTX_set_group_name (finite-field groups by name)")?(
-                context,
-                c_name(group).as_ptr(),
-            )
+            have(
+                api.EVP_PKEY_CTX_set_group_name,
+                "EVP_PKEY_CTX_set_group_name (finite-field groups by name)",
+            )?(context, c_name(group).as_ptr())
         },
         Kind::Dsa | Kind::Named(_) => 1,
     };
@@ -156,4 +162,27 @@ pub fn peer(api: &'static Api, own_key: &Owned, encoded: &[u8]) -> Result<Owned,
             && decode(peer.handle, encoded.as_ptr(), encoded.len()) == 1
     };
     if done { Ok(peer) } else { Err(api.failed("the peer's key share is refused")) }
+}
+
+/// A key from bare values, as OpenSSL 3 takes them.
+pub fn from_data(api: &'static Api, name: &str, mut values: Vec<Param>) -> Result<Owned, Failure> {
+    const EVP_PKEY_KEYPAIR: c_int = 0x87;
+    let null = std::ptr::null_mut();
+    let new = have(api.EVP_PKEY_CTX_new_from_name, "EVP_PKEY_CTX_new_from_name")?;
+    let (init, from_data) = (have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?, api.EVP_PKEY_fromdata);
+    let context =
+        Owned::new(unsafe { new(null, c_name(name).as_ptr(), std::ptr::null()) }, api.EVP_PKEY_CTX_free);
+    let context = context.ok_or_else(|| api.unsupported(name))?;
+    values.push(Param::end());
+    let mut key = null;
+    let done = unsafe {
+        init(context.handle) == 1
+            && have(from_data, "EVP_PKEY_fromdata")?(
+                context.handle,
+                &mut key,
+                EVP_PKEY_KEYPAIR,
+                values.as_mut_ptr(),
+            ) == 1
+    };
+    if done { own(api, key, "EVP_PKEY_fromdata") } else { Err(api.failed("EVP_PKEY_fromdata")) }
 }

@@ -66,9 +66,11 @@ impl Engine {
                 }
                 Ok(Engine::Mac { api, context })
             }
-            (None, Some(inner)) => {
-                Ok(Engine::Hmac { api, context: unsafe { (api.HMAC_CTX_new)() }, digest: digest::find(api, inner)? })
-            }
+            (None, Some(inner)) => Ok(Engine::Hmac {
+                api,
+                context: unsafe { (api.HMAC_CTX_new)() },
+                digest: digest::find(api, inner)?,
+            }),
             (None, None) => Err(Failure::Unsupported("this library has no EVP_MAC".to_owned())),
         }
     }

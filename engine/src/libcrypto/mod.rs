@@ -4,8 +4,8 @@ mod api;
 mod cipher;
 mod cpu;
 mod digest;
-mod keys;
 mod key_exchange;
+mod keys;
 mod mac;
 mod password_hash;
 mod rsa_api;
@@ -119,7 +119,8 @@ const MODULE_FOLDERS: [&str; 4] = [
 /// Makes DES, RC2 and RC4 available where OpenSSL 3 keeps them in a module of their own.
 fn load_legacy(api: &Api) -> Result<(), Failure> {
     // Older libraries and forks have them built in.
-    let (Some(load), Some(search_in)) = (api.OSSL_PROVIDER_load, api.OSSL_PROVIDER_set_default_search_path) else {
+    let (Some(load), Some(search_in)) = (api.OSSL_PROVIDER_load, api.OSSL_PROVIDER_set_default_search_path)
+    else {
         return Ok(());
     };
     let null = std::ptr::null_mut();

@@ -11,8 +11,12 @@ use crate::operation::Operation;
 #[derive(Clone, Copy)]
 enum Algorithm {
     /// One hash over salt and password.
-    Salted { digest: &'static str },
-    Pbkdf2 { digest: &'static str },
+    Salted {
+        digest: &'static str,
+    },
+    Pbkdf2 {
+        digest: &'static str,
+    },
     Scrypt,
     Argon2id,
 }
@@ -49,9 +53,10 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
         row.map(|row| row.1).ok_or_else(|| Failure::Unsupported(format!("libcrypto has no {name}")))?;
     let work = match algorithm {
         Algorithm::Salted { digest } => Work::Salted { digest: digest::find(api, digest)? },
-        Algorithm::Pbkdf2 { digest } => {
-            Work::Pbkdf2 { digest: digest::find(api, digest)?, iterations: task.number("iterations", 0)? as c_int }
-        }
+        Algorithm::Pbkdf2 { digest } => Work::Pbkdf2 {
+            digest: digest::find(api, digest)?,
+            iterations: task.number("iterations", 0)? as c_int,
+        },
         Algorithm::Scrypt => {
             let cost = 1 << task.number("n-log2", 0)?.min(40);
             Work::Scrypt { cost, block: task.number("r", 0)?, parallel: task.number("p", 0)? }
@@ -130,7 +135,8 @@ impl Hash {
                 )
             },
             Work::Argon2id { kdf, memory_kib, passes, lanes } => {
-                let (memory_kib, passes, lanes) = (memory_kib.to_ne_bytes(), passes.to_ne_bytes(), lanes.to_ne_bytes());
+                let (memory_kib, passes, lanes) =
+                    (memory_kib.to_ne_bytes(), passes.to_ne_bytes(), lanes.to_ne_bytes());
                 let params = [
                     Param::octets(c"pass", password),
                     Param::octets(c"salt", salt),
@@ -140,8 +146,10 @@ impl Hash {
                     Param::end(),
                 ];
                 let new = have(api.EVP_KDF_CTX_new, "EVP_KDF_CTX_new")?;
-                let (derive, free) =
-                    (have(api.EVP_KDF_derive, "EVP_KDF_derive")?, have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?);
+                let (derive, free) = (
+                    have(api.EVP_KDF_derive, "EVP_KDF_derive")?,
+                    have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?,
+                );
                 unsafe {
                     let context = new(kdf);
                     let done = derive(context, out_at, length, params.as_ptr());

@@ -2,12 +2,11 @@
 
 use std::ffi::{c_int, c_uint};
 
-use rsa::pkcs8::der::{Decode, SecretDocument};
-use rsa::pkcs8::PrivateKeyInfoRef;
 use rsa::pkcs1::RsaPrivateKey;
+use rsa::pkcs8::PrivateKeyInfoRef;
+use rsa::pkcs8::der::{Decode, SecretDocument};
 
 use super::api::{Api, Handle, Owned, Param};
-use super::key_exchange::key_from_data;
 use super::{digest, keys};
 use crate::buffers::{filled, tampered};
 use crate::contract::{Failure, Proof, Task};
@@ -38,14 +37,17 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
         other => return Err(Failure::Failed(format!("no such `digest`: `{other}` (fetched, implicit)"))),
     };
     let pem = task.text("private_key_pem").unwrap_or_default();
-    let route = Route { api, from, digest, key: KeyForms::read(pem)?, data: filled(task.bytes(60)?, task.seed) };
+    let route =
+        Route { api, from, digest, key: KeyForms::read(pem)?, data: filled(task.bytes(60)?, task.seed) };
     let known = task.message()?;
     let call: Box<dyn Sign> = match (task.word("call", "evp")?, task.word("context", "new")?) {
         ("evp", "new") => Box::new(Evp { cached: route.evp_key()?, route }),
         ("evp", "reused") if from == From::Cache => Box::new(Reused::new(route)?),
         ("low-level", "new") => Box::new(LowLevel { cached: route.low_level_key()?, route }),
         (call, context) => {
-            return Err(Failure::Failed(format!("no route with call `{call}` and context `{context}` for this key")));
+            return Err(Failure::Failed(format!(
+                "no route with call `{call}` and context `{context}` for this key"
+            )));
         }
     };
     Ok(Box::new(RsaApi { call, known }))
@@ -65,7 +67,8 @@ struct KeyForms {
 
 impl KeyForms {
     fn read(pem: &str) -> Result<KeyForms, Failure> {
-        let wrong = |error: &dyn std::fmt::Display| Failure::Failed(format!("the RSA key cannot be read: {error}"));
+        let wrong =
+            |error: &dyn std::fmt::Display| Failure::Failed(format!("the RSA key cannot be read: {error}"));
         let (_, document) = SecretDocument::from_pem(pem).map_err(|error| wrong(&error))?;
         let info = PrivateKeyInfoRef::from_der(document.as_bytes()).map_err(|error| wrong(&error))?;
         let pkcs1 = info.private_key.as_bytes().to_vec();
@@ -132,10 +135,18 @@ impl Route {
 
     fn evp_key_from_data(&self) -> Result<Owned, Failure> {
         let names = [
-            c"n", c"e", c"d", c"rsa-factor1", c"rsa-factor2", c"rsa-exponent1", c"rsa-exponent2", c"rsa-coefficient1",
+            c"n",
+            c"e",
+            c"d",
+            c"rsa-factor1",
+            c"rsa-factor2",
+            c"rsa-exponent1",
+            c"rsa-exponent2",
+            c"rsa-coefficient1",
         ];
-        let values = names.iter().zip(&self.key.numbers_native).map(|(name, number)| Param::number(name, number));
-        key_from_data(self.api, "RSA", values.collect())
+        let values =
+            names.iter().zip(&self.key.numbers_native).map(|(name, number)| Param::number(name, number));
+        keys::from_data(self.api, "RSA", values.collect())
     }
 
     /// A key for `RSA_sign`, the way this route gets one.
@@ -144,7 +155,10 @@ impl Route {
         let null: Handle = std::ptr::null_mut();
         let rsa = match self.from {
             From::Cache | From::Pem => unsafe {
-                let bio = (api.BIO_new_mem_buf)(self.key.pkcs1_pem.as_ptr().cast(), self.key.pkcs1_pem.len() as c_int);
+                let bio = (api.BIO_new_mem_buf)(
+                    self.key.pkcs1_pem.as_ptr().cast(),
+                    self.key.pkcs1_pem.len() as c_int,
+                );
                 let rsa = (api.PEM_read_bio_RSAPrivateKey)(bio, std::ptr::null_mut(), std::ptr::null(), null);
                 (api.BIO_free)(bio);
                 rsa
@@ -160,7 +174,8 @@ impl Route {
 
     fn rsa_from_numbers(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        let rsa = Owned::new(unsafe { (api.RSA_new)() }, api.RSA_free).ok_or_else(|| api.failed("RSA_new"))?;
+        let rsa =
+            Owned::new(unsafe { (api.RSA_new)() }, api.RSA_free).ok_or_else(|| api.failed("RSA_new"))?;
         let number = |index: usize| {
             let bytes = &self.key.numbers[index];
             unsafe { (api.BN_bin2bn)(bytes.as_ptr(), bytes.len() as c_int, std::ptr::null_mut()) }
@@ -201,7 +216,8 @@ impl Sign for Evp {
         let done = unsafe {
             let context = (api.EVP_MD_CTX_new)();
             let done = (api.EVP_DigestSignInit)(context, std::ptr::null_mut(), digest, null, key.handle) == 1
-                && (api.EVP_DigestSign)(context, out.as_mut_ptr(), &mut length, data.as_ptr(), data.len()) == 1;
+                && (api.EVP_DigestSign)(context, out.as_mut_ptr(), &mut length, data.as_ptr(), data.len())
+                    == 1;
             (api.EVP_MD_CTX_free)(context);
             done
         };
@@ -232,11 +248,22 @@ impl Reused {
                 && match api.EVP_PKEY_CTX_set_signature_md {
                     Some(set) => set(context.handle, route.digest) == 1,
                     None => {
-                        (api.EVP_PKEY_CTX_ctrl)(context.handle, -1, EVP_PKEY_OP_TYPE_SIG, CTRL_MD, 0, route.digest) == 1
+                        (api.EVP_PKEY_CTX_ctrl)(
+                            context.handle,
+                            -1,
+                            EVP_PKEY_OP_TYPE_SIG,
+                            CTRL_MD,
+                            0,
+                            route.digest,
+                        ) == 1
                     }
                 }
         };
-        if done { Ok(Reused { route, context, _key: key }) } else { Err(api.unsupported("EVP_PKEY_sign_init")) }
+        if done {
+            Ok(Reused { route, context, _key: key })
+        } else {
+            Err(api.unsupported("EVP_PKEY_sign_init"))
+        }
     }
 }
 
@@ -246,8 +273,9 @@ impl Sign for Reused {
         let digest = hash(&self.route, data)?;
         let mut length = out.len();
         let sign = api.EVP_PKEY_sign;
-        let done =
-            unsafe { sign(self.context.handle, out.as_mut_ptr(), &mut length, digest.as_ptr(), digest.len()) };
+        let done = unsafe {
+            sign(self.context.handle, out.as_mut_ptr(), &mut length, digest.as_ptr(), digest.len())
+        };
         if done == 1 { Ok(length) } else { Err(api.failed("EVP_PKEY_sign")) }
     }
 
@@ -292,7 +320,9 @@ const SHA_256_BYTES: usize = 32;
 fn hash(route: &Route, data: &[u8]) -> Result<[u8; SHA_256_BYTES], Failure> {
     let (api, mut out, null) = (route.api, [0; SHA_256_BYTES], std::ptr::null_mut());
     let (data_at, length) = (data.as_ptr(), data.len());
-    let done = unsafe { (api.EVP_Digest)(data_at, length, out.as_mut_ptr(), std::ptr::null_mut(), route.digest, null) };
+    let done = unsafe {
+        (api.EVP_Digest)(data_at, length, out.as_mut_ptr(), std::ptr::null_mut(), route.digest, null)
+    };
     if done == 1 { Ok(out) } else { Err(api.failed("EVP_Digest")) }
 }
 

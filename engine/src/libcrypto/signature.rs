@@ -109,7 +109,8 @@ const CTRL_RSA_PSS_SALTLEN: c_int = 0x1002;
 /// Sets PSS with a salt as long as the digest, as TLS 1.3 does.
 fn set_pss(api: &Api, context: Handle) -> Result<(), Failure> {
     let null = std::ptr::null_mut();
-    let set = |function: Option<unsafe extern "C" fn(Handle, c_int) -> c_int>, command, value| match function {
+    let set = |function: Option<unsafe extern "C" fn(Handle, c_int) -> c_int>, command, value| match function
+    {
         Some(set) => unsafe { set(context, value) },
         None => unsafe { (api.EVP_PKEY_CTX_ctrl)(context, EVP_PKEY_RSA, -1, command, value, null) },
     };
@@ -181,7 +182,9 @@ impl Signer {
         let (data_at, length) = (data.as_ptr(), data.len());
         if let Some((_, context)) = &self.raw {
             let verify = api.EVP_PKEY_verify;
-            return Ok(unsafe { verify(context.handle, signature.as_ptr(), signature.len(), data_at, length) } == 1);
+            return Ok(unsafe {
+                verify(context.handle, signature.as_ptr(), signature.len(), data_at, length)
+            } == 1);
         }
         let context = self.message_context()?;
         let mut parameters = std::ptr::null_mut();
@@ -248,7 +251,8 @@ impl Pair {
         let signer = Signer::new(api, self.signer.scheme, key)?;
         let accepted = signer.accepts(&known.message, &known.signature)?;
         let refused = !signer.accepts(&tampered(&known.message), &known.signature)?;
-        let words = if accepted && refused { hex::encode(&known.signature) } else { "not accepted".to_owned() };
+        let words =
+            if accepted && refused { hex::encode(&known.signature) } else { "not accepted".to_owned() };
         Ok(words)
     }
 }
