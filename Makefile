@@ -1,0 +1,65 @@
+# One way to run everything; CI calls the same targets.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# What `make run` measures: a study, a set or a file. Empty is the set `quick`.
+STUDY  ?=
+
+ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock installed -type f 2>/dev/null)
+
+.PHONY: help setup run test lint bench format lock browser clean
+
+help: ## Show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised engine
+
+run: setup ## Measure the set `quick` (or STUDY=name), and report
+	$(BIN)/tollbar run $(STUDY)
+
+test: setup browser ## Every test
+	$(BIN)/pytest
+	cd engine && cargo test --release --locked --quiet
+
+lint: setup ## Formatting, types, layers, lock files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
+	@! grep -nE 'https?://' requirements.lock || { echo 'error: requirements.lock names a host'; exit 1; }
+
+bench: setup ## Each figure beside its goal
+	$(BIN)/python -m bench
+
+format: setup ## Format everything
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix . && cd engine && cargo fmt
+
+lock: $(VENV)/.dependencies ## Resolve the dependencies anew
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra parquet --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate --universal --python-version 3.11 -q -o requirements.lock
+
+# The report is looked at in a real browser. Where one can be installed it is; where not, the tests say how.
+browser:
+	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; \
+		else echo 'hint: the tests need a browser: apt-get install chromium chromium-driver' >&2; fi; fi
+
+clean: ## Remove what was built
+	rm -rf $(VENV) engine/target
+
+$(VENV)/.dependencies: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'error: Python 3.11 or later is needed' >&2; \
+		echo 'hint: make PYTHON=python3.12' >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(VENV)/.engine: $(VENV)/.dependencies pyproject.toml $(ENGINE_SOURCES)
+	@command -v cargo >/dev/null || { echo 'error: the engine needs a Rust toolchain, and there is no cargo' >&2; \
+		echo 'hint: install Rust 1.89 or later, with rustup or from your distribution' >&2; exit 2; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@

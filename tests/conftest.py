@@ -1,0 +1,91 @@
+"""What several tests need: a study around the fake runner, and the command as a user types it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
+
+FAKE_STUDY = f"""
+question  = "Does the lab itself work?"
+family    = "spin"
+choices   = ["spin-1", "spin-1-again", "spin-2"]
+providers = ["runner:{FAKE_RUNNER}"]
+baseline  = "spin-1"
+
+[measure]
+trial   = "1 ms"
+warm-up = "1 ms"
+blocks  = 8
+
+[[claim]]
+says   = "Twice the work costs twice as much"
+of     = {{ choice = "spin-2" }}
+over   = {{ choice = "spin-1" }}
+metric = "cost"
+ratio  = 2.0
+"""
+
+SHORT_STUDY = """
+question  = "Does the engine spin?"
+family    = "spin"
+choices   = ["spin-1", "spin-2"]
+providers = ["spin"]
+baseline  = "spin-1"
+
+[measure]
+trial   = "20 ms"
+warm-up = "2 ms"
+blocks  = 8
+"""
+
+Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def fake_study(tmp_path: Path) -> Path:
+    """A study of three cells that the fake runner answers."""
+    path = tmp_path / "fake.toml"
+    path.write_text(FAKE_STUDY)
+    return path
+
+
+@pytest.fixture
+def short_study(tmp_path: Path) -> Path:
+    """A study of two cells that the engine measures in about a second."""
+    path = tmp_path / "short.toml"
+    path.write_text(SHORT_STUDY)
+    return path
+
+
+def command() -> str:
+    """The installed `tollbar`."""
+    return str(Path(sysconfig.get_path("scripts")) / "tollbar")
+
+
+@pytest.fixture
+def tollbar(tmp_path: Path) -> Tollbar:
+    """Runs `tollbar` in a directory of its own, as a user would: a process, its output, its status."""
+
+    def run(
+        *arguments: object, env: Mapping[str, str] | None = None, **options: object
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [command(), *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1", **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            **options,  # type: ignore[call-overload]
+        )
+
+    assert Path(command()).exists(), f"not installed for {sys.executable}: run `make setup`"
+    return run

@@ -1,0 +1,122 @@
+"""The command line as a user sees it: help, errors, exit status, what goes where."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Tollbar
+
+from tollbar.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> None:
+    """`--help` gives the first line of the function's docstring, and the docstring an example."""
+    place, line = COMMANDS[name]
+    module, _, function = place.partition(":")
+    docstring = getattr(importlib.import_module(module), function).__doc__
+    assert docstring.startswith(line[:-1].split(", and rehearse")[0])
+    assert f"tollbar {name}" in docstring
+    done = tollbar(name, "--help")
+    assert 0 == done.returncode
+    assert line.split()[0] in done.stdout
+
+
+def test_help_lists_every_command(tollbar: Tollbar) -> None:
+    """The first page names every command and the exit statuses."""
+    shown = tollbar("--help").stdout
+    assert all(name in shown for name in COMMANDS)
+    assert "Exit status" in shown
+
+
+ERRORS = {
+    "unknown command": (["mesure"], "mesure"),
+    "unknown option": (["run", "--fast"], "--fast"),
+    "unknown study": (["run", "digets"], "did you mean `digests`?"),
+    "no such run": (["judge", "nowhere"], "not a run"),
+    "no such kind": (["list", "people"], "people"),
+    "no such cell": (["show", "digests", "md6"], "no cell of digests"),
+    "no library": (["run", "digests", "--library", "/nowhere/libcrypto.so"], "cannot be loaded"),
+    "not a library": (["run", "digests", "--library", "README.md"], "cannot be loaded"),
+    "no blocks": (["run", "--blocks", "0"], "at least one block"),
+    "parquet to nowhere": (["export", "nowhere", "--format", "parquet"], "not a run"),
+}
+
+
+@pytest.mark.parametrize("fault", ERRORS)
+def test_a_bad_command_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, fault: str) -> None:
+    """Bad input ends with status 2, words on standard error, nothing on standard output, no traceback."""
+    (tmp_path / "README.md").write_text("not a library\n")
+    arguments, words = ERRORS[fault]
+    done = tollbar(*arguments)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_library_that_is_no_libcrypto_is_refused(tollbar: Tollbar) -> None:
+    """Another shared object is told from a libcrypto by what it lacks."""
+    libc = re.search(r"(/\S*libc\.so\.6)", Path("/proc/self/maps").read_text())
+    assert libc
+    done = tollbar("run", "digests", "--library", libc.group(1))
+    assert 2 == done.returncode
+    assert "is not a libcrypto" in done.stderr
+
+
+def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
+    """What is listed for people is listed for programs too."""
+    for what in ("studies", "families", "choices", "providers"):
+        assert 0 == tollbar("list", what).returncode
+        assert isinstance(json.loads(tollbar("list", what, "--json").stdout), list)
+    providers = json.loads(tollbar("list", "providers", "--json").stdout)
+    assert {"libcrypto:system", "libcrypto:psycopg", "aws-lc", "rustcrypto", "spin"} <= {
+        p["provider"] for p in providers
+    }
+
+
+def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
+    """The shown task can be handed to the engine as it stands."""
+    shown = json.loads(tollbar("show", "digests", "sha-256 rustcrypto 4096", "--json").stdout)
+    task = {**shown["task"], "mode": "verify"}
+    answer = subprocess.run(
+        shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=30
+    )
+    assert "ok" == json.loads(answer.stdout)["outcome"]
+
+
+def test_plan_measures_nothing(tollbar: Tollbar, tmp_path: Path) -> None:
+    """A plan says how many trials and how long, and leaves no directory."""
+    planned = json.loads(tollbar("plan", "rehearsal", "--json").stdout)
+    assert 4 == planned["studies"][0]["cells"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_verify_proves_without_measuring(tollbar: Tollbar) -> None:
+    """Every cell of the rehearsal meets its known answer."""
+    proven = json.loads(tollbar("verify", "rehearsal", "--json").stdout)
+    assert {"ok"} == {one["outcome"] for one in proven}
+    assert all(one["known_answers"] >= 1 for one in proven)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """What only a report or an export needs is not paid for by every command."""
+    code = "import sys, tollbar.cli, tollbar.cli.run; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert {"altair", "vl_convert", "pyarrow", "numpy", "pandas", "scipy"} & set(loaded) == set()
+
+
+def test_colour_is_left_out_on_request(tollbar: Tollbar) -> None:
+    """With NO_COLOR, and into a pipe, there are no escape codes."""
+    assert "\x1b" not in tollbar("list", "studies").stdout
+    assert "\x1b" not in tollbar("run", "digets").stderr

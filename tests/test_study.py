@@ -1,0 +1,146 @@
+"""Studies: what is refused and in what words, what is planned, and that every shipped one can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tollbar import plan, study, units
+from tollbar.errors import TollbarError
+from tollbar.plan import visits
+
+GOOD = """
+question  = "?"
+family    = "digest"
+choices   = ["md5", "sha-1", "sha-256"]
+providers = ["rustcrypto"]
+baseline  = "sha-256"
+
+[vary]
+bytes = ["16 B", "4 KiB"]
+
+[measure]
+trial  = "10 ms"
+blocks = 6
+"""
+
+# What is changed in a good study, the words that must be in the error, and those in its hint.
+BAD = {
+    "unknown key": ("[measure]", "[measure]\nwarmup = '1 s'", "`measure.warmup`: no such setting", "`measure.warm-up`"),
+    "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such setting", None),
+    "no unit": ('"10 ms"', "10", "`measure.trial`: say the unit", None),
+    "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
+    "no time": ('"10 ms"', '"0 ms"', "`measure.trial`: longer than nothing", None),
+    "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),
+    "unknown family": ('"digest"', '"digests"', "no such family: `digests`", "`digest`"),
+    "unknown choice": ('"md5"', '"md6"', "no such choice: `md6`", "`md5`"),
+    "unknown baseline": ('baseline  = "sha-256"', 'baseline  = "sha-257"', "no such choice: `sha-257`", "`sha-256`"),
+    "unknown provider": ('"rustcrypto"', '"rustcrpto"', "no such provider: `rustcrpto`", "`rustcrypto`"),
+    "unknown library": ('"rustcrypto"', '"libcrypto:nix"', "no such libcrypto: `nix`", None),
+    "unknown setting": ("bytes =", "byte =", "the family digest has no setting `byte`", "`bytes`"),
+    "size without unit": ('"16 B"', '"16"', "`vary.bytes`: say the unit", None),
+    "half a byte": ('"16 B"', '"0.5 B"', "not a whole number of bytes", None),
+    "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
+    "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
+    "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell is the baseline", None),
+    "nothing left": ("[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "nothing to measure", None),
+    "leave-out without reason": ("[measure]", "[[leave-out]]\nwhere = { choice = 'md5' }\n[measure]", "because` is missing", None),
+    "claim without number": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n[measure]",
+        "a claim gives either",
+        None,
+    ),
+    "not TOML": ("question", "question question", "not TOML", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_a_bad_study_is_refused_in_words(fault: str, tmp_path: Path) -> None:
+    """The error names the file and what is wrong with it, and the hint the nearest right thing."""
+    find, replacement, words, hint = BAD[fault]
+    path = tmp_path / "bad.toml"
+    assert find in GOOD
+    path.write_text(GOOD.replace(find, replacement, 1))
+    with pytest.raises(TollbarError) as caught:
+        plan.make(study.load([str(path)]), seed=0)
+    assert words in str(caught.value)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """A file that is not there, or not text, is said with its path."""
+    with pytest.raises(TollbarError, match="cannot read the study"):
+        study.load([str(tmp_path / "none.toml")])
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TollbarError, match="cannot read the study"):
+        study.load([str(tmp_path / "binary.toml")])
+    with pytest.raises(TollbarError, match="no such study: `digets`") as caught:
+        study.load(["digets"])
+    assert "did you mean `digests`?" == caught.value.hint
+
+
+def test_a_good_study_is_planned(tmp_path: Path) -> None:
+    """Every combination is a cell, each against the baseline of its own size, the baselines twice."""
+    path = tmp_path / "good.toml"
+    path.write_text(GOOD)
+    (one,) = plan.make(study.load([str(path)]), seed=4).studies
+    assert 6 == len(one.cells)
+    assert 8 == one.visits_a_block
+    baselines = {cell.key: cell.coordinates["bytes"] for cell in one.cells if cell.is_baseline}
+    assert [16, 4096] == sorted(baselines.values())
+    assert all(cell.against and baselines[cell.against] == cell.coordinates["bytes"] for cell in one.cells)
+
+
+def test_a_block_visits_every_cell_in_an_order_of_its_own(tmp_path: Path) -> None:
+    """Each block holds the same visits in another order, and the order depends on the seed."""
+    path = tmp_path / "good.toml"
+    path.write_text(GOOD)
+    (one,) = plan.make(study.load([str(path)]), seed=4).studies
+    orders = [[(v.cell.key, v.twin) for v in visits(one, seed, block)] for seed in (1, 2) for block in (0, 1)]
+    assert 4 == len({tuple(order) for order in orders})
+    assert 1 == len({frozenset(order) for order in orders})
+    assert orders[0] == [(v.cell.key, v.twin) for v in visits(one, 1, 0)]
+
+
+@pytest.mark.parametrize("name", study.shipped())
+def test_every_shipped_study_can_be_planned(name: str) -> None:
+    """Every study that comes with Tollbar reads, has cells and a baseline, and its claims name real cells."""
+    for one in plan.make(study.load([name]), seed=0).studies:
+        assert one.cells
+        for claim in one.study.claims:
+            for side in (claim.of, claim.over):
+                wanted = [c for c in one.cells if all(c.coordinates.get(k) == v for k, v in side.items())]
+                assert wanted, (claim.says, side)
+
+
+@given(st.integers(min_value=0, max_value=10**9), st.sampled_from(sorted(units.BYTES)))
+def test_sizes_are_read_as_they_are_written(number: int, unit: str) -> None:
+    """A whole number and a unit give that many bytes, with or without a space."""
+    assert (
+        number * units.BYTES[unit]
+        == units.size_bytes(f"{number} {unit}")
+        == units.size_bytes(f"{number}{unit}")
+    )
+
+
+@given(st.text(max_size=30))
+def test_no_text_makes_a_reader_fail_in_another_way(text: str) -> None:
+    """Whatever stands there, a unit's reader gives a number or says what is wrong."""
+    for reader in (units.seconds, units.size_bytes, units.share):
+        try:
+            assert reader(text) >= 0
+        except ValueError as error:
+            assert str(error)
+
+
+@given(st.text(max_size=200))
+def test_no_text_makes_the_study_reader_fail_in_another_way(text: str) -> None:
+    """Whatever stands in a study's file, the reader gives a study or an error with the file's name."""
+    try:
+        study.read("any", text, where="any.toml")
+    except TollbarError as error:
+        assert "any.toml" in str(error)
