@@ -1,4 +1,4 @@
-//! Hands the engine the exact versions of the crates it is built from, for its receipts.
+//! Hands the engine what it is built from and how, for its receipts: crates and compiler.
 
 fn main() {
     println!("cargo::rerun-if-changed=Cargo.lock");
@@ -17,6 +17,17 @@ fn main() {
         }
     });
     println!("cargo::rustc-env=TOLLBAR_CRATES={}", crates.collect::<Vec<_>>().join(";"));
+
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let version = std::process::Command::new(variable("RUSTC")).arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    println!(
+        "cargo::rustc-env=TOLLBAR_BUILD={}, opt-level {}, {} with {}",
+        version.expect("a compiler that says its version"),
+        variable("OPT_LEVEL"),
+        variable("CARGO_CFG_TARGET_ARCH"),
+        variable("CARGO_CFG_TARGET_FEATURE"),
+    );
 }
 
 /// The value of a line `name = "value"`.

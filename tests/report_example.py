@@ -86,7 +86,9 @@ def _choice(
     )
 
 
-def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Value, ...]], **more: object) -> Study:
+def _study(
+    name: str, question: str, family: Family, vary: Mapping[str, tuple[Value, ...]], **more: object
+) -> Study:
     study = Study(
         name=name,
         text=f'question = "{question}"\nfamily = "{family.name}"\nproviders = ["openssl", "rustcrypto"]\n',
@@ -209,7 +211,12 @@ def digests() -> StudyJudgement:
         ClaimResult("BLAKE3 runs at 4 times the speed of SHA-256", 4.0, None, _interval(1.81, 0.02), ClaimVerdict.SMALLER, {"provider": RUSTCRYPTO, "bytes": 16384}, None, None),
         ClaimResult("BLAKE3 runs at 4 times the speed of SHA-256", 4.0, None, None, ClaimVerdict.CANNOT_TELL, {"provider": OPENSSL, "bytes": 16384}, None, "OpenSSL 3.0.19 has no digest of the name BLAKE3"),
     )  # fmt: skip
-    return replace(judged, contrasts=contrasts, claims=claims, warnings=("2 cores: the lab itself shares caches and power with what it measures.",))
+    return replace(
+        judged,
+        contrasts=contrasts,
+        claims=claims,
+        warnings=("2 cores: the lab itself shares caches and power with what it measures.",),
+    )
 
 
 def passwords() -> StudyJudgement:
@@ -234,7 +241,9 @@ def passwords() -> StudyJudgement:
 
 def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
     """A run whose one study has choices × providers × sizes cells: 1,000 unless told otherwise."""
-    named = [_choice(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]
+    named = [
+        _choice(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)
+    ]
     family = replace(DIGESTS, choices={c.name: c for c in named})
     steps = [64 * 4**i for i in range(sizes)]
     costs = [
@@ -243,7 +252,13 @@ def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
         for p in range(providers)
         for size in steps
     ]  # fmt: skip
-    study = _study("large", "What if there are a thousand cells?", family, {"bytes": tuple(steps)}, baseline={"choice": "c3"})
+    study = _study(
+        "large",
+        "What if there are a thousand cells?",
+        family,
+        {"bytes": tuple(steps)},
+        baseline={"choice": "c3"},
+    )
     judged = judge(study, costs, (), seed=3)
     contrasts = tuple(
         Contrast("bytes", a, b, {}, choices * providers, _interval(a / b, 0.01 * a / b), Verdict.COSTS, None)
@@ -270,7 +285,9 @@ def judge(
             measurements.append(Measurement(row, "cpu", "ns/op", cost.estimate, cost.low, cost.high, cost.n))
             if any(t.memory_bytes for t in row.trials):
                 memory = _summary([float(t.memory_bytes) for t in row.trials])
-                measurements.append(Measurement(row, "memory", "B", memory.estimate, memory.low, memory.high, memory.n))
+                measurements.append(
+                    Measurement(row, "memory", "B", memory.estimate, memory.low, memory.high, memory.n)
+                )
         if row.against is not None and row.against != row.key:
             tolls.append(_toll(row, by_key[row.against]))
     return StudyJudgement(
@@ -341,7 +358,9 @@ def _key(coordinates: Mapping[str, Value]) -> str:
 
 def _toll(row: Row, against: Row) -> Toll:
     if not row.trials or not against.trials:
-        return Toll(row, against, "cpu", None, None, Verdict.NOT_MEASURED, None, None, row.reason or against.reason)
+        return Toll(
+            row, against, "cpu", None, None, Verdict.NOT_MEASURED, None, None, row.reason or against.reason
+        )
     ratio = _summary([a.cost_ns / b.cost_ns for a, b in zip(row.trials, against.trials, strict=True)])
     difference = fmean(t.cost_ns for t in row.trials) - fmean(t.cost_ns for t in against.trials)
     verdict = Verdict.UNCLEAR

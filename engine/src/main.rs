@@ -5,6 +5,8 @@ mod aws_lc;
 mod buffers;
 mod clock;
 mod contract;
+mod crates;
+mod families;
 mod guard;
 mod libcrypto;
 mod null;

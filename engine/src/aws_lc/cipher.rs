@@ -9,8 +9,8 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
 
 use crate::contract::{Failure, Task};
-use crate::rustcrypto::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
-use crate::rustcrypto::families::{Prepared, Row, failed};
+use crate::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
+use crate::families::{Prepared, Row, failed};
 
 pub const CIPHERS: &[Row] = &[
     ("aes-128-cbc", |task| cbc(task, &cipher::AES_128)),

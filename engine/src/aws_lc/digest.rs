@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use aws_lc_rs::{digest, hmac, pbkdf2};
 
 use crate::contract::{Failure, Task};
-use crate::rustcrypto::families::{self, Prepared, Row};
+use crate::families::{self, Prepared, Row};
 
 macro_rules! rows {
     ($prepare:ident: $($choice:literal = $algorithm:path),+ $(,)?) => {
@@ -30,24 +30,25 @@ pub const MACS: &[Row] = rows!(authenticate:
     "hmac-sha-512" = hmac::HMAC_SHA512,
 );
 
-pub const PASSWORD_HASHES: &[Row] = &[
-    ("salted-sha-1", |task| salted(task, "salted-sha-1", &digest::SHA1_FOR_LEGACY_USE_ONLY)),
-    ("salted-sha-256", |task| salted(task, "salted-sha-256", &digest::SHA256)),
-    ("pbkdf2-sha-1-1400k", |task| pbkdf2(task, "pbkdf2-sha-1", pbkdf2::PBKDF2_HMAC_SHA1)),
-    ("pbkdf2-sha-256-600k", |task| pbkdf2(task, "pbkdf2-sha-256", pbkdf2::PBKDF2_HMAC_SHA256)),
-    ("pbkdf2-sha-512-220k", |task| pbkdf2(task, "pbkdf2-sha-512", pbkdf2::PBKDF2_HMAC_SHA512)),
+/// The setting `algorithm`, which a choice carries together with its parameters.
+pub const ALGORITHMS: &[Row] = &[
+    ("salted-sha-1", |task| salted(task, &digest::SHA1_FOR_LEGACY_USE_ONLY)),
+    ("salted-sha-256", |task| salted(task, &digest::SHA256)),
+    ("pbkdf2-sha-1", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA1)),
+    ("pbkdf2-sha-256", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA256)),
+    ("pbkdf2-sha-512", |task| pbkdf2(task, pbkdf2::PBKDF2_HMAC_SHA512)),
 ];
 
 fn hash(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
-    families::digest::prepare(task, move |data| digest::digest(algorithm, data))
+    families::digest::prepare(task, move |data| Ok(digest::digest(algorithm, data)))
 }
 
 fn authenticate(task: &Task, algorithm: &'static hmac::Algorithm) -> Prepared {
     families::mac::prepare(task, |key, data| Ok(hmac::sign(&hmac::Key::new(*algorithm, key), data)))
 }
 
-fn salted(task: &Task, name: &str, algorithm: &'static digest::Algorithm) -> Prepared {
-    families::password_hash::prepare(task, name, algorithm.output_len, move |password, salt, output| {
+fn salted(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
+    families::password_hash::prepare(task, algorithm.output_len, move |password, salt, output| {
         let mut context = digest::Context::new(algorithm);
         context.update(salt);
         context.update(password);
@@ -60,11 +61,11 @@ fn salted(task: &Task, name: &str, algorithm: &'static digest::Algorithm) -> Pre
     })
 }
 
-fn pbkdf2(task: &Task, name: &str, algorithm: pbkdf2::Algorithm) -> Prepared {
+fn pbkdf2(task: &Task, algorithm: pbkdf2::Algorithm) -> Prepared {
     let iterations = u32::try_from(task.number("iterations", 1)?).ok().and_then(NonZeroU32::new);
     let iterations =
         iterations.ok_or_else(|| Failure::Failed("iterations are from 1 to 2^32 - 1".to_owned()))?;
-    families::password_hash::prepare(task, name, 32, move |password, salt, output| {
+    families::password_hash::prepare(task, 32, move |password, salt, output| {
         pbkdf2::derive(algorithm, iterations, salt, password, output);
         Ok(())
     })

@@ -6,8 +6,8 @@ use aws_lc_rs::kem;
 use aws_lc_rs::rsa::{Pkcs1PrivateDecryptingKey, Pkcs1PublicEncryptingKey, PrivateDecryptingKey};
 
 use crate::contract::{Failure, Task};
-use crate::rustcrypto::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
-use crate::rustcrypto::families::{Prepared, Row, failed};
+use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
+use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto::{self, ExpandSeed};
 
 const X25519: Group<32> = Group(&agreement::X25519);

@@ -8,9 +8,9 @@ mod signature;
 use std::collections::BTreeMap;
 
 use crate::contract::{Receipt, Task};
+use crate::crates;
+use crate::families::{self, Prepared, Table};
 use crate::provider::{Offers, Provider};
-use crate::rustcrypto::crates;
-use crate::rustcrypto::families::{self, Prepared, Table};
 
 pub struct AwsLc;
 
@@ -20,7 +20,7 @@ const TABLE: Table = &[
     ("cipher", cipher::CIPHERS),
     ("signature", signature::SIGNATURES),
     ("key-exchange", key_exchange::KEY_EXCHANGES),
-    ("password-hash", digest::PASSWORD_HASHES),
+    ("password-hash", digest::ALGORITHMS),
 ];
 
 impl Provider for AwsLc {

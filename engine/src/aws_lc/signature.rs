@@ -1,15 +1,15 @@
 //! RSA, ECDSA, Ed25519 and ML-DSA.
 
 use aws_lc_rs::digest::{self, Digest};
-use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
 use aws_lc_rs::signature::{self as api, KeyPair, ParsedPublicKey, VerificationAlgorithm};
 
 use crate::contract::{Failure, Task};
+use crate::families::signature::{Scheme, prepare};
+use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto;
-use crate::rustcrypto::families::signature::{Scheme, prepare};
-use crate::rustcrypto::families::{Prepared, Row, failed};
 
 pub const SIGNATURES: &[Row] = &[
     ("rsa-1024", |task| rsa(task, RSA_1024, None)),
@@ -129,10 +129,15 @@ impl Scheme for Rsa {
     }
 
     fn sign_anyhow(&self, key: &RsaKey, message: &[u8]) -> Result<Vec<u8>, Failure> {
-        match key {
-            RsaKey::Pair(_) => self.sign(key, message),
-            RsaKey::Foreign(pkcs8) => rustcrypto::sign("rsa", self.digest, pkcs8, message),
-        }
+        let pkcs8 = match key {
+            RsaKey::Pair(_) if self.encoding.is_some() => return self.sign(key, message),
+            RsaKey::Pair(pair) => {
+                let der: Pkcs8V1Der = pair.as_der().map_err(failed("writing the private key"))?;
+                der.as_ref().to_vec()
+            }
+            RsaKey::Foreign(pkcs8) => pkcs8.clone(),
+        };
+        rustcrypto::sign("rsa", self.digest, &pkcs8, message)
     }
 
     fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
@@ -208,15 +213,9 @@ static P521: Curve = Curve {
 };
 
 fn ecdsa(task: &Task, curve: &'static Curve) -> Prepared {
-    if task.op == "generate-key" {
-        let (digest, algorithm, signing, verification) = curve
-            .rows
-            .iter()
-            .find(|row| row.2.is_some())
-            .ok_or_else(|| unsupported("make keys of this curve"))?;
-        return prepare(task, Ecdsa { curve, digest, algorithm, signing: *signing, verification });
-    }
-    let (asked, bytes) = (task.word("digest", "sha-256")?, task.bytes(32)?);
+    // A digest is not asked for where a key is generated; the proof is of one that it signs itself.
+    let own = curve.rows.iter().find(|row| task.op == "generate-key" && row.2.is_some());
+    let (asked, bytes) = (task.word("digest", own.map_or("sha-256", |row| row.0))?, task.bytes(32)?);
     let what = format!("{} with {asked}", task.choice);
     if asked == "none" {
         // Bytes are signed as they are where they are as long as a digest that it signs.

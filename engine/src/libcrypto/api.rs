@@ -86,7 +86,6 @@ api! {
         fn EVP_PKEY_CTX_new(Handle, Handle) -> Handle;
         fn EVP_PKEY_CTX_new_id(c_int, Handle) -> Handle;
         fn EVP_PKEY_CTX_free(Handle);
-        fn EVP_PKEY_CTX_ctrl(Handle, c_int, c_int, c_int, c_int, *mut c_void) -> c_int;
         fn EVP_PKEY_keygen_init(Handle) -> c_int;
         fn EVP_PKEY_keygen(Handle, *mut Handle) -> c_int;
         fn EVP_PKEY_sign_init(Handle) -> c_int;
@@ -118,6 +117,7 @@ api! {
         fn PKCS5_PBKDF2_HMAC(Text, c_int, Bytes, c_int, c_int, Handle, c_int, Out) -> c_int;
     }
     optional {
+        fn EVP_PKEY_CTX_ctrl(Handle, c_int, c_int, c_int, c_int, *mut c_void) -> c_int;
         fn OPENSSL_info(c_int) -> Text;
         fn OSSL_PROVIDER_load(Handle, Text) -> Handle;
         fn OSSL_PROVIDER_set_default_search_path(Handle, Text) -> c_int;
@@ -177,7 +177,7 @@ impl Api {
     pub fn words(&self, trying: &str) -> String {
         let code = unsafe { (self.ERR_peek_last_error)() };
         if code == 0 {
-            return format!("{trying}: refused without a reason");
+            return format!("{trying}: this library does not have it, and gives no reason");
         }
         let mut text = [0; 256];
         unsafe { (self.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
@@ -192,6 +192,22 @@ impl Api {
     /// Something that should have worked, in the library's own words.
     pub fn failed(&self, trying: &str) -> Failure {
         Failure::Failed(self.words(trying))
+    }
+
+    /// `EVP_PKEY_CTX_ctrl`, or its own answer for what it does not know where a library is without it.
+    pub fn key_control(
+        &self,
+        context: Handle,
+        key_kind: c_int,
+        operations: c_int,
+        command: c_int,
+        number: c_int,
+        pointer: Handle,
+    ) -> c_int {
+        match self.EVP_PKEY_CTX_ctrl {
+            Some(control) => unsafe { control(context, key_kind, operations, command, number, pointer) },
+            None => -2,
+        }
     }
 
     /// Makes sure that words found later belong to what comes next.

@@ -3,9 +3,8 @@
 use std::ffi::c_uint;
 
 use super::api::{Api, Handle, c_name};
-use crate::buffers::{filled, tampered};
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::contract::{Failure, Task};
+use crate::families::{self, Prepared};
 
 /// Choice and the name that libcrypto knows it by.
 const DIGESTS: [(&str, &str); 12] = [
@@ -22,9 +21,6 @@ const DIGESTS: [(&str, &str); 12] = [
     ("blake2s-256", "BLAKE2s256"),
     ("blake3", "BLAKE3"),
 ];
-
-/// No digest is longer: EVP_MAX_MD_SIZE.
-const LONGEST: usize = 64;
 
 pub fn offers(api: &Api) -> Vec<&'static str> {
     DIGESTS.iter().map(|row| row.0).filter(|choice| find(api, choice).is_ok()).collect()
@@ -57,62 +53,37 @@ fn by_name(api: &Api, name: &str) -> Handle {
     unsafe { (api.EVP_get_digestbyname)(c_name(name).as_ptr()) }
 }
 
-pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Failure> {
-    let data = filled(task.bytes(4096)?, task.seed);
-    Ok(Box::new(Hash { api, digest: find(api, &task.choice)?, data, known: task.message()? }))
-}
-
 /// `EVP_Digest`: the whole message in one call, as most callers do it.
-struct Hash {
-    api: &'static Api,
-    digest: Handle,
-    data: Vec<u8>,
-    known: Option<Vec<u8>>,
-}
-
-impl Hash {
-    fn hash(&self, data: &[u8]) -> Result<Vec<u8>, Failure> {
-        one_shot(self.api, self.digest, data)
-    }
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    let digest = find(api, &task.choice)?;
+    families::digest::prepare(task, move |data| one_shot(api, digest, data))
 }
 
 /// The digest of some data.
-pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Vec<u8>, Failure> {
-    let mut out = [0; LONGEST];
+pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Output, Failure> {
+    let mut out = Output::default();
     let mut length: c_uint = 0;
-    let null = std::ptr::null_mut();
+    let (data_at, null) = (data.as_ptr(), std::ptr::null_mut());
     let done =
-        unsafe { (api.EVP_Digest)(data.as_ptr(), data.len(), out.as_mut_ptr(), &mut length, digest, null) };
-    if done != 1 {
-        return Err(api.failed("EVP_Digest"));
-    }
-    Ok(out[..length as usize].to_vec())
+        unsafe { (api.EVP_Digest)(data_at, data.len(), out.bytes.as_mut_ptr(), &mut length, digest, null) };
+    out.length = length as usize;
+    if done == 1 { Ok(out) } else { Err(api.failed("EVP_Digest")) }
 }
 
-impl Operation for Hash {
-    fn perform(&mut self) -> Result<(), Failure> {
-        let mut out = [0; LONGEST];
-        let null = std::ptr::null_mut();
-        let (data, length) = (self.data.as_ptr(), self.data.len());
-        let done = unsafe {
-            (self.api.EVP_Digest)(data, length, out.as_mut_ptr(), std::ptr::null_mut(), self.digest, null)
-        };
-        std::hint::black_box(&out);
-        if done == 1 { Ok(()) } else { Err(self.api.failed("EVP_Digest")) }
-    }
+/// A digest or a code: as many bytes as there are of the longest, EVP_MAX_MD_SIZE.
+pub struct Output {
+    pub bytes: [u8; 64],
+    pub length: usize,
+}
 
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        let mut proof = Proof::default();
-        let answer = self.hash(&self.data)?;
-        proof.accept("the same message again", answer == self.hash(&self.data)?)?;
-        proof.refuse("a tampered message", answer != self.hash(&tampered(&self.data))?)?;
-        if let Some(known) = &self.known {
-            proof.answer = Some(hex::encode(self.hash(known)?));
-        }
-        Ok(proof)
+impl Default for Output {
+    fn default() -> Self {
+        Output { bytes: [0; 64], length: 0 }
     }
+}
 
-    fn bytes(&self) -> u64 {
-        self.data.len() as u64
+impl AsRef<[u8]> for Output {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }

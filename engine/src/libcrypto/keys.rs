@@ -21,6 +21,7 @@ pub enum Kind {
     Named(&'static str),
 }
 
+const GROUP_BY_NAME: &str = "EVP_PKEY_CTX_set_group_name, by which a finite-field group is chosen";
 const EVP_PKEY_RSA: c_int = 6;
 const EVP_PKEY_EC: c_int = 408;
 const OP_KEYGEN: c_int = 1 << 2;
@@ -58,12 +59,7 @@ fn context_of(api: &'static Api, name: &str) -> Result<Owned, Failure> {
             number => unsafe { (api.EVP_PKEY_CTX_new_id)(number, null) },
         },
     };
-    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| match api.words(name) {
-        words if words.ends_with("without a reason") => {
-            Failure::Unsupported(format!("this library has no {name}"))
-        }
-        words => Failure::Unsupported(words),
-    })
+    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported(name))
 }
 
 pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
@@ -88,7 +84,10 @@ pub fn generate(api: &'static Api, kind: Kind, like: Option<&Owned>) -> Result<O
         (Kind::Dsa, None) => {
             return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
         }
-        (Kind::Group(_), _) => context_of(api, "DH")?,
+        (Kind::Group(_), _) => {
+            have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
+            context_of(api, "DH")?
+        }
         (Kind::Named(name), _) => context_of(api, name)?,
     };
     if unsafe { (api.EVP_PKEY_keygen_init)(context.handle) } != 1 {
@@ -111,24 +110,17 @@ fn set_parameters(api: &'static Api, kind: Kind, context: &Owned) -> Result<bool
     let done = match kind {
         Kind::Rsa { bits } => match api.EVP_PKEY_CTX_set_rsa_keygen_bits {
             Some(set) => unsafe { set(context, bits) },
-            None => unsafe {
-                (api.EVP_PKEY_CTX_ctrl)(context, EVP_PKEY_RSA, OP_KEYGEN, CTRL_RSA_KEYGEN_BITS, bits, null)
-            },
+            None => api.key_control(context, EVP_PKEY_RSA, OP_KEYGEN, CTRL_RSA_KEYGEN_BITS, bits, null),
         },
         Kind::Curve(curve) => {
             let number = unsafe { (api.OBJ_sn2nid)(c_name(curve).as_ptr()) };
             match api.EVP_PKEY_CTX_set_ec_paramgen_curve_nid {
                 Some(set) => unsafe { set(context, number) },
-                None => unsafe {
-                    (api.EVP_PKEY_CTX_ctrl)(context, EVP_PKEY_EC, both, CTRL_EC_CURVE_NID, number, null)
-                },
+                None => api.key_control(context, EVP_PKEY_EC, both, CTRL_EC_CURVE_NID, number, null),
             }
         }
         Kind::Group(group) => unsafe {
-            have(
-                api.EVP_PKEY_CTX_set_group_name,
-                "EVP_PKEY_CTX_set_group_name (finite-field groups by name)",
-            )?(context, c_name(group).as_ptr())
+            have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?(context, c_name(group).as_ptr())
         },
         Kind::Dsa | Kind::Named(_) => 1,
     };

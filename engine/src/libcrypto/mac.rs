@@ -3,10 +3,9 @@
 use std::ffi::{CString, c_uint};
 
 use super::api::{Api, Handle, Param, c_name, have};
-use super::digest;
-use crate::buffers::{filled, tampered};
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use super::digest::{self, Output};
+use crate::contract::{Failure, Task};
+use crate::families::{self, Prepared};
 
 /// Choice, the name that libcrypto knows the code by, and the digest inside where there is one.
 const MACS: [(&str, &str, Option<&str>); 6] = [
@@ -18,21 +17,13 @@ const MACS: [(&str, &str, Option<&str>); 6] = [
     ("poly1305", "POLY1305", None),
 ];
 
-const KEY_BYTES: usize = 32;
-/// KMAC-256 and HMAC-SHA-512 give 64 bytes; nothing here gives more.
-const LONGEST: usize = 64;
-
 pub fn offers(api: &'static Api) -> Vec<&'static str> {
     MACS.iter().map(|row| row.0).filter(|choice| Engine::open(api, choice).is_ok()).collect()
 }
 
-pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Failure> {
-    Ok(Box::new(Authenticate {
-        engine: Engine::open(api, &task.choice)?,
-        key: filled(KEY_BYTES, task.seed.wrapping_add(1)),
-        data: filled(task.bytes(4096)?, task.seed),
-        known: task.message()?.map(|of| Ok::<_, Failure>((task.need_hex("key")?, of))).transpose()?,
-    }))
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    let engine = Engine::open(api, &task.choice)?;
+    families::mac::prepare(task, move |key, data| engine.code(key, data))
 }
 
 /// The way a library offers it: `EVP_MAC` from OpenSSL 3 on, `HMAC_*` before and in the forks.
@@ -75,7 +66,9 @@ impl Engine {
         }
     }
 
-    fn code(&self, key: &[u8], data: &[u8], out: &mut [u8; LONGEST]) -> Result<usize, Failure> {
+    fn code(&self, key: &[u8], data: &[u8]) -> Result<Output, Failure> {
+        let mut out = Output::default();
+        let bytes = out.bytes.as_mut_ptr();
         match *self {
             Engine::Mac { api, context } => {
                 let (Some(start), Some(update), Some(finish)) =
@@ -83,13 +76,12 @@ impl Engine {
                 else {
                     return Err(Failure::Unsupported("this library has half of EVP_MAC".to_owned()));
                 };
-                let mut length = 0;
                 let done = unsafe {
                     start(context, key.as_ptr(), key.len(), std::ptr::null()) == 1
                         && update(context, data.as_ptr(), data.len()) == 1
-                        && finish(context, out.as_mut_ptr(), &mut length, out.len()) == 1
+                        && finish(context, bytes, &mut out.length, out.bytes.len()) == 1
                 };
-                if done { Ok(length) } else { Err(api.failed("EVP_MAC")) }
+                if done { Ok(out) } else { Err(api.failed("EVP_MAC")) }
             }
             Engine::Hmac { api, context, digest } => {
                 let mut length: c_uint = 0;
@@ -97,9 +89,10 @@ impl Engine {
                 let done = unsafe {
                     (api.HMAC_Init_ex)(context, key.as_ptr().cast(), key.len() as i32, digest, null) == 1
                         && (api.HMAC_Update)(context, data.as_ptr(), data.len()) == 1
-                        && (api.HMAC_Final)(context, out.as_mut_ptr(), &mut length) == 1
+                        && (api.HMAC_Final)(context, bytes, &mut length) == 1
                 };
-                if done { Ok(length as usize) } else { Err(api.failed("HMAC")) }
+                out.length = length as usize;
+                if done { Ok(out) } else { Err(api.failed("HMAC")) }
             }
         }
     }
@@ -115,45 +108,5 @@ impl Drop for Engine {
             }
             Engine::Hmac { api, context, .. } => unsafe { (api.HMAC_CTX_free)(context) },
         }
-    }
-}
-
-struct Authenticate {
-    engine: Engine,
-    key: Vec<u8>,
-    data: Vec<u8>,
-    known: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Authenticate {
-    fn code(&self, key: &[u8], data: &[u8]) -> Result<Vec<u8>, Failure> {
-        let mut out = [0; LONGEST];
-        let length = self.engine.code(key, data, &mut out)?;
-        Ok(out[..length].to_vec())
-    }
-}
-
-impl Operation for Authenticate {
-    fn perform(&mut self) -> Result<(), Failure> {
-        let mut out = [0; LONGEST];
-        self.engine.code(&self.key, &self.data, &mut out)?;
-        std::hint::black_box(&out);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        let mut proof = Proof::default();
-        let code = self.code(&self.key, &self.data)?;
-        proof.accept("the same message again", code == self.code(&self.key, &self.data)?)?;
-        proof.refuse("a tampered message", code != self.code(&self.key, &tampered(&self.data))?)?;
-        proof.refuse("another key", code != self.code(&tampered(&self.key), &self.data)?)?;
-        if let Some((key, of)) = &self.known {
-            proof.answer = Some(hex::encode(self.code(key, of)?));
-        }
-        Ok(proof)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.data.len() as u64
     }
 }

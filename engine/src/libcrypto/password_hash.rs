@@ -4,9 +4,9 @@ use std::ffi::c_int;
 
 use super::api::{Api, Handle, Param, c_name, have};
 use super::digest;
-use crate::buffers::{filled, tampered};
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::contract::{Failure, Task};
+use crate::families::password_hash::parameter;
+use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
 enum Algorithm {
@@ -32,9 +32,8 @@ const ALGORITHMS: [(&str, Algorithm); 7] = [
     ("argon2id", Algorithm::Argon2id),
 ];
 
-const PASSWORD: &[u8] = b"a password of 24 letters";
-const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
+const SHA_1_BYTES: usize = 20;
 
 /// The algorithms; their parameters are part of the catalogue's choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
@@ -46,36 +45,33 @@ pub fn offers(api: &Api) -> Vec<&'static str> {
     ALGORITHMS.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
 }
 
-pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Failure> {
-    let name = task.word("algorithm", "")?;
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    let name = task.word("algorithm", &task.choice)?;
     let row = ALGORITHMS.iter().find(|row| row.0 == name);
     let algorithm =
         row.map(|row| row.1).ok_or_else(|| Failure::Unsupported(format!("libcrypto has no {name}")))?;
     let work = match algorithm {
         Algorithm::Salted { digest } => Work::Salted { digest: digest::find(api, digest)? },
-        Algorithm::Pbkdf2 { digest } => Work::Pbkdf2 {
-            digest: digest::find(api, digest)?,
-            iterations: task.number("iterations", 0)? as c_int,
-        },
+        Algorithm::Pbkdf2 { digest } => {
+            let iterations = parameter(task, "iterations")? as c_int;
+            Work::Pbkdf2 { digest: digest::find(api, digest)?, iterations }
+        }
         Algorithm::Scrypt => {
-            let cost = 1 << task.number("n-log2", 0)?.min(40);
-            Work::Scrypt { cost, block: task.number("r", 0)?, parallel: task.number("p", 0)? }
+            let cost = 1_u64.checked_shl(parameter(task, "n-log2")?).unwrap_or(0);
+            Work::Scrypt { cost, block: parameter(task, "r")?.into(), parallel: parameter(task, "p")?.into() }
         }
         Algorithm::Argon2id => Work::Argon2id {
             kdf: argon2id(api)?,
-            memory_kib: task.number("memory-kib", 0)? as u32,
-            passes: task.number("passes", 0)? as u32,
-            lanes: task.number("lanes", 0)? as u32,
+            memory_kib: parameter(task, "memory-kib")?,
+            passes: parameter(task, "passes")?,
+            lanes: parameter(task, "lanes")?,
         },
     };
-    let known = match task.text("password") {
-        None => None,
-        Some(password) => {
-            let length = task.hex("expected")?.map_or(HASH_BYTES, |expected| expected.len());
-            Some((password.as_bytes().to_vec(), task.need_hex("salt")?, length))
-        }
-    };
-    Ok(Box::new(Hash { api, work, salt: filled(SALT_BYTES, task.seed), known }))
+    let bytes =
+        if matches!(algorithm, Algorithm::Salted { digest: "sha-1" }) { SHA_1_BYTES } else { HASH_BYTES };
+    families::password_hash::prepare(task, bytes, move |password, salt, out| {
+        work.hash(api, password, salt, out)
+    })
 }
 
 fn argon2id(api: &Api) -> Result<Handle, Failure> {
@@ -92,26 +88,25 @@ enum Work {
     Argon2id { kdf: Handle, memory_kib: u32, passes: u32, lanes: u32 },
 }
 
-struct Hash {
-    api: &'static Api,
-    work: Work,
-    salt: Vec<u8>,
-    known: Option<(Vec<u8>, Vec<u8>, usize)>,
-}
-
-impl Hash {
-    fn hash(&self, password: &[u8], salt: &[u8], length: usize) -> Result<Vec<u8>, Failure> {
-        let api = self.api;
-        let mut out = vec![0; length];
-        let (password_at, salt_at, out_at) = (password.as_ptr(), salt.as_ptr(), out.as_mut_ptr());
-        let done = match self.work {
-            Work::Salted { digest } => return digest::one_shot(api, digest, &[salt, password].concat()),
+impl Work {
+    fn hash(&self, api: &Api, password: &[u8], salt: &[u8], out: &mut [u8]) -> Result<(), Failure> {
+        let (password_at, salt_at, out_at, length) =
+            (password.as_ptr(), salt.as_ptr(), out.as_mut_ptr(), out.len());
+        let done = match *self {
+            Work::Salted { digest } => {
+                let hash = digest::one_shot(api, digest, &[salt, password].concat())?;
+                out.copy_from_slice(hash.as_ref());
+                1
+            }
             Work::Pbkdf2 { digest, iterations } => unsafe {
-                (api.PKCS5_PBKDF2_HMAC)(
-                    password_at.cast(),
-                    password.len() as c_int,
+                let (password_length, salt_length) = (password.len() as c_int, salt.len() as c_int);
+                let derive = api.PKCS5_PBKDF2_HMAC;
+                let password_at = password_at.cast();
+                derive(
+                    password_at,
+                    password_length,
                     salt_at,
-                    salt.len() as c_int,
+                    salt_length,
                     iterations,
                     digest,
                     length as c_int,
@@ -121,9 +116,11 @@ impl Hash {
             Work::Scrypt { cost, block, parallel } => unsafe {
                 // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
                 let most = 128 * block * (cost + parallel + 2) + (1 << 20);
-                have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?(
-                    password_at.cast(),
-                    password.len(),
+                let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
+                let (password_at, password_length) = (password_at.cast(), password.len());
+                derive(
+                    password_at,
+                    password_length,
                     salt_at,
                     salt.len(),
                     cost,
@@ -146,10 +143,8 @@ impl Hash {
                     Param::end(),
                 ];
                 let new = have(api.EVP_KDF_CTX_new, "EVP_KDF_CTX_new")?;
-                let (derive, free) = (
-                    have(api.EVP_KDF_derive, "EVP_KDF_derive")?,
-                    have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?,
-                );
+                let derive = have(api.EVP_KDF_derive, "EVP_KDF_derive")?;
+                let free = have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?;
                 unsafe {
                     let context = new(kdf);
                     let done = derive(context, out_at, length, params.as_ptr());
@@ -158,25 +153,6 @@ impl Hash {
                 }
             }
         };
-        if done == 1 { Ok(out) } else { Err(api.failed("the password cannot be hashed")) }
-    }
-}
-
-impl Operation for Hash {
-    fn perform(&mut self) -> Result<(), Failure> {
-        std::hint::black_box(self.hash(PASSWORD, &self.salt, HASH_BYTES)?);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        let mut proof = Proof::default();
-        let hash = self.hash(PASSWORD, &self.salt, HASH_BYTES)?;
-        proof.accept("the same password again", hash == self.hash(PASSWORD, &self.salt, HASH_BYTES)?)?;
-        proof.refuse("another password", hash != self.hash(&tampered(PASSWORD), &self.salt, HASH_BYTES)?)?;
-        proof.refuse("another salt", hash != self.hash(PASSWORD, &tampered(&self.salt), HASH_BYTES)?)?;
-        if let Some((password, salt, length)) = &self.known {
-            proof.answer = Some(hex::encode(self.hash(password, salt, *length)?));
-        }
-        Ok(proof)
+        if done == 1 { Ok(()) } else { Err(api.failed("the password cannot be hashed")) }
     }
 }

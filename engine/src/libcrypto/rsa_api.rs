@@ -248,14 +248,8 @@ impl Reused {
                 && match api.EVP_PKEY_CTX_set_signature_md {
                     Some(set) => set(context.handle, route.digest) == 1,
                     None => {
-                        (api.EVP_PKEY_CTX_ctrl)(
-                            context.handle,
-                            -1,
-                            EVP_PKEY_OP_TYPE_SIG,
-                            CTRL_MD,
-                            0,
-                            route.digest,
-                        ) == 1
+                        api.key_control(context.handle, -1, EVP_PKEY_OP_TYPE_SIG, CTRL_MD, 0, route.digest)
+                            == 1
                     }
                 }
         };

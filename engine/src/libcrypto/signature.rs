@@ -112,7 +112,7 @@ fn set_pss(api: &Api, context: Handle) -> Result<(), Failure> {
     let set = |function: Option<unsafe extern "C" fn(Handle, c_int) -> c_int>, command, value| match function
     {
         Some(set) => unsafe { set(context, value) },
-        None => unsafe { (api.EVP_PKEY_CTX_ctrl)(context, EVP_PKEY_RSA, -1, command, value, null) },
+        None => api.key_control(context, EVP_PKEY_RSA, -1, command, value, null),
     };
     let done = set(api.EVP_PKEY_CTX_set_rsa_padding, CTRL_RSA_PADDING, RSA_PKCS1_PSS_PADDING) == 1
         && set(api.EVP_PKEY_CTX_set_rsa_pss_saltlen, CTRL_RSA_PSS_SALTLEN, SALT_AS_LONG_AS_DIGEST) == 1;
@@ -331,9 +331,7 @@ pub fn set_pkcs1(api: &Api, context: Handle) -> bool {
     let null = std::ptr::null_mut();
     let done = match api.EVP_PKEY_CTX_set_rsa_padding {
         Some(set) => unsafe { set(context, RSA_PKCS1_PADDING) },
-        None => unsafe {
-            (api.EVP_PKEY_CTX_ctrl)(context, EVP_PKEY_RSA, -1, CTRL_RSA_PADDING, RSA_PKCS1_PADDING, null)
-        },
+        None => api.key_control(context, EVP_PKEY_RSA, -1, CTRL_RSA_PADDING, RSA_PKCS1_PADDING, null),
     };
     done == 1
 }

@@ -15,9 +15,9 @@ use cipher::{
 use ctr::CtrCore;
 use ctr::flavors::Ctr128BE;
 
-use super::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
-use super::families::{Prepared, Row, failed};
 use crate::contract::{Failure, Task};
+use crate::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
+use crate::families::{Prepared, Row, failed};
 
 pub const CIPHERS: &[Row] = &[
     ("des-cbc", cbc::<des::Des, 8>),

@@ -3,9 +3,9 @@
 use rsa::RsaPrivateKey;
 use rsa::pkcs8::{DecodePrivateKey, EncodePublicKey, SecretDocument};
 
-use super::families::failed;
 use super::signature::with_digest;
 use crate::contract::{Failure, Task};
+use crate::families::failed;
 
 /// The task's private key, a PKCS#8 document.
 pub fn pkcs8_der(task: &Task) -> Result<Vec<u8>, Failure> {

@@ -10,10 +10,10 @@ use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::PublicKeyParts;
 use rsa::{Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
 
-use super::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
-use super::families::{Prepared, Row, failed};
 use super::foreign::pkcs8_der;
 use crate::contract::{Failure, Task};
+use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
+use crate::families::{Prepared, Row, failed};
 
 pub const KEY_EXCHANGES: &[Row] = &[
     ("ecdh-p256", |task| family::agreement(task, P256)),

@@ -1,9 +1,7 @@
 //! The crates of the RustCrypto project, with those it is built on or stands beside (dalek, BLAKE3, bcrypt).
 
 mod cipher;
-pub mod crates;
 mod digest;
-pub mod families;
 mod foreign;
 mod key_exchange;
 mod password_hash;
@@ -12,7 +10,8 @@ mod signature;
 use crate::contract::{Receipt, Task};
 use crate::provider::{Offers, Provider};
 
-use families::{Prepared, Table};
+use crate::crates;
+use crate::families::{self, Prepared, Table};
 pub use foreign::{ExpandSeed, expand_seed, pkcs8_der, rsa_public_key_der, sign};
 
 pub struct RustCrypto;
@@ -23,7 +22,7 @@ const TABLE: Table = &[
     ("cipher", cipher::CIPHERS),
     ("signature", signature::SIGNATURES),
     ("key-exchange", key_exchange::KEY_EXCHANGES),
-    ("password-hash", password_hash::PASSWORD_HASHES),
+    ("password-hash", password_hash::ALGORITHMS),
 ];
 
 /// What the engine is built from besides cryptography, and another provider.
@@ -37,6 +36,7 @@ impl Provider for RustCrypto {
             // Crates are released one by one: what has a version is the set of them that this engine locks.
             provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
             name: format!("rustcrypto {}", env!("CARGO_PKG_VERSION")),
+            cflags: Some(crates::BUILD.to_owned()),
             parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
             ..Receipt::default()
         }

@@ -5,38 +5,24 @@ use hmac::EagerHash;
 use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
-use super::families::password_hash::prepare;
-use super::families::{Prepared, Row, failed};
 use crate::contract::{Failure, Task};
+use crate::families::password_hash::{parameter, prepare};
+use crate::families::{Prepared, Row, failed};
 
-pub const PASSWORD_HASHES: &[Row] = &[
-    ("salted-sha-1", |task| salted::<sha1::Sha1>(task, "salted-sha-1")),
-    ("salted-sha-256", |task| salted::<sha2::Sha256>(task, "salted-sha-256")),
-    ("pbkdf2-sha-1-1400k", |task| pbkdf2::<sha1::Sha1>(task, "pbkdf2-sha-1")),
-    ("pbkdf2-sha-256-600k", |task| pbkdf2::<sha2::Sha256>(task, "pbkdf2-sha-256")),
-    ("pbkdf2-sha-512-220k", |task| pbkdf2::<sha2::Sha512>(task, "pbkdf2-sha-512")),
-    ("bcrypt-10", bcrypt),
-    ("bcrypt-12", bcrypt),
-    ("scrypt-owasp", scrypt),
-    ("scrypt-16m", scrypt),
-    ("argon2id-owasp-19m", argon2id),
-    ("argon2id-owasp-46m", argon2id),
-    ("argon2id-owasp-7m", argon2id),
-    ("argon2id-rfc9106-64m", argon2id),
-    ("argon2id-rfc9106-2g", argon2id),
+/// The setting `algorithm`, which a choice carries together with its parameters.
+pub const ALGORITHMS: &[Row] = &[
+    ("salted-sha-1", salted::<sha1::Sha1>),
+    ("salted-sha-256", salted::<sha2::Sha256>),
+    ("pbkdf2-sha-1", pbkdf2::<sha1::Sha1>),
+    ("pbkdf2-sha-256", pbkdf2::<sha2::Sha256>),
+    ("pbkdf2-sha-512", pbkdf2::<sha2::Sha512>),
+    ("bcrypt", bcrypt),
+    ("scrypt", scrypt),
+    ("argon2id", argon2id),
 ];
 
-/// A setting of 32 bits; there is no default that would be anybody's choice.
-fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
-    let number = task.number(name, 0)?;
-    match u32::try_from(number) {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(Failure::Failed(format!("the setting `{name}` is from 1 to 2^32 - 1, not {number}"))),
-    }
-}
-
-fn salted<D: Digest>(task: &Task, name: &str) -> Prepared {
-    prepare(task, name, <D as Digest>::output_size(), |password, salt, output| {
+fn salted<D: Digest>(task: &Task) -> Prepared {
+    prepare(task, <D as Digest>::output_size(), |password, salt, output| {
         let hash = D::new().chain_update(salt).chain_update(password).finalize();
         let hash = hash.get(..output.len());
         output.copy_from_slice(
@@ -46,9 +32,9 @@ fn salted<D: Digest>(task: &Task, name: &str) -> Prepared {
     })
 }
 
-fn pbkdf2<D: EagerHash>(task: &Task, name: &str) -> Prepared {
+fn pbkdf2<D: EagerHash>(task: &Task) -> Prepared {
     let iterations = parameter(task, "iterations")?;
-    prepare(task, name, 32, move |password, salt, output| {
+    prepare(task, 32, move |password, salt, output| {
         pbkdf2_hmac::<D>(password, salt, iterations, output);
         Ok(())
     })
@@ -59,7 +45,7 @@ const BCRYPT_BYTES: usize = 23;
 
 fn bcrypt(task: &Task) -> Prepared {
     let cost = parameter(task, "cost")?;
-    prepare(task, "bcrypt", BCRYPT_BYTES, move |password, salt, output| {
+    prepare(task, BCRYPT_BYTES, move |password, salt, output| {
         let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
         // The crate gives the hash as text only; reading it back is nothing beside what bcrypt costs.
         let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;
@@ -91,19 +77,22 @@ fn scrypt(task: &Task) -> Prepared {
     let n_log2 = u8::try_from(parameter(task, "n-log2")?).map_err(failed("the setting `n-log2`"))?;
     let params = scrypt::Params::new(n_log2, parameter(task, "r")?, parameter(task, "p")?);
     let params = params.map_err(failed("scrypt's parameters"))?;
-    prepare(task, "scrypt", 32, move |password, salt, output| {
+    prepare(task, 32, move |password, salt, output| {
         scrypt::scrypt(password, salt, &params, output).map_err(failed("scrypt"))
     })
 }
 
-/// Lanes run side by side on the threads of rayon, by the crate's feature `parallel`; their CPU time is
-/// counted whichever thread spends it.
+/// Lanes run side by side by the crate's feature `parallel`, which works on the threads of rayon. Their CPU
+/// time is counted whichever thread spends it.
 fn argon2id(task: &Task) -> Prepared {
-    let (memory_kib, passes) = (parameter(task, "memory-kib")?, parameter(task, "passes")?);
-    let params = Params::new(memory_kib, passes, parameter(task, "lanes")?, None);
-    let argon2 =
-        Argon2::new(Algorithm::Argon2id, Version::V0x13, params.map_err(failed("Argon2's parameters"))?);
-    prepare(task, "argon2id", 32, move |password, salt, output| {
+    let (memory_kib, passes, lanes) =
+        (parameter(task, "memory-kib")?, parameter(task, "passes")?, parameter(task, "lanes")?);
+    let params = Params::new(memory_kib, passes, lanes, None).map_err(failed("Argon2's parameters"))?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    // As many threads as lanes, whatever the machine has: an idle thread of rayon spends time looking for
+    // work. A process does one task, so the only pool there was before is that of another test.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(lanes as usize).build_global();
+    prepare(task, 32, move |password, salt, output| {
         argon2.hash_password_into(password, salt, output).map_err(failed("Argon2"))
     })
 }

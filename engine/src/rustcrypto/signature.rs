@@ -13,10 +13,10 @@ use sha2::digest::{FixedOutputReset, Output};
 use signature::hazmat::{PrehashSigner, PrehashVerifier};
 use signature::{Keypair, RandomizedSigner, SignatureEncoding, Signer, Verifier};
 
-use super::families::signature::{Scheme, prepare};
-use super::families::{Prepared, Row, failed};
 use super::foreign::pkcs8_der;
 use crate::contract::{Failure, Task};
+use crate::families::signature::{Scheme, prepare};
+use crate::families::{Prepared, Row, failed};
 
 pub const SIGNATURES: &[Row] = &[
     ("rsa-1024", |task| rsa(task, 1024)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import Any
 
 from tollbar.catalogue import Standing
@@ -18,9 +18,10 @@ from tollbar.report import palette, words
 Spec = dict[str, Any]
 
 ROW_PX = 22
-# Room at the right for "× 1,234 not measured" in twelve-pixel type.
-NOTE_PX = 108
-LABEL_PX = 210
+SECOND_LINE = " / "
+"""What stands between the two lines of a row's label."""
+# A row whose label has a second line.
+TALL_ROW_PX = 34
 
 # Costs and sizes get their unit from the number itself, on an axis that may span nine decades.
 NANOSECONDS = (
@@ -33,7 +34,10 @@ BYTES = (
     " : datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB'"
     " : datum.value >= 1024 ? format(datum.value / 1024, '.3~r') + ' KiB' : format(datum.value, '.3~r') + ' B'"
 )
-RATIO = "datum.value < 1000 ? format(datum.value, '.3~r') : format(datum.value, ',.4~r')"
+RATIO = (
+    "datum.value < 0.01 ? '1/' + format(1 / datum.value, ',.3~r')"
+    " : datum.value < 1000 ? format(datum.value, '.3~r') : format(datum.value, ',.3~r')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ class Scale:
     @classmethod
     def over(cls, title: str, dots: Sequence[Dot], **more: Any) -> Scale:
         """The scale that holds all these dots with their intervals, and one where ratios are compared."""
-        values = [v for d in dots for v in (d.value, d.low, d.high, d.then) if v is not None and v > 0]
+        # Too few blocks give an interval from nothing to infinity, which no axis can hold.
+        values = [v for d in dots for v in (d.value, d.low, d.high, d.then) if v is not None and 0 < v < inf]
         worth = more.get("worth")
         if worth is not None:
             values += [1 / (1 + worth), 1 + worth]
@@ -90,25 +95,39 @@ class Scale:
         return cls(title, low, high, ticks=ticks, **more)
 
 
+# From few to many labels a decade; all are numbers that a reader halves and doubles easily.
+_DIGITS = (
+    (1,),
+    (1, 3),
+    (1, 2, 5),
+    (1, 1.5, 2, 3, 5, 7),
+    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+)
+FEWEST_TICKS, MOST_TICKS = 4, 8
+
+
 def log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Where a log axis is labelled: at 1, 2 and 5 of each decade, at fewer if wide, at even steps if narrow."""
-    decades = log10(high / low)
-    if decades < 0.35:
-        step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if (high / low - 1) / s <= 6)
-        scale = 10.0 ** floor(log10(low))
-        scale = 1.0 if 0.3 <= low <= 3 else scale
-        first, last = ceil(low / (step * scale)), floor(high / (step * scale))
-        return tuple(round(i * step * scale, 10) for i in range(first, last + 1))
-    digits = (1, 2, 5) if decades <= 2.2 else (1, 3) if decades <= 3.2 else (1,)
-    every = max(1, round(decades / 6))
-    exponents = [e for e in range(floor(log10(low)), ceil(log10(high)) + 1) if len(digits) > 1 or e % every == 0]
-    ticks = (d * 10.0**e for e in exponents for d in digits)
-    return tuple(float(f"{t:.6g}") for t in ticks if low <= t <= high)
+    """Where a log axis is labelled: at the roundest numbers that give four labels or more."""
+    exponents = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for digits in _DIGITS:
+        ticks = [float(f"{d * 10.0**e:.6g}") for e in exponents for d in digits]
+        inside = tuple(t for t in ticks if low <= t <= high)
+        if len(inside) >= FEWEST_TICKS:
+            every = ceil(len(inside) / MOST_TICKS)
+            # Thinned so that one, where it is there, keeps its label.
+            first = inside.index(1.0) % every if 1.0 in inside else 0
+            return inside[first::every]
+    # Less than half a decade: even steps are as good as any.
+    rough = (high - low) / (FEWEST_TICKS + 1)
+    step = next(
+        d * 10.0 ** floor(log10(rough)) for d in (1, 2, 5, 10) if d * 10.0 ** floor(log10(rough)) >= rough
+    )
+    return tuple(round(i * step, 10) for i in range(ceil(low / step), floor(high / step) + 1))
 
 
 def _binary_ticks(low: float, high: float) -> tuple[float, ...]:
     powers = [p for p in range(0, 60) if low <= 2**p <= high]
-    every = next(e for e in (1, 2, 5, 10, 20) if len(powers) / e <= 6)
+    every = next(e for e in (1, 2, 5, 10, 20) if len(powers) / e <= MOST_TICKS)
     return tuple(float(2**p) for p in powers if p % every == 0)
 
 
@@ -118,13 +137,22 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
 
     with unvalidated():
         labels = [d.label for d in dots]
+        tall = any(SECOND_LINE in label for label in labels)
         rows = alt.Data(values=[_values(d, scale) for d in dots])
         x = alt.X("value:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
         y = alt.Y(
             "label:N",
             title=None,
             scale=alt.Scale(domain=labels),
-            axis=alt.Axis(domain=False, ticks=False, grid=True, labelLimit=LABEL_PX, labelPadding=6),
+            # The page bounds the labels' width by the panel's.
+            axis=alt.Axis(
+                domain=False,
+                ticks=False,
+                grid=True,
+                labelPadding=6,
+                labelLineHeight=14,
+                labelExpr=f"split(datum.label, '{SECOND_LINE}')",
+            ),
         )
         base = alt.Chart(rows).encode(y=y)
         measured = base.transform_filter("isValid(datum.value)")
@@ -143,7 +171,11 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
             ),
             base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="note:N"),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=ROW_PX * len(dots)))
+        return finish(
+            alt.layer(*layers).properties(
+                width="container", height=(TALL_ROW_PX if tall else ROW_PX) * len(dots)
+            )
+        )
 
 
 def _values(dot: Dot, scale: Scale) -> dict[str, Any]:
@@ -153,7 +185,7 @@ def _values(dot: Dot, scale: Scale) -> dict[str, Any]:
         "value": dot.value,
         # An interval that reaches zero has no place on a log axis: it ends at the frame.
         "low": None if dot.low is None else max(dot.low, scale.low),
-        "high": dot.high,
+        "high": None if dot.high is None else min(dot.high, scale.high),
         "decided": dot.decided,
     }
     if dot.standing is not None:
@@ -171,11 +203,19 @@ def _frame(scale: Scale) -> list[Any]:
     x = alt.X("at:Q", scale=log_scale(scale), axis=scale_axis(scale), title=scale.title)
     if scale.worth is not None:
         ends = alt.Data(values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
-        layers.append(alt.Chart(ends).mark_rect(style="band", clip=True).encode(x=x, x2="to:Q"))
-        layers.append(alt.Chart(alt.Data(values=[{"at": 1}])).mark_rule(style="unity").encode(x=x))
+        layers.append(
+            alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2="to:Q")
+        )
+        layers.append(
+            alt.Chart(alt.Data(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x)
+        )
     if scale.noise_floor is not None:
         either = alt.Data(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
-        layers.append(alt.Chart(either).mark_rule(style="floor", clip=True).encode(x=x))
+        layers.append(
+            alt.Chart(either)
+            .mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True)
+            .encode(x=x)
+        )
     return layers
 
 
@@ -185,7 +225,9 @@ def _published(base: Any, scale: Scale) -> list[Any]:
     then = base.transform_filter("isValid(datum.then)")
     both = then.transform_filter("isValid(datum.value)")
     return [
-        both.mark_rule(style="floor", clip=True).encode(x=alt.X("then:Q", title=scale.title), x2="value:Q"),
+        both.mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True).encode(
+            x=alt.X("then:Q", title=scale.title), x2="value:Q"
+        ),
         then.mark_point(size=70, shape="diamond", strokeWidth=1.8, opacity=1, clip=True).encode(
             x=alt.X("then:Q", title=scale.title),
             stroke=alt.value(palette.colour("ink")),
@@ -241,15 +283,15 @@ def standing_shape(standing: bool) -> Any:
     return alt.Shape("standing:N", scale=standing_scale(list(palette.SHAPES.values())), legend=None)
 
 
-def finish(chart: Any, right: int = NOTE_PX) -> Spec:
+def finish(chart: Any) -> Spec:
     """The chart as Vega-Lite, without Altair's own configuration and the address of its schema."""
     spec: Spec = chart.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)
-    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": right}
+    # Text that runs out of the frame (the notes at the right) counts as part of what is fitted in.
+    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": 4}
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec
-
 
 
 @contextmanager
@@ -259,4 +301,3 @@ def unvalidated() -> Iterator[None]:
 
     with schemapi.debug_mode(False):
         yield
-

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from tollbar.judge import StudyJudgement
+from tollbar.report import palette, words
 from tollbar.report.charts import Chart, finish, unvalidated
 
 HEIGHT_PX = 110
@@ -17,14 +18,18 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
     """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
     blocks: dict[int, list[float]] = {}
     for row in study.study.rows:
-        if row.trials:
-            middle = median(t.cost_ns for t in row.trials)
-            for trial in row.trials:
-                blocks.setdefault(trial.block, []).append(trial.cost_ns / middle)
+        costs = words.costs(row.trials)
+        for block, cost in costs.items():
+            blocks.setdefault(block, []).append(cost / median(costs.values()))
     if len(blocks) < 2:
         return None
     values = [
-        {"block": block + 1, "low": _share(found, 0.1), "median": _share(found, 0.5), "high": _share(found, 0.9)}
+        {
+            "block": block + 1,
+            "low": _share(found, 0.1),
+            "median": _share(found, 0.5),
+            "high": _share(found, 0.9),
+        }
         for block, found in sorted(blocks.items())
     ]
     widest = max(max(v["high"] - 1, 1 - v["low"]) for v in values)
@@ -61,9 +66,9 @@ def _spec(values: Sequence[dict[str, float]], spread: float) -> dict[str, object
             axis=alt.Axis(tickCount=4, format=".2f"),
         )
         layers = [
-            base.mark_area(style="band", clip=True).encode(y=y, y2="high:Q"),
-            base.mark_line(style="accent", fill=None, strokeWidth=2, clip=True).encode(
+            base.mark_area(fill=palette.colour("band"), clip=True).encode(y=y, y2="high:Q"),
+            base.mark_line(stroke=palette.colour("accent"), strokeWidth=2, clip=True).encode(
                 y=alt.Y("median:Q", title="cost / its median")
             ),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=16)
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))

@@ -121,9 +121,9 @@ def symbol(standing: Standing) -> str:
 def legend(standings: Iterable[Standing], *extras: tuple[str, str]) -> str:
     """What the shapes of a chart mean; `extras` are pairs of a class of the stylesheet and its words."""
     present = set(standings)
-    items = [
-        tag("li", symbol(s), text(words.standing_words(s))) for s in words.STANDINGS if s in present
-    ] + [tag("li", tag("span", class_=f"key {name}", aria_hidden="true"), text(says)) for name, says in extras]
+    items = [tag("li", symbol(s), text(words.standing_words(s))) for s in words.STANDINGS if s in present] + [
+        tag("li", tag("span", class_=f"key {name}", aria_hidden="true"), text(says)) for name, says in extras
+    ]
     return tag("ul", *items, class_="legend", aria_label="Legend")
 
 

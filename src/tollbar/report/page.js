@@ -6,13 +6,15 @@
 
   // `ast`: expressions are interpreted, not compiled, so the page needs no `unsafe-eval`.
   // SVG: its colours are the stylesheet's variables, so light, dark and paper need no second drawing.
-  const options = {mode: "vega-lite", ast: true, actions: false, renderer: "svg", tooltip: false, config: page.config};
+  const options = {mode: "vega-lite", ast: true, actions: false, renderer: "svg", tooltip: false};
 
   const draw = async (place) => {
     if (begun.has(place.id)) return;
     begun.add(place.id);
     try {
-      await vegaEmbed(place, page.charts[place.id], options);
+      // A row's name may take somewhat less than half of a panel, however narrow that is.
+      const axisY = {labelLimit: Math.round(place.clientWidth * 0.44)};
+      await vegaEmbed(place, page.charts[place.id], {...options, config: {...page.config, axisY}});
     } catch (error) {
       place.classList.add("failed");
       place.textContent = `This chart could not be drawn: ${error.message}`;

@@ -28,7 +28,12 @@ def page(judgement: Judgement) -> str:
     run = judgement.run
     body = "".join(
         (
-            tag("header", tag("h1", text(f"What security costs: {run.name}")), _about(run), _contents(judgement)),
+            tag(
+                "header",
+                tag("h1", text(f"What security costs: {run.name}")),
+                _about(run),
+                _contents(judgement),
+            ),
             tag("main", *(study_section(s, draw) for s in judgement.studies), _how(judgement), _again(run)),
         )
     )

@@ -62,13 +62,6 @@ def config() -> dict[str, Any]:
         "axis": axis,
         "view": {"stroke": None},
         "text": {"fontSize": 12, "color": colour("ink")},
-        "style": {
-            "band": {"fill": colour("band"), "opacity": 1},
-            "floor": {"stroke": colour("muted"), "strokeDash": [2, 2], "strokeWidth": 1},
-            "unity": {"stroke": colour("ink"), "strokeWidth": 1},
-            "faint": {"fill": colour("muted"), "stroke": colour("muted")},
-            "accent": {"stroke": colour("accent"), "fill": colour("accent")},
-        },
     }
 
 

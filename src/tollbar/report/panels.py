@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
 
-from tollbar import units
 from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Toll, Verdict
 from tollbar.report import words
-from tollbar.report.charts import BYTES, NANOSECONDS, Chart, Dot, Scale, dot_rows
+from tollbar.report.charts import BYTES, NANOSECONDS, SECOND_LINE, Chart, Dot, Scale, dot_rows
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis: then each provider gets panels of its own.
 MOST_ROWS = 30
+# Below this it is the runner's own buffers that grew, whatever the choice.
+WORTH_SHOWING_BYTES = 1024**2
 
 
 def toll_charts(study: StudyJudgement) -> list[Chart]:
     """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across."""
     tolls = words.real_tolls(study)
-    baselines = {t.against.key: t.against for t in tolls}
+    # A cell without a baseline among the cells stands as its own.
+    baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     rows = [t.row for t in tolls] + list(baselines.values())
-    in_rows, in_panels = _split(rows)
+    in_rows, in_panels = _split(study, rows)
     dots = {t.row.key: _toll_dot(study, t, in_rows) for t in tolls}
     dots |= {r.key: _baseline_dot(study, r, in_rows) for r in baselines.values()}
     order = _order(tolls, in_rows)
@@ -47,7 +50,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
     memory = words.by_row(study, words.MEMORY)
     cost = words.by_row(study, words.cost_metric(study))
     rows = [m.row for m in cost.values() if m.row.key in memory]
-    if not rows:
+    if not any(m.value >= WORTH_SHOWING_BYTES for m in memory.values()):
         return []
     names = words.varying(rows) or ("choice",)
     rows.sort(key=lambda r: cost[r.key].value)
@@ -102,12 +105,12 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
 
 
 def contrast_label(family: Family, contrast: Contrast) -> str:
-    """`SHA3-256 for SHA-256, at 64 B`."""
+    """`no-aes for native`, and on a second line where."""
     pair = " for ".join(
         words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value)
     )
     where = words.where_words(family, contrast.where, most=2)
-    return f"{pair}, {where}" if where else pair
+    return f"{pair}{SECOND_LINE}{where}" if where else pair
 
 
 def claim_chart(study: StudyJudgement) -> Chart | None:
@@ -122,7 +125,8 @@ def claim_chart(study: StudyJudgement) -> Chart | None:
             high=c.ratio.high if c.ratio else None,
             then=c.published,
         )
-        for number, c in zip(numbers, study.claims, strict=True)
+        # The table beside the chart has them all.
+        for number, c in zip(numbers[:MOST_ROWS], study.claims, strict=False)
     ]
     if not any(d.then for d in dots):
         return None
@@ -152,7 +156,7 @@ def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
 
 
 def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
-    label = words.place(study.study.study.family, toll.row.coordinates, names) or toll.row.title
+    label = words.row_label(study, toll.row, names)
     if toll.ratio is None:
         outcome = str(toll.verdict) if toll.row.reason is None else str(toll.row.outcome)
         return Dot(label, outcome, None, standing=toll.row.standing)
@@ -168,19 +172,26 @@ def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
 
 
 def _baseline_dot(study: StudyJudgement, row: Row, names: Sequence[str]) -> Dot:
-    label = words.place(study.study.study.family, row.coordinates, names) or row.title
-    return Dot(label, "baseline", 1.0 if row.trials else None, standing=row.standing)
+    label = words.row_label(study, row, names)
+    measured = row.key in words.by_row(study, words.cost_metric(study))
+    return Dot(
+        label, "baseline" if measured else str(row.outcome), 1.0 if measured else None, standing=row.standing
+    )
 
 
-def _split(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Which coordinates tell the rows of a panel apart, and which tell the panels apart."""
+def _split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Which coordinates tell the rows of a panel apart, and which tell the panels apart.
+
+    What the baseline fixes is compared within a panel; what it leaves open gives each panel its own baseline.
+    """
     vary = words.varying(rows)
-    in_rows = [n for n in vary if n == "choice"]
-    for name in ("provider", "bed", *(n for n in vary if n not in ("choice", "provider", "bed"))):
-        # Providers share a panel while it stays short; one setting fills the rows where nothing else does.
-        few = len({_spot(r, [*in_rows, name]) for r in rows}) <= MOST_ROWS
-        if name in vary and (not in_rows or (name == "provider" and few)):
-            in_rows.append(name)
+    in_rows = [n for n in vary if n == "choice" or n in study.study.study.baseline] or list(vary[:1])
+    for name in ("provider", "bed"):
+        if name in vary and name not in in_rows:
+            in_panels = [n for n in vary if n not in in_rows and n != name]
+            sizes = Counter(_spot(r, in_panels) for r in rows)
+            if max(sizes.values()) <= MOST_ROWS:
+                in_rows.append(name)
     return in_rows, [n for n in vary if n not in in_rows]
 
 
@@ -205,10 +216,18 @@ def _panels(family: Family, rows: Iterable[Row], names: Sequence[str]) -> list[t
     for row in rows:
         panels.setdefault(_spot(row, names), []).append(row)
     found = [
-        (words.place(family, {n: v for n, v in zip(names, spot, strict=True) if v is not None}, names), spot, inside)
+        (
+            words.place(family, {n: v for n, v in zip(names, spot, strict=True) if v is not None}, names),
+            spot,
+            inside,
+        )
         for spot, inside in panels.items()
     ]
-    found.sort(key=lambda panel: [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]])
+    found.sort(
+        key=lambda panel: [
+            (v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]
+        ]
+    )
     return [(title, inside) for title, _, inside in found]
 
 
@@ -219,10 +238,7 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
     for dot in dots:
         seen[dot.label] = seen.get(dot.label, 0) + 1
         label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
-        distinct.append(Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then))
+        distinct.append(
+            Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then)
+        )
     return distinct
-
-
-def memory_words(value: float) -> str:
-    """Memory for a table's cell."""
-    return units.show_bytes(value)

@@ -8,11 +8,13 @@ from typing import Any
 from tollbar.judge import StudyJudgement
 from tollbar.report import palette, words
 from tollbar.report.bundle import VEGA_LITE
-from tollbar.report.charts import NOTE_PX, Spec
+from tollbar.report.charts import Spec
 from tollbar.report.panels import toll_charts
 
 # Two columns of this width, their labels and notes are about what a README shows.
 WIDTH_PX = 260
+# Room for "× 1,234 unclear" at the right of a panel.
+NOTE_PX = 108
 MOST_PANELS = 4
 
 
@@ -31,7 +33,9 @@ def toll_picture(study: StudyJudgement) -> str:
         "spacing": {"column": NOTE_PX, "row": 30},
         "concat": panels,
     }
-    svg: str = vl_convert.vegalite_to_svg(json.loads(palette.in_light(json.dumps(spec))), vl_version=VEGA_LITE)
+    svg: str = vl_convert.vegalite_to_svg(
+        json.loads(palette.in_light(json.dumps(spec))), vl_version=VEGA_LITE
+    )
     return svg
 
 

@@ -6,24 +6,25 @@ there is no verdict it says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
 from tollbar import units
-from tollbar.catalogue import Family
+from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.report import words
+from tollbar.stats import Interval
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 4
+# Those that differ from cell to cell take a clause each, so fewer of them fit.
+MOST_MIXED = 3
 
 
 def answer(study: StudyJudgement) -> tuple[str, str]:
     """Two sentences: what costs or saves in every cell; then what depends, is free, unclear or not measured."""
     subjects = _subjects(study)
-    baseline = words.baseline_words(study)
+    baseline = words.quoted(words.baseline_words(study))
     if not any(s.measured for s in subjects):
         return _nothing(study, baseline)
     groups = {verdict: [s for s in subjects if s.verdict is verdict] for verdict in Verdict}
@@ -36,29 +37,43 @@ def answer(study: StudyJudgement) -> tuple[str, str]:
         )
         if (clause := _ranked(groups[verdict], one, several))
     ]
-    several_cells = len({t.row.key for s in subjects for t in s.measured}) > len(subjects)
-    scope = " in every cell measured" if several_cells else ""
-    first = (
-        f"Against {baseline}, {_and(everywhere)}{scope}."
-        if everywhere
-        else f"Against {baseline}, nothing costs more and nothing costs less{scope}."
-    )
-    worth = words.percent(study.study.study.worth)
-    rest = [_mixed(study.study.study.family, s) for s in mixed[:MOST_NAMES]]
-    if len(mixed) > MOST_NAMES:
-        rest.append(f"{len(mixed) - MOST_NAMES} more differ from cell to cell")
-    free, unclear, missing = (groups[v] for v in (Verdict.FREE, Verdict.UNCLEAR, Verdict.NOT_MEASURED))
-    if free:
-        rest.append(f"{_names(free)} {_is(free)} free (within {worth})")
-    if unclear:
-        rest.append(f"{_names(unclear)} {_is(unclear)} unclear")
-    if missing:
-        rest.append(f"{_names(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
+    several_cells = any(len(s.measured) > 1 for s in subjects)
+    scope = ", in every cell measured" if several_cells else ""
+    if everywhere:
+        # A comma before the "and": each clause holds lists of its own.
+        first = f"Against {baseline}{scope}, {', and '.join(everywhere)}."
+    else:
+        throughout = " throughout" if several_cells else ""
+        first = f"Against {baseline}, nothing is found to cost more or to cost less{throughout}."
+    rest = _rest(study, mixed, groups)
     if rest:
         text = "; ".join(rest)
         return first, text[0].upper() + text[1:] + "."
-    cells = len({t.row.key for s in subjects for t in s.tolls})
-    return first, f"Every one of the {_count(cells, 'cell')} compared has a verdict."
+    cells = sum(len(s.tolls) for s in subjects)
+    return (
+        first,
+        f"{'The one cell' if cells == 1 else f'All {cells:,} cells'} compared {'is' if cells == 1 else 'are'} decided.",
+    )
+
+
+def _rest(
+    study: StudyJudgement, mixed: Sequence[_Subject], groups: Mapping[Verdict, Sequence[_Subject]]
+) -> list[str]:
+    family, worth = study.study.study.family, words.percent(study.study.study.worth)
+    clauses = [_mixed(family, s) for s in mixed] if len(mixed) <= MOST_MIXED else [_all_mixed(mixed)]
+    free, unclear, missing = (groups[v] for v in (Verdict.FREE, Verdict.UNCLEAR, Verdict.NOT_MEASURED))
+    if free:
+        clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
+    if unclear:
+        clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
+    if missing:
+        clauses.append(f"{_names(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
+    tolls = [t for s in (*mixed, *(s for v in Verdict for s in groups[v])) for t in s.tolls]
+    gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls) - sum(len(s.tolls) for s in missing)
+    if gone:
+        more = "more " if missing else ""
+        clauses.append(f"{_count(gone, f'{more}cell')} could not be measured")
+    return clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +97,6 @@ class _Subject:
         return verdicts.pop() if len(verdicts) == 1 else None
 
     @property
-    def range(self) -> str:
-        return words.ratio_range([t.ratio for t in self.measured if t.ratio is not None])
-
-    @property
     def middle(self) -> float:
         ratios = sorted(t.ratio.estimate for t in self.measured if t.ratio is not None)
         return ratios[len(ratios) // 2] if ratios else 0.0
@@ -94,88 +105,82 @@ class _Subject:
     def named(self) -> str:
         return f"{self.name} ({self.standing})" if self.standing else self.name
 
+    @property
+    def with_range(self) -> str:
+        ratios = words.ratio_range([t.ratio for t in self.measured if t.ratio is not None])
+        return f"{self.name} ({self.standing}, {ratios})" if self.standing else f"{self.name} ({ratios})"
+
 
 def _subjects(study: StudyJudgement) -> list[_Subject]:
     """The tolls by what sets a cell apart from its baseline: most often the choice."""
-    family, baseline = study.study.study.family, study.study.study.baseline
+    baseline = study.study.study.baseline
     tolls = words.real_tolls(study)
-    vary = words.varying(t.row for t in tolls)
-    names = ["choice"] if "choice" in baseline else []
-    names += [n for n in baseline if n != "choice" and n in vary] or ([] if names else list(baseline))
+    vary = words.varying(row for t in tolls for row in (t.row, t.against))
+    names = [n for n in vary if n in baseline] or ["choice"]
     grouped: dict[str, list[Toll]] = {}
     for toll in tolls:
-        grouped.setdefault(words.place(family, toll.row.coordinates, names) or toll.row.title, []).append(toll)
+        grouped.setdefault(words.row_label(study, toll.row, names), []).append(toll)
     subjects = []
     for name, found in grouped.items():
         standing = found[0].row.standing
         called_out = "choice" in names and standing in words.CALLED_OUT
-        subjects.append(_Subject(name, words.standing_words(standing) if called_out else None, tuple(found)))
+        said = words.standing_words(standing) if called_out else None
+        subjects.append(_Subject(words.quoted(name), said, tuple(found)))
     return sorted(subjects, key=lambda s: s.middle)
 
 
 def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
     reasons = list(dict.fromkeys(r.reason for r in study.study.rows if r.reason))
-    because = f" The first reason given: {reasons[0].rstrip('.')}." if reasons else " No reason was recorded."
-    return f"Nothing was measured against {baseline}.", because.strip()
+    because = f"The first reason given: {reasons[0].rstrip('.')}." if reasons else "No reason was recorded."
+    return f"Nothing was measured against {baseline}.", because
 
 
 def _ranked(subjects: Sequence[_Subject], one: str, several: str) -> str:
     if not subjects:
         return ""
     if len(subjects) == 1:
-        return f"{_with_range(subjects[0])} {one}"
+        return f"{subjects[0].with_range} {one}"
     if len(subjects) <= MOST_NAMES:
-        return f"{words.enumeration([_with_range(s) for s in subjects])} {several}"
-    least, most = subjects[0], subjects[-1]
-    return f"{len(subjects)} {several}, from {_with_range(least)} to {_with_range(most)}"
-
-
-def _with_range(subject: _Subject) -> str:
-    inside = f"{subject.standing}, {subject.range}" if subject.standing else subject.range
-    return f"{subject.name} ({inside})"
+        return f"{words.enumeration([s.with_range for s in subjects])} {several}"
+    return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
 
 
 def _mixed(family: Family, subject: _Subject) -> str:
-    """`SHA-512 costs more at 64 B and less at 16 KiB`, where one setting divides it; else the range."""
+    """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
     for name in words.varying(t.row for t in subject.measured):
-        by_value: dict[Any, set[Verdict]] = {}
+        found: dict[Value | None, set[Verdict]] = {}
         for toll in subject.measured:
-            by_value.setdefault(toll.row.coordinates.get(name), set()).add(toll.verdict)
-        divides = all(len(found) == 1 for found in by_value.values()) and None not in by_value
+            found.setdefault(toll.row.coordinates.get(name), set()).add(toll.verdict)
+        where: dict[Verdict, list[Value]] = {}
+        for value, verdicts in found.items():
+            if value is not None and len(verdicts) == 1:
+                where.setdefault(next(iter(verdicts)), []).append(value)
         # A longer list of values is for the table, not for a sentence.
-        if divides and len(by_value) <= MOST_NAMES:
-            where: dict[Verdict, list[Any]] = {}
-            for value, found in by_value.items():
-                where.setdefault(next(iter(found)), []).append(value)
-            says = {Verdict.COSTS: "costs more", Verdict.SAVES: "costs less", Verdict.FREE: "is free"}
-            parts = [
-                f"{says.get(verdict, 'is unclear')} {words.where_words(family, {name: values})}"
-                for verdict, values in where.items()
-            ]
+        if sum(map(len, where.values())) == len(found) <= MOST_NAMES:
+            parts = [f"{_SAYS[v]} {words.where_words(family, {name: values})}" for v, values in where.items()]
             return f"{subject.named} {words.enumeration(parts)}"
-    return f"{_with_range(subject)} differs from cell to cell: {_tally(subject.measured)}"
+    counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
+    told = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
+    return f"{subject.with_range} {told} of {_count(len(subject.measured), 'cell')}"
 
 
-def _tally(tolls: Sequence[Toll]) -> str:
-    says = {
-        Verdict.COSTS: "costs more in {}",
-        Verdict.SAVES: "costs less in {}",
-        Verdict.FREE: "free in {}",
-        Verdict.UNCLEAR: "unclear in {}",
-    }
-    counted = [(text, sum(t.verdict is verdict for t in tolls)) for verdict, text in says.items()]
-    return words.enumeration([text.format(count) for text, count in counted if count])
+_SAYS = {
+    Verdict.COSTS: "costs more",
+    Verdict.SAVES: "costs less",
+    Verdict.FREE: "is free",
+    Verdict.UNCLEAR: "is unclear",
+}
 
 
-def _and(clauses: Sequence[str]) -> str:
-    # A comma before the "and": each clause holds lists of its own.
-    return ", and ".join(clauses)
+def _all_mixed(subjects: Sequence[_Subject]) -> str:
+    return f"for {_names(subjects)} it differs from cell to cell"
 
 
 def _names(subjects: Sequence[_Subject]) -> str:
+    names = [s.named for s in subjects[:MOST_NAMES]]
     if len(subjects) > MOST_NAMES:
-        return f"{words.enumeration([*(s.named for s in subjects[:MOST_NAMES]), f'{len(subjects) - MOST_NAMES} more'])}"
-    return words.enumeration([s.named for s in subjects])
+        names.append(f"{len(subjects) - MOST_NAMES} more")
+    return words.enumeration(names)
 
 
 def _is(subjects: Sequence[_Subject]) -> str:
@@ -192,15 +197,12 @@ def claims(study: StudyJudgement) -> str:
     parts = [f"{n} {v}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
     if counts[ClaimVerdict.CANNOT_TELL]:
         parts.append(f"{counts[ClaimVerdict.CANNOT_TELL]} cannot be told")
-    noun = _count(len(study.claims), "comparison")
-    return f"{noun} with published ratios: {words.enumeration(parts)}."
+    return f"{_count(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
 
 
-def verdict(verdict: Verdict, more_blocks: int | None) -> str:
-    """A verdict with what would decide it: `unclear (about 25 more blocks)`."""
-    if verdict is Verdict.UNCLEAR and more_blocks is not None:
-        return f"{verdict} (about {_count(more_blocks, 'more block')} would tell)"
-    return str(verdict)
+def more_blocks(number: int | None) -> str | None:
+    """What would decide an unclear verdict: `about 25 more blocks would tell`."""
+    return None if number is None else f"about {_count(number, 'more block')} would tell"
 
 
 def noise(study: StudyJudgement) -> str:
@@ -215,17 +217,23 @@ def noise(study: StudyJudgement) -> str:
 
 def times_exactly(ratio: float) -> str:
     """A ratio near one, to three decimals: two would round a noise floor away."""
-    return f"× {ratio:.3f}" if 0.5 < ratio < 2 else words.times(ratio)
+    return f"×\u00a0{ratio:.3f}" if 0.5 < ratio < 2 else words.times(ratio)
+
+
+def bracket_exactly(ratio: Interval) -> str:
+    """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
+    return f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.is_bounded else words.TOO_FEW
 
 
 def drift(study: StudyJudgement) -> str:
     """One sentence: how far the machine moved under the run."""
     if study.drift is None:
         return "There are too few blocks to tell whether the machine drifted."
+    change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
     return (
-        f"From the first to the last third of the blocks the median cell's cost changed by"
-        f" {(study.drift - 1) * 100:+.1f} %; ratios are formed within blocks, so this cancels."
-    ).replace("-", "−", 1)
+        f"From the first to the last third of the blocks the median cell's cost changed by {change};"
+        " ratios are formed within blocks, so this cancels."
+    )
 
 
 def checked(study: StudyJudgement) -> str:

@@ -21,17 +21,20 @@ def full_table(study: StudyJudgement) -> str:
     metric = words.cost_metric(study)
     cost, memory = words.by_row(study, metric), words.by_row(study, words.MEMORY)
     tolls = {t.row.key: t for t in study.tolls if t.metric == metric}
+    wall = words.by_row(study, words.WALL)
+    strengths = any(row.strength is not None for row in rows)
     columns = [
         Column("choice"),
-        *(Column(words.setting_title(family, n)) for n in names),
+        *(Column(words.column_title(family, n)) for n in names),
         Column("CPU time per operation", True),
         Column("per second of CPU", True),
         Column(f"against {words.baseline_words(study)}", True),
         Column("verdict"),
+        *([Column("wall time per operation", True)] if wall else []),
         *([Column("memory", True)] if memory else []),
         Column("blocks", True),
         Column("standing"),
-        *([Column("strength, bits", True)] if family.strength_means else []),
+        *([Column("strength, bits", True)] if strengths else []),
     ]
     written = [
         [
@@ -39,14 +42,15 @@ def full_table(study: StudyJudgement) -> str:
             *(_coordinate(study, row, n) for n in names),
             *_measured(row, cost.get(row.key)),
             *_judged(row, tolls.get(row.key)),
-            *([_memory(memory.get(row.key))] if memory else []),
+            *([_plain(wall.get(row.key))] if wall else []),
+            *([_plain(memory.get(row.key))] if memory else []),
             _blocks(cost.get(row.key)),
             Cell(
                 words.standing_words(row.standing),
                 float(words.STANDINGS.index(row.standing)),
                 mark=symbol(row.standing),
             ),
-            *([_strength(row)] if family.strength_means else []),
+            *([_strength(row)] if strengths else []),
         ]
         for row in rows
     ]
@@ -58,32 +62,27 @@ def _caption(study: StudyJudgement) -> str:
     first = rows[0].coordinates if rows else {}
     vary = set(words.varying(rows))
     alike = {n: v for n, v in first.items() if n not in vary and n != "choice"}
-    said = [f"{words.setting_title(family, n)} {_plain(study, n, v)}" for n, v in alike.items()]
+    said = [f"{words.column_title(family, n)} {words.value_words(family, n, v)}" for n, v in alike.items()]
     text = f"Every cell of the study {study.study.study.name}, with its interval in brackets"
     return f"{text}; all at {', '.join(said)}" if said else text
-
-
-def _plain(study: StudyJudgement, name: str, value: str | int) -> str:
-    if isinstance(value, int) and not study.study.study.family.settings.get(name):
-        return f"{value:,}"
-    return words.value_words(study.study.study.family, name, value).removeprefix(
-        f"{words.setting_title(study.study.study.family, name)} "
-    )
 
 
 def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
     value = row.coordinates.get(name)
     if value is None:
         return Cell("does not apply")
-    return Cell(_plain(study, name, value), float(value) if isinstance(value, int) else None)
+    return Cell(
+        words.value_words(study.study.study.family, name, value),
+        float(value) if isinstance(value, int) else None,
+    )
 
 
 def _measured(row: Row, cost: Measurement | None) -> tuple[Cell, Cell]:
-    """Value with interval and throughput; or, in their place, what went wrong and why."""
+    """Value with interval and throughput; or, in their place, what became of the cell."""
     if cost is None:
         outcome = "not measured" if row.outcome is Outcome.OK else str(row.outcome)
-        return Cell(outcome, small=row.reason or "no reason was recorded"), Cell("–")
-    interval = f"[{words.amount(cost.low, cost.unit)}, {words.amount(cost.high, cost.unit)}]"
+        return Cell(outcome), Cell("–")
+    interval = words.amounts(cost.low, cost.high, cost.unit)
     if not cost.unit.startswith("ns") or cost.value <= 0:
         return Cell(words.amount(cost.value, cost.unit), cost.value, interval), Cell("–")
     speed, says = words.per_second(cost.value, row.coordinates)
@@ -91,21 +90,20 @@ def _measured(row: Row, cost: Measurement | None) -> tuple[Cell, Cell]:
 
 
 def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell]:
-    if words.is_baseline(row):
-        return Cell("× 1", 1.0), Cell("baseline")
+    if words.is_baseline(row) and row.outcome is Outcome.OK:
+        return Cell("×\u00a01", 1.0), Cell("baseline")
     if toll is None:
-        return Cell("–"), Cell("not compared")
+        return Cell("–"), Cell("not compared", small=row.reason)
     mark = tag("span", text(words.VERDICT_MARKS[toll.verdict]), class_="mark", aria_hidden="true")
-    # The row says its own failure beside the value; here belongs only what the comparison lacks.
-    reason = toll.reason if toll.reason != row.reason else None
-    verdict = Cell(prose.verdict(toll.verdict, toll.more_blocks), mark=mark, small=reason)
+    missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
+    verdict = Cell(str(toll.verdict), mark=mark, small=missing or prose.more_blocks(toll.more_blocks))
     if toll.ratio is None:
         return Cell("–"), verdict
     return Cell(words.times(toll.ratio.estimate), toll.ratio.estimate, words.bracket(toll.ratio)), verdict
 
 
-def _memory(memory: Measurement | None) -> Cell:
-    return Cell("–") if memory is None else Cell(words.amount(memory.value, memory.unit), memory.value)
+def _plain(found: Measurement | None) -> Cell:
+    return Cell("–") if found is None else Cell(words.amount(found.value, found.unit), found.value)
 
 
 def _blocks(cost: Measurement | None) -> Cell:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp, log
-from statistics import fmean
 
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.report import panels, prose, words
@@ -70,7 +68,7 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
     about = study.study.study
     tolls = words.real_tolls(study)
     worth = words.percent(about.worth)
-    keys = [("band", f"within {worth}: worth nothing, by this study")] if tolls else []
+    keys = [("band", f"within {worth}, which this study calls free")] if tolls else []
     if tolls and study.noise_floor is not None:
         keys.append(("floor", f"noise floor, {prose.times_exactly(study.noise_floor)}"))
     if any(t.verdict is Verdict.UNCLEAR for t in tolls):
@@ -90,7 +88,13 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
 
 
 def _section_notes(study: StudyJudgement) -> str:
-    return bullets(study.study.study.notes)
+    """What the study's author says, and what the words beside the rows mean."""
+    family = study.study.study.family
+    vary = words.varying(study.study.rows)
+    means = [f"{n}: {s.title}" for n, s in family.settings.items() if n in vary and not s.is_size]
+    return paragraph(". ".join(means) + "." if means else "", class_="note") + bullets(
+        study.study.study.notes
+    )
 
 
 def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
@@ -103,7 +107,7 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
             Cell(" for ".join(words.value_words(family, c.setting, v) for v in (c.value, c.for_value))),
             Cell(words.where_words(family, c.where, most=12) or "everywhere"),
             Cell(words.times(c.ratio.estimate), c.ratio.estimate, words.bracket(c.ratio)),
-            Cell(prose.verdict(c.verdict, c.more_blocks), mark=_mark(c.verdict)),
+            Cell(str(c.verdict), mark=_mark(c.verdict), small=prose.more_blocks(c.more_blocks)),
             Cell(f"{c.pairs:,}", float(c.pairs)),
         )
         for c in study.contrasts
@@ -137,10 +141,11 @@ def _strength_and_standing(study: StudyJudgement, draw: Draw) -> str:
     family = study.study.study.family
     charts = strength_charts(study)
     sources = _sources(study)
+    means = f"Strength: {family.strength_means}." if family.strength_means else ""
     if not charts:
-        return _section("What each choice is worth", sources)
+        return _section("What each choice is worth", paragraph(means, class_="note"), sources)
     note = (
-        f"Strength: {family.strength_means or 'bits'}. Down and to the right is better. The dashed line is the"
+        f"{means} Down and to the right is better. The dashed line is the"
         " cheapest recommended or acceptable choice of at least that strength."
     )
     measured = [m.row for m in words.by_row(study, words.cost_metric(study)).values()]
@@ -203,6 +208,7 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
         Column("here", True),
         Column("verdict"),
     )
+    told = table("Published comparisons, then and here", columns, rows)
     chart = panels.claim_chart(study)
     drawn = legend((), ("then", "then"), ("here", "here")) + _figure(chart, draw) if chart else ""
     source = study.study.study.source
@@ -210,7 +216,7 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
         "What was published, and what is measured here",
         paragraph(prose.claims(study) + (f" Source: {source}." if source else ""), class_="note"),
         drawn,
-        table("Published comparisons, then and here", columns, rows),
+        folded(f"All {len(rows)} comparisons", told) if len(rows) > panels.MOST_ROWS else told,
     )
 
 
@@ -225,34 +231,38 @@ def _memory(study: StudyJudgement, draw: Draw) -> str:
 def _trust(study: StudyJudgement, draw: Draw) -> str:
     chart = drift_chart(study)
     drawn = (
-        legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw) if chart else ""
+        legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw)
+        if chart
+        else ""
     )
-    warnings = tag("h4", "Warnings") + bullets(study.warnings) if study.warnings else ""
+    warned = tag("h4", "Warnings") + bullets(study.warnings)
+    warnings = tag("div", warned, class_="warnings") if study.warnings else ""
     said = [prose.checked(study), prose.noise(study), prose.drift(study), prose.steal(study)]
     return _section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
 
 
 def _twins(study: StudyJudgement) -> str:
-    family, rows = study.study.study.family, [r for r in study.study.rows if r.twins]
-    floors = {t.against.key: t.noise_floor for t in study.tolls}
-    names = ("choice", *(n for n in words.varying(rows) if n != "choice"))
-    written = []
-    for row in rows:
-        first = {t.block: t.cost_ns for t in row.trials}
-        logs = [log(t.cost_ns / first[t.block]) for t in row.twins if t.block in first]
-        if logs:
-            ratio, floor = exp(fmean(logs)), floors.get(row.key)
-            written.append(
-                (
-                    Cell(words.place(family, row.coordinates, names)),
-                    Cell(prose.times_exactly(ratio), ratio),
-                    Cell("–") if floor is None else Cell(prose.times_exactly(floor), floor),
-                    Cell(f"{len(logs):,}", float(len(logs))),
-                )
-            )
+    """Each baseline's own toll, which is its twin's cost over its own."""
+    tolls = [t for t in study.tolls if words.is_baseline(t.row) and t.ratio is not None]
+    names = ("choice", *(n for n in words.varying(study.study.rows) if n != "choice"))
+    written = [
+        (
+            Cell(words.place(study.study.study.family, t.row.coordinates, names)),
+            Cell(prose.times_exactly(t.ratio.estimate), t.ratio.estimate, prose.bracket_exactly(t.ratio)),
+            Cell("–") if t.noise_floor is None else Cell(prose.times_exactly(t.noise_floor), t.noise_floor),
+            Cell(f"{t.ratio.n:,}", float(t.ratio.n)),
+        )
+        for t in tolls
+        if t.ratio is not None
+    ]
     if not written:
         return ""
-    columns = (Column("baseline"), Column("its twin", True), Column("noise floor", True), Column("blocks", True))
+    columns = (
+        Column("baseline"),
+        Column("its twin", True),
+        Column("noise floor", True),
+        Column("blocks", True),
+    )
     title = "Each baseline against its own twin, which should be × 1"
     found = table(title, columns, written)
     return folded(f"{title}: {len(written):,} baselines", found) if len(written) > 12 else found

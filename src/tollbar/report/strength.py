@@ -66,10 +66,14 @@ def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def _panel(title: str, found: Sequence[Measurement]) -> Chart:
     points = [_Point(m.row.title, m.row.strength or 0, m.value, m.row.standing) for m in found]
-    scale = Scale.over("CPU time per operation (log scale)", [Dot(p.label, "", p.cost) for p in points], labels=NANOSECONDS)
+    scale = Scale.over(
+        "CPU time per operation (log scale)", [Dot(p.label, "", p.cost) for p in points], labels=NANOSECONDS
+    )
     good = frontier([(p.bits, p.cost) for p in points if p.standing in IN_GOOD_STANDING])
     heard = "; ".join(f"{p.label}: {p.bits} bits, {words.amount(p.cost, 'ns/op')}" for p in points)
-    return Chart(title, f"Cost against strength{', ' + title if title else ''}. {heard}.", _spec(points, good, scale))
+    return Chart(
+        title, f"Cost against strength{', ' + title if title else ''}. {heard}.", _spec(points, good, scale)
+    )
 
 
 def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Scale) -> Spec:
@@ -99,17 +103,20 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
         )
         steps = alt.Data(values=[{"bits": bits, "cost": float(f"{cost:.5g}")} for bits, cost in good])
         base = alt.Chart(rows).encode(x=x)
+        names = base.encode(y=alt.Y("beside:Q", title=scale.title), text="label:N")
         layers = [
             # The cheapest for "at least b bits": its cost holds from just above the weaker one, so the step comes before.
-            alt.Chart(steps).mark_line(interpolate="step-before", strokeDash=[5, 3], strokeWidth=1.5).encode(
-                x=x, y=y, stroke=alt.value(palette.colour("muted"))
-            ),
+            alt.Chart(steps)
+            .mark_line(interpolate="step-before", strokeDash=[5, 3], strokeWidth=1.5)
+            .encode(x=x, y=y, stroke=alt.value(palette.colour("muted"))),
             base.mark_point(size=70, strokeWidth=1.8, opacity=1, filled=False).encode(
                 y=y, shape=standing_shape(True), stroke=standing_colour(True), fill=_solid()
             ),
-            base.mark_text(align="left", dx=9).encode(y=alt.Y("beside:Q", title=scale.title), text="label:N"),
+            # The names first in the colour of the paper, wider, so that no line runs through them.
+            names.mark_text(align="left", dx=9, stroke=palette.colour("paper"), strokeWidth=4),
+            names.mark_text(align="left", dx=9),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=84)
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
 
 
 def _solid() -> object:
@@ -117,7 +124,9 @@ def _solid() -> object:
 
     from tollbar.report.charts import standing_scale
 
-    return alt.Fill("standing:N", scale=standing_scale([palette.colour(s) for s in words.STANDINGS]), legend=None)
+    return alt.Fill(
+        "standing:N", scale=standing_scale([palette.colour(s) for s in words.STANDINGS]), legend=None
+    )
 
 
 def _spread(points: Sequence[_Point], scale: Scale) -> list[float]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 
 from tollbar import units
 from tollbar.catalogue import Family, Standing, Value
 from tollbar.judge import Judgement, Measurement, StudyJudgement, Toll, Verdict
+from tollbar.measure import Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval
 
 MEMORY = "memory"
-"""The metric that stands beside the cost, never in its place."""
+WALL = "wall"
+"""Metrics that stand beside the cost, never in its place."""
+
+TOO_FEW = "[too few blocks for an interval]"
 
 STANDINGS = tuple(Standing)
 # Standings that a reader must meet beside the name, wherever the name stands.
@@ -26,6 +31,7 @@ VERDICT_MARKS = {
     Verdict.NOT_MEASURED: "–",
 }
 
+# What every family has; a value of one of these says by itself what it is.
 _TITLES = {"choice": "choice", "provider": "provider", "op": "operation", "bed": "servers"}
 
 
@@ -33,37 +39,67 @@ def setting_title(family: Family, name: str) -> str:
     """A coordinate's name for people."""
     if name in family.settings:
         return family.settings[name].title
-    return _TITLES.get(name, name.replace("-", " "))
+    return _TITLES.get(name, _spaced(name))
+
+
+def column_title(family: Family, name: str) -> str:
+    """The same in a word or two, where the title is a sentence about the values."""
+    setting = family.settings.get(name)
+    return setting.title if setting is not None and setting.is_size else _TITLES.get(name, _spaced(name))
+
+
+def _spaced(name: str) -> str:
+    return name.replace("-", " ")
 
 
 def value_words(family: Family, name: str, value: Value) -> str:
-    """A coordinate's value for people: a choice by its title, a size with its unit."""
+    """A coordinate's value by itself: a choice by its title, a size with its unit, `fresh`."""
     if name == "choice" and value in family.choices:
         return family.choices[str(value)].title
+    if isinstance(value, str):
+        return value
     setting = family.settings.get(name)
-    if isinstance(value, int) and setting is not None and setting.is_size:
-        return units.show_bytes(value)
-    if isinstance(value, int):
-        # A bare number needs its name: "7" says nothing, "groups 7" does.
-        return f"{setting_title(family, name)} {value:,}"
-    return value
+    return units.show_bytes(value) if setting is not None and setting.is_size else f"{value:,}"
+
+
+def named_value(family: Family, name: str, value: Value) -> str:
+    """The same with its name where it says nothing by itself: `key fresh`, but `SHA-256` and `4 KiB`."""
+    setting = family.settings.get(name)
+    clear = name in _TITLES or (setting is not None and setting.is_size)
+    words = value_words(family, name, value)
+    return words if clear else f"{_spaced(name)} {words}"
 
 
 def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
     """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`."""
-    return " · ".join(value_words(family, n, coordinates[n]) for n in names if n in coordinates)
+    return " · ".join(named_value(family, n, coordinates[n]) for n in names if n in coordinates)
+
+
+def row_label(study: StudyJudgement, row: Row, names: Iterable[str]) -> str:
+    """A row's place, without what is as in the baseline: `RSA-2048`, but `RSA-2048 · padding pss`."""
+    baseline = study.study.study.baseline
+    said = [n for n in names if n == "choice" or n not in baseline or row.coordinates.get(n) != baseline[n]]
+    return place(study.study.study.family, row.coordinates, said) or row.title
 
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
-    """What some pairs have in common: `at 64 B, on openssl 3.0.19`, the longer lists shortened to `most` values."""
+    """What some cells have in common: `at 64 B, on openssl 3.0.19`; longer lists shortened to `most` values."""
     parts = []
     for name, values in where.items():
-        shown = [value_words(family, name, v) for v in values[:most]]
+        first = named_value(family, name, values[0])
+        shown = [first, *(value_words(family, name, v) for v in values[1:most])]
+        shown = [quoted(w) if name == "choice" else w for w in shown]
         if len(values) > most:
             shown.append(f"{len(values) - most} more")
-        preposition = {"choice": "for", "provider": "on", "bed": "on"}.get(name, "at")
+        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "to"}.get(name, "at")
         parts.append(f"{preposition} {enumeration(shown)}")
     return ", ".join(parts)
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a sentence: in quotation marks where its own comma or phrase would confuse."""
+    phrase = " " in name and name[0].islower()
+    return f"“{name}”" if "," in name or phrase else name
 
 
 def enumeration(words: Sequence[str], joint: str = "and") -> str:
@@ -87,9 +123,16 @@ def standing_words(standing: Standing) -> str:
     return "no protection" if standing is Standing.NULL else str(standing)
 
 
+def ratio_words(ratio: float) -> str:
+    """A ratio as `2.10`, `12.3` or `1,240`, and a very small one as `1/240`: three figures at the most."""
+    if 0 < ratio < 0.01:
+        return f"1/{ratio_words(1 / ratio)}"
+    return _short(ratio) if ratio >= 1000 else units.show_ratio(ratio)
+
+
 def times(ratio: float) -> str:
-    """`× 2.10`."""
-    return f"× {units.show_ratio(ratio)}"
+    """`× 2.10`, never broken between its two parts."""
+    return f"×\u00a0{ratio_words(ratio)}"
 
 
 def times_interval(ratio: Interval) -> str:
@@ -98,8 +141,10 @@ def times_interval(ratio: Interval) -> str:
 
 
 def bracket(ratio: Interval) -> str:
-    """`[2.08, 2.12]`."""
-    return f"[{units.show_ratio(ratio.low)}, {units.show_ratio(ratio.high)}]"
+    """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
+    if not isfinite(ratio.high) or ratio.low <= 0:
+        return TOO_FEW
+    return f"[{ratio_words(ratio.low)}, {ratio_words(ratio.high)}]"
 
 
 def ratio_range(ratios: Sequence[Interval]) -> str:
@@ -137,6 +182,13 @@ def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float,
     return speed, f"{_short(speed)} B/s"
 
 
+def amounts(low: float, high: float, unit: str) -> str:
+    """An interval with its units, or that the blocks are too few for one."""
+    if not isfinite(high) or low <= 0:
+        return TOO_FEW
+    return f"[{amount(low, unit)}, {amount(high, unit)}]"
+
+
 def _short(value: float) -> str:
     if value >= 1000:
         # Three figures, grouped: the digits after them are noise.
@@ -147,7 +199,9 @@ def _short(value: float) -> str:
 
 def cost_metric(study: StudyJudgement) -> str:
     """The metric that the tolls are about."""
-    metrics = [t.metric for t in study.tolls] + [m.metric for m in study.measurements if m.metric != MEMORY]
+    metrics = [t.metric for t in study.tolls] + [
+        m.metric for m in study.measurements if m.metric not in (MEMORY, WALL)
+    ]
     return metrics[0] if metrics else "cpu"
 
 
@@ -159,7 +213,14 @@ def by_row(study: StudyJudgement, metric: str) -> dict[str, Measurement]:
 def real_tolls(study: StudyJudgement) -> list[Toll]:
     """The tolls on cost of cells that are not themselves the baseline."""
     metric = cost_metric(study)
-    return [t for t in study.tolls if t.row.key != t.against.key and t.metric == metric]
+    return [t for t in study.tolls if t.row.against != t.row.key and t.metric == metric]
+
+
+def costs(trials: Iterable[Trial]) -> dict[int, float]:
+    """CPU nanoseconds per operation by block, of the trials that have a cost."""
+    return {
+        t.block: t.cost_ns for t in trials if t.outcome is Outcome.OK and t.operations > 0 and t.cpu_ns > 0
+    }
 
 
 def is_baseline(row: Row) -> bool:
@@ -168,7 +229,7 @@ def is_baseline(row: Row) -> bool:
 
 
 def baseline_words(study: StudyJudgement) -> str:
-    """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · cached`."""
+    """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     family, baseline = study.study.study.family, study.study.study.baseline
     return place(family, baseline, baseline) or "the baseline"
 

@@ -17,20 +17,15 @@ pub struct Encapsulation {
     peer_share: Vec<u8>,
     /// A ciphertext of the right form.
     sealed: Vec<u8>,
-    known: Option<Known>,
+    pub known: Option<Known>,
 }
 
 impl Encapsulation {
-    pub fn new(
-        api: &'static Api,
-        name: &'static str,
-        client: bool,
-        known: Option<Known>,
-    ) -> Result<Encapsulation, Failure> {
+    pub fn new(api: &'static Api, name: &'static str, client: bool) -> Result<Encapsulation, Failure> {
         let peer_key = keys::generate(api, Kind::Named(name), None)?;
         let peer_share = keys::encoded_public(api, &peer_key)?;
         let mut exchange =
-            Encapsulation { api, name, client, peer_key, peer_share, sealed: Vec::new(), known };
+            Encapsulation { api, name, client, peer_key, peer_share, sealed: Vec::new(), known: None };
         exchange.sealed = exchange.encapsulate(&exchange.peer_share)?.0;
         Ok(exchange)
     }

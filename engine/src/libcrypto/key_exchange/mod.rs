@@ -67,11 +67,12 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
             Ok(Box::new(DiffieHellman::new(api, kind, Known::read(task, "private", "peer")?)?))
         }
         How::Encapsulation(name) => {
-            let known = match encapsulation::hybrid_private(api, task)? {
+            let mut exchange = Encapsulation::new(api, name, client)?;
+            exchange.known = match encapsulation::hybrid_private(api, task)? {
                 Some(private) => Some(Known { private, peer: task.need_hex("ciphertext")? }),
                 None => Known::read(task, "private", "ciphertext")?,
             };
-            Ok(Box::new(Encapsulation::new(api, name, client, known)?))
+            Ok(Box::new(exchange))
         }
         How::Transport => {
             let known = task.hex("ciphertext")?;

@@ -14,25 +14,29 @@ const SALT_BYTES: usize = 16;
 /// is longer or shorter.
 pub fn prepare(
     task: &Task,
-    algorithm: &str,
     bytes: usize,
     hash: impl Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure> + 'static,
 ) -> Prepared {
     if task.op != "hash" {
         return Err(no_such_operation(task));
     }
-    let asked = task.word("algorithm", algorithm)?;
-    if asked != algorithm {
-        return Err(Failure::Failed(format!("{} is {algorithm} here, not {asked}", task.choice)));
-    }
     let known = match (task.text("password"), task.hex("salt")?, task.hex("expected")?) {
-        (Some(password), Some(salt), Some(expected)) => {
+        (Some(password), Some(salt), Some(expected)) if !expected.is_empty() => {
             Some(Known { password: password.as_bytes().to_vec(), salt, bytes: expected.len() })
         }
         _ => None,
     };
     let salt = buffers::filled(SALT_BYTES, task.seed);
     Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))
+}
+
+/// A parameter of 32 bits; there is no default that would be anybody's choice.
+pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
+    let number = task.number(name, 0)?;
+    match u32::try_from(number) {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(Failure::Failed(format!("the setting `{name}` is from 1 to 2^32 - 1, not {number}"))),
+    }
 }
 
 struct Known {

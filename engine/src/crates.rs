@@ -1,4 +1,7 @@
-//! The crates this engine is built from, with the versions that Cargo locked.
+//! What this engine is built from: crates with the versions that Cargo locked, and the compiler.
+
+/// Compiler, optimisation, and the instruction sets that code may use without asking the processor.
+pub const BUILD: &str = env!("TOLLBAR_BUILD");
 
 const CRATES: &str = env!("TOLLBAR_CRATES");
 

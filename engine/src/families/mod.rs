@@ -20,7 +20,7 @@ use crate::operation::Operation;
 use crate::provider::Offers;
 
 pub type Prepared = Result<Box<dyn Operation>, Failure>;
-/// One promise: the choice's name, and how it is made ready.
+/// One promise: the name of the choice or of its algorithm, and how it is made ready.
 pub type Row = (&'static str, fn(&Task) -> Prepared);
 /// Everything a provider promises, by family.
 pub type Table = &'static [(&'static str, &'static [Row])];
@@ -34,10 +34,16 @@ pub fn prepare(provider: &str, table: Table, task: &Task) -> Prepared {
     let Some((_, rows)) = table.iter().find(|(family, _)| *family == task.family) else {
         return unsupported(&format!("the family {}", task.family));
     };
-    match rows.iter().find(|(choice, _)| *choice == task.choice) {
+    let row = row_of(task)?;
+    match rows.iter().find(|(name, _)| *name == row) {
         Some((_, prepare)) => prepare(task),
-        None => unsupported(&format!("{} ({})", task.choice, task.family)),
+        None => unsupported(&format!("{row} ({})", task.family)),
     }
+}
+
+/// The name of a task's row: its choice, or the algorithm where a choice is an algorithm with parameters.
+fn row_of(task: &Task) -> Result<&str, Failure> {
+    task.word("algorithm", &task.choice)
 }
 
 /// An operation that the family does not have.

@@ -1,0 +1,37 @@
+"""`make bench`: each figure beside its goal. `python -m bench true` measures one part."""
+
+from __future__ import annotations
+
+import sys
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bench import cheap, repeatable, true
+from bench.figures import Figure
+
+PARTS = {"cheap": cheap.figures, "true": true.figures, "repeatable": repeatable.figures}
+
+
+def main() -> None:
+    """Prints each figure as it comes, and all of them as a table at the end."""
+    console = Console(highlight=False)
+    found: list[Figure] = []
+    for name in sys.argv[1:] or PARTS:
+        if name not in PARTS:
+            sys.exit(f"error: no such part: {name}\n\nhint: known: {', '.join(PARTS)}")
+        for figure in PARTS[name]():
+            console.print(f"{figure.what}: {figure.here} (goal: {figure.goal})", markup=False)
+            found.append(figure)
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("figure", "goal", "here", ""):
+        table.add_column(column)
+    for figure in found:
+        met = {True: "met", False: "MISSED", None: ""}[figure.met]
+        table.add_row(figure.what.replace("[", "\\["), figure.goal, figure.here, met)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

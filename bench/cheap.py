@@ -1,0 +1,138 @@
+"""Cheap and quick: what the lab itself costs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+
+from bench.figures import ENGINE, TOLLBAR, Figure, timed
+from tollbar import libraries, machine, plan, results, study
+from tollbar.results.store import Store
+
+START_GOAL_MS = 8.0
+LAB_GOAL_MS = 10.0
+HELP_GOAL_S = 0.3
+MEMORY_GOAL_BYTES = 150 * 1024**2
+QUICK_GOAL_S = 120.0
+LARGE_GOAL_S = 10.0
+
+
+def figures() -> Iterator[Figure]:
+    """Engine start, the lab's share of a trial, help, memory, the quick set, a large run."""
+    for provider in libraries.resolve(["libcrypto", "libcrypto:psycopg"]):
+        start_ms = median(_start_ms(provider.path) for _ in range(30))
+        yield Figure(
+            f"cheap: engine start, RSA-2048 key loaded, {provider.name}",
+            f"at most {START_GOAL_MS:.0f} ms",
+            f"{start_ms:.1f} ms",
+            start_ms <= START_GOAL_MS,
+        )
+    help_s = median(timed(TOLLBAR, "--help").wall_s for _ in range(10))
+    yield Figure(
+        "cheap: tollbar --help", f"at most {HELP_GOAL_S} s", f"{help_s:.2f} s", help_s <= HELP_GOAL_S
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        quick = timed(TOLLBAR, "run", "--json", cwd=Path(folder))
+        run = Path(folder) / json.loads(quick.out)["run"]
+        lab_ms = _lab_ms(run)
+    yield Figure(
+        "cheap: the lab adds to a trial (median)",
+        f"at most {LAB_GOAL_MS:.0f} ms",
+        f"{lab_ms:.1f} ms",
+        lab_ms <= LAB_GOAL_MS,
+    )
+    memory = f"{quick.memory_bytes / 1024**2:.0f} MB"
+    yield Figure(
+        "cheap: memory of the lab, report included",
+        "under 150 MB",
+        memory,
+        quick.memory_bytes < MEMORY_GOAL_BYTES,
+    )
+    yield Figure(
+        "quick: `tollbar run`, report included",
+        f"at most {QUICK_GOAL_S:.0f} s",
+        f"{quick.wall_s:.0f} s",
+        quick.wall_s <= QUICK_GOAL_S,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        directory, cells = _large_run(Path(folder))
+        large = timed(TOLLBAR, "report", str(directory))
+    yield Figure(
+        f"quick: {cells} cells judged and reported",
+        f"at most {LARGE_GOAL_S:.0f} s",
+        f"{large.wall_s:.1f} s",
+        large.wall_s <= LARGE_GOAL_S,
+    )
+
+
+def _start_ms(path: str | None) -> float:
+    """Process, library, key, one signature to warm up and one measured."""
+    key = files("tollbar.catalogue") / "keys" / "rsa-2048.pem"
+    task = {
+        "mode": "measure",
+        "family": "signature",
+        "op": "sign",
+        "choice": "rsa-2048",
+        "provider": {"kind": "libcrypto", "path": path},
+        "inputs": {"private_key_pem": key.read_text()},
+    }
+    start = time.perf_counter()
+    subprocess.run([ENGINE, "op"], input=json.dumps(task), capture_output=True, text=True, check=True)
+    return (time.perf_counter() - start) * 1e3
+
+
+def _lab_ms(run: Path) -> float:
+    """From one trial's start to the next's, less warm-up and duration, of operations short enough to stop in time."""
+    with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
+        rows = database.execute("select study, started_s, wall_ns from trial order by ord").fetchall()
+    measures = {one.name: one.measure for one in results.studies(run)}
+    gaps = [
+        (after[1] - before[1]) - measures[before[0]].warm_up_s - before[2] / 1e9
+        for before, after in zip(rows, rows[1:], strict=False)
+        if before[0] == after[0] != "password-hashes"
+    ]
+    return median(gaps) * 1e3
+
+
+def _large_run(folder: Path) -> tuple[Path, int]:
+    """A run of a thousand cells with made-up trials: its values mean nothing, its size does."""
+    sizes = ", ".join(f'"{256 * (n + 1)} B"' for n in range(84))
+    text = f"""
+question  = "How long does a large run take to judge?"
+family    = "digest"
+providers = ["rustcrypto"]
+baseline  = "sha-256"
+[vary]
+bytes = [{sizes}]
+"""
+    (folder / "large.toml").write_text(text)
+    planned = plan.make(study.load([str(folder / "large.toml")]), seed=1)
+    store = results.create(planned, folder, command=(), libraries=(), fingerprint=machine.fingerprint())
+    _make_up(store, planned.studies[0])
+    store.close()
+    return store.directory, len(planned.studies[0].cells)
+
+
+def _make_up(store: Store, planned: plan.StudyPlan) -> None:
+    noise = random.Random(1)
+    rows = []
+    for block in range(planned.study.measure.blocks):
+        for visit in plan.visits(planned, 1, block):
+            cost = 1000 * noise.lognormvariate(0, 0.02) * (1 + hash(visit.cell.choice.name) % 7)
+            batches = json.dumps([[1000, round(1000 * cost)] for _ in range(50)])
+            rows.append(
+                (planned.study.name, visit.cell.key, visit.twin, block, len(rows), 0.0, "ok", None, 50_000,
+                 round(50_000 * cost), round(51_000 * cost), 0, 0, batches)
+            )  # fmt: skip
+    with store.database as database:
+        database.executemany(f"insert into trial values ({', '.join('?' * 14)})", rows)
+        database.execute("update cell set outcome = 'ok', refused = '[\"a tampered message\"]'")
