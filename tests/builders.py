@@ -108,6 +108,16 @@ def study(
     )
 
 
+def example(blocks: int = 20) -> list[Row]:
+    """A baseline with a twin, a cell at twice its cost, and one at the same."""
+    base, twin, double, same = measured([1, 1, 2, 1], lognormal(0.005), random.Random(3), blocks=blocks)
+    return [
+        row({"choice": "none"}, base, twins_ns=twin, standing=Standing.NULL),
+        row({"choice": "double"}, double, against="none"),
+        row({"choice": "same"}, same, against="none"),
+    ]
+
+
 def study_run(rows: Sequence[Row], looks: Sequence[int] = (20,), of: Study | None = None) -> StudyRun:
     return StudyRun(of or study(blocks=looks[-1]), tuple(rows), (), tuple(looks))
 

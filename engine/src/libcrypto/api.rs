@@ -149,6 +149,7 @@ api! {
         fn EVP_PKEY_set1_encoded_public_key(Handle, Bytes, Size) -> c_int;
         fn EVP_PKEY_get1_tls_encodedpoint(Handle, *mut Out) -> Size;
         fn EVP_PKEY_set1_tls_encodedpoint(Handle, Bytes, Size) -> c_int;
+        fn EVP_PKEY_new_raw_public_key(c_int, Handle, Bytes, Size) -> Handle;
         fn EVP_PKEY_new_raw_private_key(c_int, Handle, Bytes, Size) -> Handle;
         fn EVP_PKEY_encapsulate_init(Handle, *const Param) -> c_int;
         fn EVP_PKEY_encapsulate(Handle, Out, *mut Size, Out, *mut Size) -> c_int;

@@ -64,7 +64,7 @@ fn context_of(api: &'static Api, name: &str) -> Result<Owned, Failure> {
 
 pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
     let context = unsafe { (api.EVP_PKEY_CTX_new)(key.handle, std::ptr::null_mut()) };
-    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.failed("EVP_PKEY_CTX_new"))
+    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported("EVP_PKEY_CTX_new"))
 }
 
 /// A new key, as a program makes one: context, parameters, key. `like` gives DSA its parameters.
@@ -143,7 +143,15 @@ pub fn encoded_public(api: &'static Api, key: &Owned) -> Result<Vec<u8>, Failure
 }
 
 /// A peer's key from its key share, with the parameters of one's own: what a TLS stack does with each hello.
-pub fn peer(api: &'static Api, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
+pub fn peer(api: &'static Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
+    let (encoded_at, length) = (encoded.as_ptr(), encoded.len());
+    // Before OpenSSL 3, and in the forks, a kind without parameters is not made by copying them.
+    if let (Kind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
+        let new = have(api.EVP_PKEY_new_raw_public_key, "EVP_PKEY_new_raw_public_key")?;
+        let number = unsafe { (api.OBJ_sn2nid)(c_name(name).as_ptr()) };
+        let key = unsafe { new(number, std::ptr::null_mut(), encoded_at, length) };
+        return own(api, key, "the peer's key share is refused");
+    }
     let decode = have(
         api.EVP_PKEY_set1_encoded_public_key.or(api.EVP_PKEY_set1_tls_encodedpoint),
         "EVP_PKEY_set1_encoded_public_key",
@@ -151,7 +159,7 @@ pub fn peer(api: &'static Api, own_key: &Owned, encoded: &[u8]) -> Result<Owned,
     let peer = own(api, unsafe { (api.EVP_PKEY_new)() }, "EVP_PKEY_new")?;
     let done = unsafe {
         (api.EVP_PKEY_copy_parameters)(peer.handle, own_key.handle) == 1
-            && decode(peer.handle, encoded.as_ptr(), encoded.len()) == 1
+            && decode(peer.handle, encoded_at, length) == 1
     };
     if done { Ok(peer) } else { Err(api.failed("the peer's key share is refused")) }
 }

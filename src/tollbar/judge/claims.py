@@ -114,7 +114,7 @@ def _why_nowhere(claim: Claim, rows: Sequence[Row]) -> str:
     for side in (claim.of, claim.over):
         if not _matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
-    return "no two cells here differ in this alone"
+    return "no two cells here are alike but for this"
 
 
 def _why_not(of: Row, over: Row, logs: Sequence[float], ledger: Ledger) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tollbar.judge.costs import METRIC, Ledger, less, mean_by_block
 from tollbar.judge.decisions import Terms, decide, more_blocks
@@ -16,14 +16,13 @@ def tolls(ledger: Ledger, terms: Terms) -> tuple[Toll, ...]:
 
     A baseline's own toll is its twin's cost over its own: what a true ×1.00 looks like on this machine.
     """
-    return tuple(_toll(row, ledger, terms) for row in ledger.rows if row.against is not None)
+    floors = _floors(ledger, terms)
+    return tuple(_toll(row, ledger, floors, terms) for row in ledger.rows if row.against is not None)
 
 
 def noise_floor(ledger: Ledger, terms: Terms) -> float | None:
     """The worst floor among a study's baselines; None where none of them has one."""
-    baselines = {row.against for row in ledger.rows if row.against in ledger.by_key}
-    floors = (floor(ledger, terms, [ledger.by_key[key]]) for key in baselines if key is not None)
-    return max((f for f in floors if f is not None), default=None)
+    return max((f for f in _floors(ledger, terms).values() if f is not None), default=None)
 
 
 def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | None:
@@ -40,7 +39,13 @@ def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | Non
     return max(ratio.high, 1 / ratio.low) if ratio.is_bounded else None
 
 
-def _toll(row: Row, ledger: Ledger, terms: Terms) -> Toll:
+def _floors(ledger: Ledger, terms: Terms) -> Mapping[str, float | None]:
+    """Each baseline's floor, by its key."""
+    baselines = dict.fromkeys(row.against for row in ledger.rows)
+    return {key: floor(ledger, terms, [row]) for key, row in ledger.by_key.items() if key in baselines}
+
+
+def _toll(row: Row, ledger: Ledger, floors: Mapping[str, float | None], terms: Terms) -> Toll:
     baseline = ledger.by_key.get(row.against or "")
     reason = _why_not(row, baseline, ledger)
     if reason is not None or baseline is None:
@@ -48,7 +53,7 @@ def _toll(row: Row, ledger: Ledger, terms: Terms) -> Toll:
     ratio = ratio_interval(list(ledger.log_ratios(row, baseline).values()), confidence=terms.confidence)
     own = ledger.twin_costs(row) if row is baseline else ledger.costs(row)
     difference = hodges_lehmann(list(less(own, ledger.costs(baseline)).values()))
-    noise = floor(ledger, terms, [baseline])
+    noise = floors[baseline.key]
     verdict = decide(ratio, noise, terms)
     more = more_blocks(ratio, noise, terms) if verdict is Verdict.UNCLEAR else None
     return Toll(row, baseline, METRIC, ratio, difference, verdict, noise, more, None)

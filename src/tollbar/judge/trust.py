@@ -69,7 +69,7 @@ def _on_noise(terms: Terms, noise_floor: float | None, blocks: int) -> Iterator[
     elif noise_floor > terms.margin:
         yield (
             f"The baseline against itself may be ×{noise_floor:.3f}, beyond the {terms.worth:.1%} that this"
-            " study asks about: nothing compared with it can be called free. End other programs, or add blocks."
+            " study asks about: nothing held against it can be called free. Quiet the machine or add blocks."
         )
 
 

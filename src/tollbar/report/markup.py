@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +28,14 @@ def tag(name: str, *inside: str, **attributes: str | None) -> str:
     return f"<{name}{written}>{''.join(inside)}</{name}>"
 
 
+def marked(value: object) -> str:
+    """The same, with what stands between backticks as code: catalogue and studies write it so."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(value))
+
+
 def paragraph(sentence: str, **attributes: str | None) -> str:
     """A paragraph of plain text; nothing where there is no text."""
-    return tag("p", text(sentence), **attributes) if sentence else ""
+    return tag("p", marked(sentence), **attributes) if sentence else ""
 
 
 def folded(summary: str, *inside: str, **attributes: str | None) -> str:
@@ -39,7 +45,7 @@ def folded(summary: str, *inside: str, **attributes: str | None) -> str:
 
 def bullets(items: Iterable[str]) -> str:
     """A list of plain texts; nothing where there is none."""
-    written = "".join(tag("li", text(item)) for item in items)
+    written = "".join(tag("li", marked(item)) for item in items)
     return tag("ul", written) if written else ""
 
 
@@ -56,7 +62,7 @@ class Cell:
     def html(self, name: str, **attributes: str | None) -> str:
         """The cell as a `td` or a `th`."""
         sorts = None if self.sorts is None else f"{self.sorts:.6g}"
-        small = tag("small", text(self.small)) if self.small else ""
+        small = tag("small", marked(self.small)) if self.small else ""
         return tag(name, self.mark or "", text(self.says), small, data_sort=sorts, **attributes)
 
 

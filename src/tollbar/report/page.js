@@ -14,7 +14,8 @@
     try {
       // A row's name may take somewhat less than half of a panel, however narrow that is.
       const axisY = {labelLimit: Math.round(place.clientWidth * 0.44)};
-      await vegaEmbed(place, page.charts[place.id], {...options, config: {...page.config, axisY}});
+      const axisX = {titleLimit: Math.round(place.clientWidth * 0.9)};
+      await vegaEmbed(place, page.charts[place.id], {...options, config: {...page.config, axisX, axisY}});
     } catch (error) {
       place.classList.add("failed");
       place.textContent = `This chart could not be drawn: ${error.message}`;

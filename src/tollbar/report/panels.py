@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import log
 
 from tollbar.catalogue import Family, Value
@@ -14,34 +15,52 @@ from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis: then each provider gets panels of its own.
 MOST_ROWS = 30
-# Below this it is the runner's own buffers that grew, whatever the choice.
-WORTH_SHOWING_BYTES = 1024**2
+# A longer baseline does not fit under a panel; the answer above the chart names it.
+LONGEST_IN_TITLE = 30
 
 
 def toll_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across."""
+    """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across.
+
+    Panels of one operation share their axis and the order of their rows; making a key and checking a
+    signature have nothing to share.
+    """
     tolls = words.real_tolls(study)
     # A cell without a baseline among the cells stands as its own.
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     rows = [t.row for t in tolls] + list(baselines.values())
     in_rows, in_panels = _split(study, rows)
+    shared: dict[Value | None, list[Toll]] = {}
+    for toll in tolls:
+        operation = toll.row.coordinates.get("op") if "op" in in_panels else None
+        shared.setdefault(operation, []).append(toll)
+    charts: dict[str, Chart] = {}
+    for alike in shared.values():
+        charts |= _alike_panels(study, alike, in_rows, in_panels)
+    titles = [title for title, _ in _panels(study.study.study.family, rows, in_panels)]
+    return [charts[title] for title in titles if title in charts]
+
+
+def _alike_panels(
+    study: StudyJudgement, tolls: Sequence[Toll], in_rows: Sequence[str], in_panels: Sequence[str]
+) -> dict[str, Chart]:
+    baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     dots = {t.row.key: _toll_dot(study, t, in_rows) for t in tolls}
     dots |= {r.key: _baseline_dot(study, r, in_rows) for r in baselines.values()}
     order = _order(tolls, in_rows)
-    family = study.study.study.family
-    scale = Scale.over(
-        f"CPU time per operation, as a multiple of {words.baseline_words(study)} (log scale)",
-        list(dots.values()),
-        worth=study.study.study.worth,
-        noise_floor=study.noise_floor,
-    )
-    charts = []
-    for title, panel in _panels(family, rows, in_panels):
-        inside = sorted(panel, key=lambda r: order.get(_spot(r, in_rows), 0.0))
-        shown = [dots[r.key] for r in inside]
+    floors = {t.row.key: t.noise_floor for t in tolls}
+    baseline = words.baseline_words(study)
+    against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
+    title = f"CPU time per operation, as a multiple of {against} (log scale)"
+    scale = Scale.over(title, list(dots.values()), worth=study.study.study.worth)
+    charts = {}
+    rows = [*(t.row for t in tolls), *baselines.values()]
+    for name, panel in _panels(study.study.study.family, rows, in_panels):
+        shown = [dots[r.key] for r in sorted(panel, key=lambda r: order.get(_spot(r, in_rows), 0.0))]
         heard = "; ".join(f"{d.label}: {d.note}" for d in shown)
-        described = f"Tolls against {words.baseline_words(study)}{', ' + title if title else ''}. {heard}."
-        charts.append(Chart(title, described, dot_rows(shown, scale)))
+        described = f"Tolls against {baseline}{', ' + name if name else ''}. {heard}."
+        noise = max((f for r in panel if (f := floors.get(r.key)) is not None), default=None)
+        charts[name] = Chart(name, described, dot_rows(shown, replace(scale, noise_floor=noise)))
     return charts
 
 
@@ -50,7 +69,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
     memory = words.by_row(study, words.MEMORY)
     cost = words.by_row(study, words.cost_metric(study))
     rows = [m.row for m in cost.values() if m.row.key in memory]
-    if not any(m.value >= WORTH_SHOWING_BYTES for m in memory.values()):
+    if not words.matters(memory):
         return []
     names = words.varying(rows) or ("choice",)
     rows.sort(key=lambda r: cost[r.key].value)
@@ -98,7 +117,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
             for c in found[:MOST_ROWS]
         ]
         scale = Scale.over("CPU time, as a multiple (log scale)", dots, worth=study.study.study.worth)
-        title = f"By {words.setting_title(family, setting)}"
+        title = f"By {words.column_title(family, setting)}"
         heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
         charts.append(Chart(title, f"{title}, all else equal. {heard}.", dot_rows(_distinct(dots), scale)))
     return charts
@@ -109,7 +128,7 @@ def contrast_label(family: Family, contrast: Contrast) -> str:
     pair = " for ".join(
         words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value)
     )
-    where = words.where_words(family, contrast.where, most=2)
+    where = words.where_words(family, contrast.where, most=3)
     return f"{pair}{SECOND_LINE}{where}" if where else pair
 
 

@@ -6,7 +6,7 @@ there is no verdict it says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from tollbar import units
 from tollbar.catalogue import Family, Value
@@ -23,53 +23,75 @@ MOST_MIXED = 3
 
 def answer(study: StudyJudgement) -> tuple[str, str]:
     """Two sentences: what costs or saves in every cell; then what depends, is free, unclear or not measured."""
-    subjects = _subjects(study)
+    tolls = words.real_tolls(study)
     baseline = words.quoted(words.baseline_words(study))
-    if not any(s.measured for s in subjects):
+    measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
+    if not measured:
         return _nothing(study, baseline)
-    groups = {verdict: [s for s in subjects if s.verdict is verdict] for verdict in Verdict}
-    mixed = [s for s in subjects if s.verdict is None]
-    everywhere = [
-        clause
-        for verdict, one, several in (
-            (Verdict.COSTS, "costs more", "cost more"),
-            (Verdict.SAVES, "costs less", "cost less"),
-        )
-        if (clause := _ranked(groups[verdict], one, several))
-    ]
+    operations = list(dict.fromkeys(t.row.coordinates.get("op") for t in measured))
+    if len(operations) > 1 and "op" not in study.study.study.baseline:
+        return _by_operation(study, tolls, baseline)
+    subjects = _subjects(study, tolls)
     several_cells = any(len(s.measured) > 1 for s in subjects)
-    scope = ", in every cell measured" if several_cells else ""
+    everywhere = _everywhere(subjects)
     if everywhere:
-        # A comma before the "and": each clause holds lists of its own.
-        first = f"Against {baseline}{scope}, {', and '.join(everywhere)}."
+        scope = ", in every cell measured" if several_cells else ""
+        first = f"Against {baseline}{scope}, {everywhere}."
     else:
         throughout = " throughout" if several_cells else ""
         first = f"Against {baseline}, nothing is found to cost more or to cost less{throughout}."
-    rest = _rest(study, mixed, groups)
+    rest = _rest(study, subjects)
     if rest:
-        text = "; ".join(rest)
-        return first, text[0].upper() + text[1:] + "."
-    cells = sum(len(s.tolls) for s in subjects)
-    return (
-        first,
-        f"{'The one cell' if cells == 1 else f'All {cells:,} cells'} compared {'is' if cells == 1 else 'are'} decided.",
-    )
+        return first, _sentence("; ".join(rest))
+    number = _count(len(tolls), "cell")
+    return first, f"{'The' if len(tolls) == 1 else 'All'} {number} compared {_is(tolls)} decided."
 
 
-def _rest(
-    study: StudyJudgement, mixed: Sequence[_Subject], groups: Mapping[Verdict, Sequence[_Subject]]
-) -> list[str]:
+def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -> tuple[str, str]:
+    """The same where there are several operations: what holds for signing says nothing of verifying."""
+    said, others = [], 0
+    for operation in dict.fromkeys(t.row.coordinates.get("op") for t in tolls):
+        subjects = _subjects(study, [t for t in tolls if t.row.coordinates.get("op") == operation])
+        clause = _everywhere(subjects, most=1) or "nothing is found to cost more or to cost less throughout"
+        said.append(f"to {operation}, {clause}")
+        others += sum(s.verdict in (None, Verdict.FREE, Verdict.UNCLEAR) for s in subjects)
+    gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls)
+    rest = []
+    if others:
+        rest.append(f"{_count(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
+    if gone:
+        rest.append(f"{_count(gone, 'cell')} could not be measured")
+    second = _sentence("; ".join(rest)) if rest else f"All {_count(len(tolls), 'cell')} compared are decided."
+    return f"Against {baseline}: {'; '.join(said)}.", second
+
+
+def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
+    """What costs more, and what costs less, in each of its measured cells."""
+    more = _ranked([s for s in subjects if s.verdict is Verdict.COSTS], "costs more", "cost more", most)
+    less = _ranked([s for s in subjects if s.verdict is Verdict.SAVES], "costs less", "cost less", most)
+    # A comma before the "and": each clause holds lists of its own.
+    return ", and ".join(clause for clause in (more, less) if clause)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     family, worth = study.study.study.family, words.percent(study.study.study.worth)
+    mixed = [s for s in subjects if s.verdict is None]
+    free = [s for s in subjects if s.verdict is Verdict.FREE]
+    unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
+    missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
     clauses = [_mixed(family, s) for s in mixed] if len(mixed) <= MOST_MIXED else [_all_mixed(mixed)]
-    free, unclear, missing = (groups[v] for v in (Verdict.FREE, Verdict.UNCLEAR, Verdict.NOT_MEASURED))
     if free:
         clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
     if unclear:
         clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
     if missing:
         clauses.append(f"{_names(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
-    tolls = [t for s in (*mixed, *(s for v in Verdict for s in groups[v])) for t in s.tolls]
-    gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls) - sum(len(s.tolls) for s in missing)
+    # Of what was measured somewhere, the cells where it could not be.
+    gone = sum(len(s.tolls) - len(s.measured) for s in subjects if s.measured)
     if gone:
         more = "more " if missing else ""
         clauses.append(f"{_count(gone, f'{more}cell')} could not be measured")
@@ -111,10 +133,9 @@ class _Subject:
         return f"{self.name} ({self.standing}, {ratios})" if self.standing else f"{self.name} ({ratios})"
 
 
-def _subjects(study: StudyJudgement) -> list[_Subject]:
+def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
     """The tolls by what sets a cell apart from its baseline: most often the choice."""
     baseline = study.study.study.baseline
-    tolls = words.real_tolls(study)
     vary = words.varying(row for t in tolls for row in (t.row, t.against))
     names = [n for n in vary if n in baseline] or ["choice"]
     grouped: dict[str, list[Toll]] = {}
@@ -135,12 +156,12 @@ def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
     return f"Nothing was measured against {baseline}.", because
 
 
-def _ranked(subjects: Sequence[_Subject], one: str, several: str) -> str:
+def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> str:
     if not subjects:
         return ""
     if len(subjects) == 1:
         return f"{subjects[0].with_range} {one}"
-    if len(subjects) <= MOST_NAMES:
+    if len(subjects) <= most:
         return f"{words.enumeration([s.with_range for s in subjects])} {several}"
     return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
 
@@ -183,7 +204,7 @@ def _names(subjects: Sequence[_Subject]) -> str:
     return words.enumeration(names)
 
 
-def _is(subjects: Sequence[_Subject]) -> str:
+def _is(subjects: Sequence[object]) -> str:
     return "is" if len(subjects) == 1 else "are"
 
 

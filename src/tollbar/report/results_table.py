@@ -20,6 +20,7 @@ def full_table(study: StudyJudgement) -> str:
     names = [n for n in words.varying(rows) if n != "choice"]
     metric = words.cost_metric(study)
     cost, memory = words.by_row(study, metric), words.by_row(study, words.MEMORY)
+    memory = memory if words.matters(memory) else {}
     tolls = {t.row.key: t for t in study.tolls if t.metric == metric}
     wall = words.by_row(study, words.WALL)
     strengths = any(row.strength is not None for row in rows)

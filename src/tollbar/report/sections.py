@@ -48,13 +48,13 @@ def _section(title: str, *inside: str) -> str:
     return tag("section", tag("h3", text(title)), *inside)
 
 
-def _figures(charts: Sequence[Chart], draw: Draw) -> str:
+def _figures(charts: Sequence[Chart], draw: Draw, style: str = "panels") -> str:
     """The charts in a grid, as many side by side as fit; the later ones folded."""
     shown, rest = charts[:MOST_PANELS], charts[MOST_PANELS:]
-    grid = tag("div", *(_figure(c, draw) for c in shown), class_="panels")
+    grid = tag("div", *(_figure(c, draw) for c in shown), class_=style)
     if not rest:
         return grid
-    more = tag("div", *(_figure(c, draw) for c in rest), class_="panels")
+    more = tag("div", *(_figure(c, draw) for c in rest), class_=style)
     said = paragraph(prose.not_drawn(len(shown), len(rest)), class_="note")
     return grid + said + folded(f"{len(rest)} more panels", more)
 
@@ -70,7 +70,7 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
     worth = words.percent(about.worth)
     keys = [("band", f"within {worth}, which this study calls free")] if tolls else []
     if tolls and study.noise_floor is not None:
-        keys.append(("floor", f"noise floor, {prose.times_exactly(study.noise_floor)}"))
+        keys.append(("floor", f"noise floor, at most {prose.times_exactly(study.noise_floor)}"))
     if any(t.verdict is Verdict.UNCLEAR for t in tolls):
         keys.append(("hollow", "hollow: unclear"))
     standings = [r.standing for r in study.study.rows]
@@ -103,7 +103,7 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
     family = study.study.study.family
     rows = [
         (
-            Cell(words.setting_title(family, c.setting)),
+            Cell(words.column_title(family, c.setting)),
             Cell(" for ".join(words.value_words(family, c.setting, v) for v in (c.value, c.for_value))),
             Cell(words.where_words(family, c.where, most=12) or "everywhere"),
             Cell(words.times(c.ratio.estimate), c.ratio.estimate, words.bracket(c.ratio)),
@@ -128,9 +128,15 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
             " and the line says by what.",
             class_="note",
         ),
-        _figures(panels.contrast_charts(study), draw),
+        _figures(panels.contrast_charts(study), draw, _contrast_style(study)),
         folded(f"The {len(rows):,} comparisons as a table", told) if len(rows) > 1 else told,
     )
+
+
+def _contrast_style(study: StudyJudgement) -> str:
+    # Pairs that are split by several things have long names, for which half a page is too narrow.
+    split = any(len(c.where) > 1 or any(len(v) > 1 for v in c.where.values()) for c in study.contrasts)
+    return "panels wide" if split else "panels"
 
 
 def _mark(verdict: Verdict) -> str:
@@ -154,7 +160,7 @@ def _strength_and_standing(study: StudyJudgement, draw: Draw) -> str:
         "Cost against strength and standing",
         paragraph(note, class_="note"),
         legend(standings, ("frontier", "cheapest in good standing for at least so many bits")),
-        tag("div", _figures(charts, draw), class_="wide-panels"),
+        _figures(charts, draw),
         sources,
     )
 

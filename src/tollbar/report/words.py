@@ -1,4 +1,4 @@
-"""Names in words: how a cell, a setting, a ratio or an amount is written in sentences, charts and tables alike."""
+"""Names in words: how a cell, a setting, a ratio or an amount is written, in sentences and tables alike."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from tollbar.stats import Interval
 MEMORY = "memory"
 WALL = "wall"
 """Metrics that stand beside the cost, never in its place."""
+
+# A password hash that means to use memory uses megabytes; a buffer or two is kilobytes whatever the choice.
+MEMORY_MATTERS_BYTES = 1024**2
 
 TOO_FEW = "[too few blocks for an interval]"
 
@@ -83,7 +86,7 @@ def row_label(study: StudyJudgement, row: Row, names: Iterable[str]) -> str:
 
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
-    """What some cells have in common: `at 64 B, on openssl 3.0.19`; longer lists shortened to `most` values."""
+    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
     parts = []
     for name, values in where.items():
         first = named_value(family, name, values[0])
@@ -91,7 +94,9 @@ def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int 
         shown = [quoted(w) if name == "choice" else w for w in shown]
         if len(values) > most:
             shown.append(f"{len(values) - most} more")
-        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "to"}.get(name, "at")
+        setting = family.settings.get(name)
+        other = "at" if setting is not None and setting.is_size else "with"
+        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "to"}.get(name, other)
         parts.append(f"{preposition} {enumeration(shown)}")
     return ", ".join(parts)
 
@@ -110,7 +115,7 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def varying(rows: Iterable[Row]) -> tuple[str, ...]:
-    """The coordinates that take more than one value among these rows: choice and provider first, then as they stand."""
+    """The coordinates with more than one value among these rows: choice and provider first, then as they stand."""
     values: dict[str, set[Value]] = {"choice": set(), "provider": set(), "bed": set(), "op": set()}
     for row in rows:
         for name, value in row.coordinates.items():
@@ -170,7 +175,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float, str]:
-    """What one second of CPU does at this cost: bytes where the cell has a size, operations where it has none."""
+    """What one second of CPU does at this cost: bytes where the cell has a size, else operations."""
     rate = 1e9 / cost_ns
     size = coordinates.get("bytes")
     if not isinstance(size, int):
@@ -190,11 +195,12 @@ def amounts(low: float, high: float, unit: str) -> str:
 
 
 def _short(value: float) -> str:
+    """Three figures, grouped; the digits after them are noise."""
     if value >= 1000:
-        # Three figures, grouped: the digits after them are noise.
-        digits = len(str(int(value))) - 3
-        return f"{round(value, -digits):,.0f}"
-    return f"{value:.3g}"
+        return f"{round(value, 3 - len(str(int(value)))):,.0f}"
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def cost_metric(study: StudyJudgement) -> str:
@@ -203,6 +209,11 @@ def cost_metric(study: StudyJudgement) -> str:
         m.metric for m in study.measurements if m.metric not in (MEMORY, WALL)
     ]
     return metrics[0] if metrics else "cpu"
+
+
+def matters(memory: Mapping[str, Measurement]) -> bool:
+    """Whether memory is part of the choice, and not just the runner's own buffers growing by some pages."""
+    return any(m.value >= MEMORY_MATTERS_BYTES for m in memory.values())
 
 
 def by_row(study: StudyJudgement, metric: str) -> dict[str, Measurement]:

@@ -25,7 +25,7 @@ impl DiffieHellman {
 
     fn exchange(&self) -> Result<(Owned, Vec<u8>), Failure> {
         let own = keys::generate(self.api, self.kind, None)?;
-        let peer = keys::peer(self.api, &own, &self.peer_share)?;
+        let peer = keys::peer(self.api, self.kind, &own, &self.peer_share)?;
         let secret = derive(self.api, &own, &peer)?;
         Ok((own, secret))
     }
@@ -86,13 +86,13 @@ impl Operation for DiffieHellman {
         let theirs = derive(
             self.api,
             &self.peer_key,
-            &keys::peer(self.api, &self.peer_key, &keys::encoded_public(self.api, &own)?)?,
+            &keys::peer(self.api, self.kind, &self.peer_key, &keys::encoded_public(self.api, &own)?)?,
         )?;
         proof.accept("the same secret on both sides", secret == theirs)?;
         proof.refuse("the same secret twice", self.exchange()?.1 != secret)?;
         if let Some(known) = &self.known {
             let private = self.private(&known.private)?;
-            let peer = keys::peer(self.api, &self.peer_key, &known.peer)?;
+            let peer = keys::peer(self.api, self.kind, &self.peer_key, &known.peer)?;
             // A finite-field secret may begin with zeros, which some versions leave out.
             let secret = derive(self.api, &private, &peer)?;
             let length = if matches!(self.kind, Kind::Group(_)) { known.peer.len() } else { secret.len() };

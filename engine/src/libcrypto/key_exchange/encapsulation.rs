@@ -33,7 +33,7 @@ impl Encapsulation {
     /// The server's part: reads the client's share, gives (ciphertext, secret).
     fn encapsulate(&self, share: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
         let api = self.api;
-        let key = keys::peer(api, &self.peer_key, share)?;
+        let key = keys::peer(api, Kind::Named(self.name), &self.peer_key, share)?;
         let context = keys::context(api, &key)?;
         let init = have(api.EVP_PKEY_encapsulate_init, "EVP_PKEY_encapsulate")?;
         let encapsulate = have(api.EVP_PKEY_encapsulate, "EVP_PKEY_encapsulate")?;

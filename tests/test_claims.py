@@ -1,0 +1,182 @@
+"""Claims: published ratios, tried again."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import claim, lognormal, measured, row, study, study_run
+from tollbar.catalogue import Value
+from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
+from tollbar.judge.claims import judge_order, judge_ratio
+from tollbar.measure import Outcome
+from tollbar.results import Row
+from tollbar.stats import Interval
+from tollbar.study import Claim
+
+
+def interval(low: float, high: float) -> Interval:
+    return Interval(math.sqrt(low * high) if 0 < low else 1.0, low, high, 0.95, 20)
+
+
+@pytest.mark.parametrize(
+    ("published", "low", "high", "expected"),
+    [
+        (2.0, 1.90, 2.10, ClaimVerdict.STILL_TRUE),
+        (2.0, 1.82, 2.20, ClaimVerdict.STILL_TRUE),
+        (2.0, 1.80, 2.10, ClaimVerdict.CANNOT_TELL),
+        (2.0, 2.10, 2.30, ClaimVerdict.CANNOT_TELL),
+        (2.0, 1.50, 3.00, ClaimVerdict.CANNOT_TELL),
+        (2.0, 2.30, 2.40, ClaimVerdict.LARGER),
+        (2.0, 1.50, 1.60, ClaimVerdict.SMALLER),
+        (2.0, 0.90, 1.10, ClaimVerdict.SMALLER),
+        (2.0, 0.80, 0.90, ClaimVerdict.INVERTED),
+        (2.0, 0.50, 3.00, ClaimVerdict.CANNOT_TELL),
+        (0.5, 0.48, 0.52, ClaimVerdict.STILL_TRUE),
+        (0.5, 0.30, 0.40, ClaimVerdict.LARGER),
+        (0.5, 0.60, 0.70, ClaimVerdict.SMALLER),
+        (0.5, 1.10, 1.20, ClaimVerdict.INVERTED),
+        (1.05, 1.00, 1.10, ClaimVerdict.STILL_TRUE),
+        (1.05, 0.96, 0.99, ClaimVerdict.STILL_TRUE),
+        (1.05, 0.80, 0.90, ClaimVerdict.INVERTED),
+        (2.0, 0.0, math.inf, ClaimVerdict.CANNOT_TELL),
+        (0.5, 0.0, math.inf, ClaimVerdict.CANNOT_TELL),
+    ],
+)
+def test_ratios(published: float, low: float, high: float, expected: ClaimVerdict) -> None:
+    """The table of verdicts on a published ratio."""
+    assert expected is judge_ratio(interval(low, high), published)
+
+
+@pytest.mark.parametrize(
+    ("order", "low", "high", "expected"),
+    [
+        ("more", 1.01, 1.5, ClaimVerdict.STILL_TRUE),
+        ("more", 0.99, 1.5, ClaimVerdict.CANNOT_TELL),
+        ("more", 0.5, 0.99, ClaimVerdict.INVERTED),
+        ("less", 1.01, 1.5, ClaimVerdict.INVERTED),
+        ("less", 0.99, 1.5, ClaimVerdict.CANNOT_TELL),
+        ("less", 0.5, 0.99, ClaimVerdict.STILL_TRUE),
+        ("less", 0.0, math.inf, ClaimVerdict.CANNOT_TELL),
+    ],
+)
+def test_orders(order: str, low: float, high: float, expected: ClaimVerdict) -> None:
+    """The table of verdicts on a published order."""
+    assert expected is judge_order(interval(low, high), order)
+
+
+@given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 2))
+def test_a_claim_turned_round_has_the_same_verdict(published: float, low: float, width: float) -> None:
+    """`Half of the one` and `twice the other` are one claim, except where it says that both are equal."""
+    there = judge_ratio(interval(low, low * width), published)
+    back = judge_ratio(interval(1 / (low * width), 1 / low), 1 / published)
+    # On a border the last bit may fall on either side.
+    near = any(math.isclose(a, b, rel_tol=1e-9) for a in (low, low * width) for b in borders(published))
+    assert near or there is back
+
+
+def borders(published: float) -> tuple[float, ...]:
+    return 1.0, published * 1.1, published / 1.1
+
+
+def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> list[Row]:
+    found = measured(list(costs.values()), lognormal(0.01), random.Random(2), blocks=20)
+    return [row(dict(zip(names, at, strict=True)), c) for at, c in zip(costs, found, strict=True)]
+
+
+def results(rows: list[Row], *claims: Claim) -> list[ClaimResult]:
+    return list(judge_study(study_run(rows, (20,), study(claims=claims))).claims)
+
+
+def test_throughput_is_one_over_cost() -> None:
+    """Half the cost is twice the throughput, and the ratio stays in the claim's own direction."""
+    rows = cells({("md5",): 1.0, ("sha-1",): 2.0}, ("choice",))
+    of, over = {"choice": "md5"}, {"choice": "sha-1"}
+    found = results(rows, claim(of, over, 2.0), claim(of, over, 0.5, metric="cost"), claim(over, of, 0.5))
+    estimates = [round(r.ratio.estimate, 1) if r.ratio else None for r in found]
+    assert [2.0, 0.5, 0.5] == estimates
+    assert {ClaimVerdict.STILL_TRUE} == {r.verdict for r in found}
+
+
+def test_one_result_for_each_place() -> None:
+    """What the claim leaves open is tried everywhere, and the place is named."""
+    costs: dict[tuple[Value, ...], float] = {
+        ("md5", "openssl 3", 64): 1.0, ("sha-1", "openssl 3", 64): 2.0,
+        ("md5", "openssl 3", 1024): 1.0, ("sha-1", "openssl 3", 1024): 1.5,
+        ("md5", "aws-lc", 64): 1.0, ("sha-1", "aws-lc", 64): 0.5,
+        ("md5", "aws-lc", 1024): 1.0,
+    }  # fmt: skip
+    rows = cells(costs, ("choice", "provider", "bytes"))
+    found = results(rows, claim({"choice": "md5"}, {"choice": "sha-1"}, 2.0))
+    expected = [
+        ({"provider": "openssl 3", "bytes": 64}, ClaimVerdict.STILL_TRUE),
+        ({"provider": "openssl 3", "bytes": 1024}, ClaimVerdict.SMALLER),
+        ({"provider": "aws-lc", "bytes": 64}, ClaimVerdict.INVERTED),
+    ]
+    assert expected == [(r.at, r.verdict) for r in found]
+
+
+def test_what_only_one_side_names_is_free_on_the_other() -> None:
+    """A claim of one provider's digest over another digest is tried against each provider of that."""
+    costs: dict[tuple[Value, ...], float] = {("a", "p"): 1.0, ("b", "p"): 2.0, ("b", "q"): 4.0}
+    rows = cells(costs, ("choice", "provider"))
+    found = results(rows, claim({"choice": "a", "provider": "p"}, {"choice": "b"}, 2.0))
+    assert [
+        ({"provider": "p"}, ClaimVerdict.STILL_TRUE),
+        ({"provider": "q"}, ClaimVerdict.LARGER),
+    ] == [(r.at, r.verdict) for r in found]
+
+
+def test_a_setting_of_one_side_alone_does_not_stand_in_the_way() -> None:
+    """RSA has a padding and Ed25519 has none: they are compared, and the padding is named."""
+    one, *others = measured([1.0, 2.0, 3.0], lognormal(0.01), random.Random(4), blocks=20)
+    rows = [
+        row({"choice": "ed25519"}, one),
+        row({"choice": "rsa", "padding": "pss"}, others[0]),
+        row({"choice": "rsa", "padding": "pkcs1"}, others[1]),
+    ]
+    found = results(rows, claim({"choice": "ed25519"}, {"choice": "rsa"}, 2.0))
+    place = {"provider": "openssl 3.0.19"}
+    assert [
+        ({**place, "padding": "pss"}, ClaimVerdict.STILL_TRUE),
+        ({**place, "padding": "pkcs1"}, ClaimVerdict.LARGER),
+    ] == [(r.at, r.verdict) for r in found]
+
+
+def test_a_cell_over_itself_uses_its_twin() -> None:
+    """A claim that names one cell twice is tried on the baseline's two visits."""
+    costs, twins = measured([1.0, 1.0], lognormal(0.01), random.Random(3), blocks=20)
+    same = {"choice": "none"}
+    (found,) = results([row(same, costs, twins_ns=twins)], claim(same, same, 1.0))
+    assert ClaimVerdict.STILL_TRUE is found.verdict
+    (alone,) = results([row(same, costs)], claim(same, same, 1.0))
+    assert "both sides are one cell, which was not measured twice in a block" == alone.reason
+
+
+def test_what_cannot_be_tried_says_why() -> None:
+    """Nothing here, nothing alike, failed, too few blocks, not enough blocks: each has its reason."""
+    rows = cells({("a", "p"): 1.0, ("b", "q"): 2.0}, ("choice", "provider"))
+    failed = row({"choice": "c", "provider": "p"}, outcome=Outcome.FAILED, reason="wrong answer")
+    short = row({"choice": "d", "provider": "p"}, [100.0] * 5)
+    of = {"choice": "a"}
+    found = results(
+        [*rows, failed, short],
+        claim({"choice": "gone", "bytes": 64}, of, 2.0),
+        claim(of, {"choice": "b"}, 2.0),
+        claim(of, {"choice": "c"}, 2.0),
+        claim(of, {"choice": "d"}, 2.0),
+        claim(of, {"choice": "b", "provider": "q"}, 2.2),
+    )
+    assert {ClaimVerdict.CANNOT_TELL} == {r.verdict for r in found}
+    assert [
+        "no cell here has choice gone, bytes 64",
+        "no two cells here are alike but for this",
+        "c p was not measured: wrong answer",
+        "5 blocks are too few: at least 6",
+        "the interval reaches across an edge of what counts as the published ratio: more blocks would narrow it",
+    ] == [r.reason for r in found]
