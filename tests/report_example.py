@@ -1,4 +1,4 @@
-"""Judgements made by hand, for the report's tests: what a run of two studies might have come to, and a large one."""
+"""Judgements made by hand, for the report's tests: a run of two studies, and one of a thousand cells."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from tollbar.judge import (
 from tollbar.measure import Outcome, Trial
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
-from tollbar.study import Claim, Measure, Study
+from tollbar.study import Measure, Study
 
 SEEN = date(2026, 11, 21)
 WORTH = 0.03
 BLOCKS = 20
 OPENSSL, RUSTCRYPTO = "openssl 3.0.19", "rustcrypto 0.10.9"
+NO_BLAKE3 = "OpenSSL 3.0.19 has no digest of the name BLAKE3"
+WRONG_BCRYPT = "the runner's answer was not the known one: $2b$10$…"
 
 
 def example() -> Judgement:
-    """A run of two studies: digests (two providers, two sizes, BLAKE3 missing from one) and password hashes."""
+    """A run of two studies: digests (BLAKE3 missing from one of two providers) and password hashes."""
     return judgement([digests(), passwords()])
 
 
@@ -64,12 +66,10 @@ def _choice(
     title: str,
     standing: Standing,
     strength: int | None,
-    by: str = "NIST",
-    where: str = "SP 800-57 part 1 revision 5, table 3",
-    says: str = "approved for signatures",
+    authority: str = "NIST | SP 800-57 part 1 revision 5, table 3 | approved",
     checked: bool = True,
 ) -> Choice:
-    authority = () if standing is Standing.NULL else (Authority(by, where, says, SEEN, checked),)
+    by, where, says = authority.split(" | ")
     return Choice(
         name=name,
         title=title,
@@ -78,11 +78,24 @@ def _choice(
         strength=strength,
         strength_from=None if strength is None else "half the output, against collisions",
         standing=standing,
-        authority=authority,
+        authority=() if standing is Standing.NULL else (Authority(by, where, says, SEEN, checked),),
         answers=(),
         setting={},
         inputs={},
         note=None,
+    )
+
+
+def _family(
+    name: str, title: str, strength_means: str | None, settings: Sequence[Setting], choices: Sequence[Choice]
+) -> Family:
+    return Family(
+        name=name,
+        title=title,
+        operations=("hash",),
+        strength_means=strength_means,
+        settings={setting.name: setting for setting in settings},
+        choices={choice.name: choice for choice in choices},
     )
 
 
@@ -108,44 +121,42 @@ def _study(
     return replace(study, **more)  # type: ignore[arg-type]
 
 
-DIGESTS = Family(
-    name="digest",
-    title="Hash function",
-    operations=("digest",),
-    strength_means="bits against the best known collision attack",
-    settings={"bytes": Setting("bytes", "message size", None, True, 4096, {})},
-    choices={
-        c.name: c
-        for c in (
-            _choice("none", "No hash", Standing.NULL, None),
-            _choice("md5", "MD5", Standing.BROKEN, 0, "IETF", "RFC 6151 section 2", "no longer acceptable where collision resistance is required"),
-            _choice("sha-1", "SHA-1", Standing.DISALLOWED, 61, "NIST", "SP 800-131A revision 2, section 9", "not for generating signatures", False),
-            _choice("sha-256", "SHA-256", Standing.ACCEPTABLE, 128),
-            _choice("sha-512", "SHA-512", Standing.ACCEPTABLE, 256),
-            _choice("sha3-256", "SHA3-256", Standing.RECOMMENDED, 128, "NIST", "FIPS 202", "approved"),
-            _choice("blake2b", "BLAKE2b-512", Standing.ACCEPTABLE, 256, "IETF", "RFC 7693", "specified; not a NIST function"),
-            _choice("blake3", "BLAKE3", Standing.ACCEPTABLE, 128, "BLAKE3 team", "paper, section 1", "128 bits", False),
-        )
-    },
-)  # fmt: skip
+_IETF_MD5 = "IETF | RFC 6151 section 2 | not where collision resistance is required"
+_NIST_SHA_1 = "NIST | SP 800-131A revision 2, section 9 | not for generating signatures"
+_OWASP = "OWASP | Password Storage Cheat Sheet | "
 
-PASSWORDS = Family(
-    name="password-hash",
-    title="Password hash",
-    operations=("hash",),
-    strength_means=None,
-    settings={},
-    choices={
-        c.name: c
-        for c in (
-            _choice("sha-256", "One SHA-256, salted", Standing.DISALLOWED, None, "NIST", "SP 800-63B-4 section 3.1.1", "a password hashing scheme is required"),
-            _choice("bcrypt-10", "bcrypt, cost 10", Standing.DEPRECATED, None, "OWASP", "Password Storage Cheat Sheet", "for legacy systems"),
-            _choice("pbkdf2", "PBKDF2-SHA256, 600,000", Standing.ACCEPTABLE, None, "OWASP", "Password Storage Cheat Sheet", "where FIPS is required"),
-            _choice("scrypt", "scrypt, N = 2^17, r = 8", Standing.ACCEPTABLE, None, "OWASP", "Password Storage Cheat Sheet", "where Argon2id is not available"),
-            _choice("argon2id", "Argon2id, 19 MiB, 2 passes", Standing.RECOMMENDED, None, "OWASP", "Password Storage Cheat Sheet", "first choice"),
-        )
-    },
-)  # fmt: skip
+DIGESTS = _family(
+    "digest",
+    "Hash function",
+    "bits against the best known collision attack",
+    [Setting("bytes", "message size", None, True, 4096, {})],
+    [
+        _choice("none", "No hash", Standing.NULL, None),
+        _choice("md5", "MD5", Standing.BROKEN, 0, _IETF_MD5),
+        _choice("sha-1", "SHA-1", Standing.DISALLOWED, 61, _NIST_SHA_1, checked=False),
+        _choice("sha-256", "SHA-256", Standing.ACCEPTABLE, 128),
+        _choice("sha-512", "SHA-512", Standing.ACCEPTABLE, 256),
+        _choice("sha3-256", "SHA3-256", Standing.RECOMMENDED, 128, "NIST | FIPS 202 | approved"),
+        _choice("blake2b", "BLAKE2b-512", Standing.ACCEPTABLE, 256, "IETF | RFC 7693 | specified"),
+        _choice("blake3", "BLAKE3", Standing.ACCEPTABLE, 128, "its authors | section 1 | 128 bits", False),
+    ],
+)
+
+PASSWORDS = _family(
+    "password-hash",
+    "Password hash",
+    None,
+    [],
+    [
+        _choice("sha-256", "One SHA-256, salted", Standing.DISALLOWED, None, _OWASP + "not a password hash"),
+        _choice("bcrypt-10", "bcrypt, cost 10", Standing.DEPRECATED, None, _OWASP + "for legacy systems"),
+        _choice("pbkdf2", "PBKDF2-SHA256, 600,000", Standing.ACCEPTABLE, None, _OWASP + "where FIPS rules"),
+        _choice("scrypt", "scrypt, N = 2^17, r = 8", Standing.ACCEPTABLE, None, _OWASP + "second choice"),
+        _choice(
+            "argon2id", "Argon2id, 19 MiB, 2 passes", Standing.RECOMMENDED, None, _OWASP + "first choice"
+        ),
+    ],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +186,7 @@ def digests() -> StudyJudgement:
                 at: dict[str, Value] = {"choice": choice, "provider": provider, "op": "digest", "bytes": size}
                 found = here.get((choice, provider))
                 noise = 0.09 if (choice, provider, size) == ("blake2b", RUSTCRYPTO, 64) else 0.008
-                reason = None if found else "OpenSSL 3.0.19 has no digest of the name BLAKE3"
+                reason = None if found else NO_BLAKE3
                 costs.append(_Cost(at, float(found[i]) if found else None, reason, noise=noise))
     study = _study(
         "digests",
@@ -184,51 +195,80 @@ def digests() -> StudyJudgement:
         {"bytes": (64, 16384)},
         baseline={"choice": "sha-256"},
         source="Published comparison of hash functions, 2005",
-        claims=(
-            Claim("MD5 runs at 1.6 times the speed of SHA-256", {"choice": "md5"}, {"choice": "sha-256"}, "throughput", 1.6, None, None),
-        ),
         notes=("One thread on one core: a tree hash such as BLAKE3 could use more.",),
-    )  # fmt: skip
+    )
     left_out: tuple[tuple[Mapping[str, Value], str], ...] = (
         ({"choice": "none", "provider": OPENSSL}, "Copying the message is measured in the rehearsal."),
         ({"choice": "none", "provider": RUSTCRYPTO}, "Copying the message is measured in the rehearsal."),
     )
     judged = judge(study, costs, left_out, seed=1)
+    fast = ("md5", "sha-1", "sha-256")
     contrasts = (
-        Contrast("choice", "sha3-256", "sha-256", {"bytes": (64,)}, 2, _interval(3.16, 0.37), Verdict.COSTS, None),
-        Contrast("choice", "sha3-256", "sha-256", {"bytes": (16384,)}, 2, _interval(4.07, 0.13), Verdict.COSTS, None),
-        Contrast("choice", "sha-1", "sha-256", {"bytes": (16384,)}, 2, _interval(0.877, 0.008), Verdict.SAVES, None),
-        Contrast("provider", RUSTCRYPTO, OPENSSL, {"bytes": (64,)}, 6, _interval(0.59, 0.11), Verdict.SAVES, None),
-        Contrast("provider", RUSTCRYPTO, OPENSSL, {"bytes": (16384,), "choice": ("md5", "sha-1", "sha-256")}, 3, _interval(1.002, 0.012), Verdict.FREE, None),
-        Contrast("provider", RUSTCRYPTO, OPENSSL, {"bytes": (16384,), "choice": ("sha3-256",)}, 1, _interval(1.03, 0.04), Verdict.UNCLEAR, 25),
-    )  # fmt: skip
-    md5 = "MD5 runs at 1.6 times the speed of SHA-256"
-    claims = (
-        ClaimResult(md5, 1.6, None, _interval(0.916, 0.004), ClaimVerdict.INVERTED, {"provider": OPENSSL, "bytes": 64}, "Before processors had SHA instructions.", None),
-        ClaimResult(md5, 1.6, None, _interval(0.395, 0.004), ClaimVerdict.INVERTED, {"provider": OPENSSL, "bytes": 16384}, None, None),
-        ClaimResult(md5, 1.6, None, _interval(0.605, 0.004), ClaimVerdict.INVERTED, {"provider": RUSTCRYPTO, "bytes": 64}, None, None),
-        ClaimResult("SHA-512 costs more than SHA-256", None, "more", _interval(1.41, 0.02), ClaimVerdict.STILL_TRUE, {"provider": OPENSSL, "bytes": 64}, None, None),
-        ClaimResult("BLAKE3 runs at 4 times the speed of SHA-256", 4.0, None, _interval(1.81, 0.02), ClaimVerdict.SMALLER, {"provider": RUSTCRYPTO, "bytes": 16384}, None, None),
-        ClaimResult("BLAKE3 runs at 4 times the speed of SHA-256", 4.0, None, None, ClaimVerdict.CANNOT_TELL, {"provider": OPENSSL, "bytes": 16384}, None, "OpenSSL 3.0.19 has no digest of the name BLAKE3"),
-    )  # fmt: skip
-    return replace(
-        judged,
-        contrasts=contrasts,
-        claims=claims,
-        warnings=("2 cores: the lab itself shares caches and power with what it measures.",),
+        _provider({"bytes": (64,)}, 6, _interval(0.59, 0.11), Verdict.SAVES),
+        _provider({"bytes": (16384,), "choice": fast}, 3, _interval(1.002, 0.012), Verdict.FREE),
+        _provider(
+            {"bytes": (16384,), "choice": ("sha3-256",)}, 1, _interval(1.03, 0.04), Verdict.UNCLEAR, 25
+        ),
     )
+    md5, blake3 = "MD5 runs at 1.6 times the speed of SHA-256", "BLAKE3 runs at 4 times the speed of SHA-256"
+    old = "Before processors had SHA instructions."
+    claims = (
+        _claim(md5, 1.6, 0.916, ClaimVerdict.INVERTED, OPENSSL, 64, note=old),
+        _claim(md5, 1.6, 0.395, ClaimVerdict.INVERTED, OPENSSL, 16384),
+        _claim(md5, 1.6, 0.605, ClaimVerdict.INVERTED, RUSTCRYPTO, 64),
+        _claim("SHA-512 costs more than SHA-256", None, 1.41, ClaimVerdict.STILL_TRUE, OPENSSL, 64),
+        _claim(blake3, 4.0, 1.81, ClaimVerdict.SMALLER, RUSTCRYPTO, 16384),
+        _claim(blake3, 4.0, None, ClaimVerdict.CANNOT_TELL, OPENSSL, 16384, reason=NO_BLAKE3),
+    )
+    warnings = ("2 cores: the lab itself shares caches and power with what it measures.",)
+    return replace(judged, contrasts=contrasts, claims=claims, warnings=warnings)
+
+
+def _provider(
+    where: Mapping[str, tuple[Value, ...]],
+    pairs: int,
+    ratio: Interval,
+    verdict: Verdict,
+    more: int | None = None,
+) -> Contrast:
+    return Contrast("provider", RUSTCRYPTO, OPENSSL, where, pairs, ratio, verdict, more)
+
+
+def _claim(
+    says: str,
+    published: float | None,
+    here: float | None,
+    verdict: ClaimVerdict,
+    provider: str,
+    size: int,
+    note: str | None = None,
+    reason: str | None = None,
+) -> ClaimResult:
+    ratio = None if here is None else _interval(here, 0.01 * here)
+    order = "more" if published is None else None
+    at: dict[str, Value] = {"provider": provider, "bytes": size}
+    return ClaimResult(says, published, order, ratio, verdict, at, note, reason)
 
 
 def passwords() -> StudyJudgement:
     """Password hashes: five choices, one provider, memory beside CPU."""
-    mib = 1024**2
+    measured = (
+        ("sha-256", 410, 4096, 0.01),
+        ("bcrypt-10", None, 0, 0.01),
+        ("pbkdf2", 98e6, 8192, 0.01),
+        ("scrypt", 402e6, 128 * 1024**2, 0.01),
+        ("argon2id", 99.4e6, 19 * 1024**2, 0.03),
+    )
     costs = [
-        _Cost({"choice": "sha-256", "provider": OPENSSL, "op": "hash"}, 410, memory=4096),
-        _Cost({"choice": "bcrypt-10", "provider": OPENSSL, "op": "hash"}, None, "the runner's answer was not the known one: $2b$10$…"),
-        _Cost({"choice": "pbkdf2", "provider": OPENSSL, "op": "hash"}, 98e6, memory=8192),
-        _Cost({"choice": "scrypt", "provider": OPENSSL, "op": "hash"}, 402e6, memory=128 * mib),
-        _Cost({"choice": "argon2id", "provider": OPENSSL, "op": "hash"}, 99.4e6, memory=19 * mib, noise=0.03),
-    ]  # fmt: skip
+        _Cost(
+            {"choice": name, "provider": OPENSSL, "op": "hash"},
+            nanoseconds,
+            None if nanoseconds else WRONG_BCRYPT,
+            memory,
+            noise,
+        )
+        for name, nanoseconds, memory, noise in measured
+    ]
     study = _study(
         "passwords",
         "What does checking one password cost in CPU time and memory?",
@@ -247,11 +287,14 @@ def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
     family = replace(DIGESTS, choices={c.name: c for c in named})
     steps = [64 * 4**i for i in range(sizes)]
     costs = [
-        _Cost({"choice": c.name, "provider": f"library 1.{p}", "op": "digest", "bytes": size}, (90 + size) * (1 + 0.13 * i) * (1 + 0.05 * p))
+        _Cost(
+            {"choice": c.name, "provider": f"library 1.{p}", "op": "digest", "bytes": size},
+            (90 + size) * (1 + 0.13 * i) * (1 + 0.05 * p),
+        )
         for i, c in enumerate(named)
         for p in range(providers)
         for size in steps
-    ]  # fmt: skip
+    ]
     study = _study(
         "large",
         "What if there are a thousand cells?",
@@ -288,7 +331,7 @@ def judge(
                 measurements.append(
                     Measurement(row, "memory", "B", memory.estimate, memory.low, memory.high, memory.n)
                 )
-        if row.against is not None and row.against != row.key:
+        if row.against is not None:
             tolls.append(_toll(row, by_key[row.against]))
     return StudyJudgement(
         study=StudyRun(study, tuple(rows), left_out, looks=(10, BLOCKS)),
@@ -361,7 +404,8 @@ def _toll(row: Row, against: Row) -> Toll:
         return Toll(
             row, against, "cpu", None, None, Verdict.NOT_MEASURED, None, None, row.reason or against.reason
         )
-    ratio = _summary([a.cost_ns / b.cost_ns for a, b in zip(row.trials, against.trials, strict=True)])
+    own = row.twins if row is against else row.trials
+    ratio = _summary([a.cost_ns / b.cost_ns for a, b in zip(own, against.trials, strict=True)])
     difference = fmean(t.cost_ns for t in row.trials) - fmean(t.cost_ns for t in against.trials)
     verdict = Verdict.UNCLEAR
     if ratio.low > 1 + WORTH:

@@ -78,7 +78,9 @@ def show_ratio(value: float) -> str:
         return f"{value:.0f}"
     if value >= 10:
         return f"{value:.1f}"
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+    if value >= 0.1:
+        return f"{value:.2f}"
+    return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}"
 
 
 def _three_figures(value: float) -> str:

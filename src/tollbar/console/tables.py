@@ -33,6 +33,8 @@ CLAIM_STYLES = {ClaimVerdict.STILL_TRUE: "green", ClaimVerdict.INVERTED: "red", 
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
 BAR_WIDTH = 12
+# Below this it is what any process holds by the way, and says nothing about the choice.
+MEMORY_WORTH_SHOWING = 1024 * 1024
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
@@ -93,7 +95,7 @@ def _how(judged: StudyJudgement) -> str:
     baseline = ", ".join(f"{value}" for value in study.baseline.values())
     blocks = max((toll.ratio.n for toll in judged.tolls if toll.ratio), default=0)
     floor = "unknown" if judged.noise_floor is None else f"×{judged.noise_floor:.3f}"
-    return f"CPU time against {baseline} · {blocks} blocks · twins say the noise floor is {floor} · worth {study.worth:.0%}"
+    return f"CPU time against {baseline}, all else alike · {blocks} blocks · twins say the noise floor is {floor} · worth {study.worth:.0%}"
 
 
 def _table(title: str | None = None) -> Table:
@@ -104,6 +106,8 @@ def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
     settings = _varying([toll.row for toll in judged.tolls])
     cost = {m.row.key: m for m in judged.measurements if m.metric == "cpu"}
     memory = {m.row.key: m for m in judged.measurements if m.metric == "memory"}
+    if all(m.value < MEMORY_WORTH_SHOWING for m in memory.values()):
+        memory = {}
     table = _table()
     for column in settings:
         table.add_column(column, no_wrap=True)
@@ -199,14 +203,11 @@ def _show_missing(judged: StudyJudgement, everything: bool) -> None:
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
-    """The coordinates that tell these rows apart; the choice always."""
-    names: dict[str, set[Value | None]] = {}
+    """The coordinates that tell these rows apart; the choice always. A setting that a row lacks tells nothing."""
+    names: dict[str, set[Value]] = {}
     for row in rows:
-        for name in row.coordinates:
-            names.setdefault(name, set())
-    for row in rows:
-        for name, seen in names.items():
-            seen.add(row.coordinates.get(name))
+        for name, value in row.coordinates.items():
+            names.setdefault(name, set()).add(value)
     return [name for name, seen in names.items() if name == "choice" or len(seen) > 1]
 
 

@@ -25,8 +25,9 @@ def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Cl
 
 def judge_ratio(ratio: Interval, published: float) -> ClaimVerdict:
     """What becomes of a published ratio, where `ratio` is measured in the same direction and metric."""
-    if published < 1:
-        # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same.
+    # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
+    # that both are equal has no side to be inverted from, and any difference is more than it says.
+    if published < 1 or (published == 1 and ratio.estimate < 1):
         ratio, published = _inverse(ratio), 1 / published
     low, high = published / (1 + _TOLERANCE), published * (1 + _TOLERANCE)
     if low <= ratio.low and ratio.high <= high:
@@ -70,7 +71,7 @@ def _result(claim: Claim, at: Mapping[str, Value], cost_logs: Sequence[float], t
         reason = f"{ratio.n} blocks are too few: at least {fewest_blocks(terms.confidence)}"
     elif verdict is ClaimVerdict.CANNOT_TELL:
         edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
-        reason = f"the interval reaches across {edge}: more blocks would narrow it"
+        reason = f"the interval reaches across {edge}: add blocks"
     return ClaimResult(claim.says, claim.ratio, claim.order, ratio, verdict, at, claim.note, reason)
 
 

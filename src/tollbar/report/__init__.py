@@ -23,7 +23,7 @@ def write(judgement: Judgement, path: Path) -> None:
 
 
 def chart_svg(judgement: Judgement, study_name: str, path: Path) -> None:
-    """Writes the toll chart of one study as SVG, in light colours. Raises TollbarError for an unknown study."""
+    """Writes one study's toll chart as SVG, in light colours. Raises TollbarError if there is none such."""
     from tollbar.report.bundle import write_atomically
     from tollbar.report.picture import toll_picture
 

@@ -16,11 +16,12 @@ from tollbar.errors import TollbarError
 VEGA_LITE = "6.4"
 
 # Making the bundle starts a JavaScript engine of some 150 MB: in a child it is gone when the child is.
-_MAKE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).encode())"
+_MAKE = """import sys, vl_convert
+sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).encode())"""
 
 
 def script() -> str:
-    """The runtime as JavaScript that may stand in a script element. Raises TollbarError if it cannot be made."""
+    """The runtime as JavaScript, fit for a script element. Raises TollbarError if it cannot be made."""
     path = _cache() / f"vega-{VEGA_LITE}-vl-convert-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeDecodeError):
         kept = path.read_text("utf-8")

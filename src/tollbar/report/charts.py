@@ -1,4 +1,4 @@
-"""The charts' grammar: rows of dots with intervals, which most of the report's charts are, and what they share.
+"""Rows of dots with intervals, which most of the report's charts are, and what all charts share.
 
 Altair writes the specifications; nothing here knows the page. Only a log axis is used for ratios and costs,
 never widened to whole decades (`nice`), which would squeeze what is to be compared.
@@ -6,14 +6,14 @@ never widened to whole decades (`nice`), which would squeeze what is to be compa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import ceil, floor, inf, log10
+from dataclasses import dataclass
 from typing import Any
 
 from tollbar.catalogue import Standing
 from tollbar.report import palette, words
+from tollbar.report.scales import Scale
 
 Spec = dict[str, Any]
 
@@ -22,22 +22,6 @@ SECOND_LINE = " / "
 """What stands between the two lines of a row's label."""
 # A row whose label has a second line.
 TALL_ROW_PX = 34
-
-# Costs and sizes get their unit from the number itself, on an axis that may span nine decades.
-NANOSECONDS = (
-    "datum.value >= 1e9 ? format(datum.value / 1e9, ',.3~r') + ' s'"
-    " : datum.value >= 1e6 ? format(datum.value / 1e6, '.3~r') + ' ms'"
-    " : datum.value >= 1e3 ? format(datum.value / 1e3, '.3~r') + ' µs' : format(datum.value, '.3~r') + ' ns'"
-)
-BYTES = (
-    "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',.3~r') + ' GiB'"
-    " : datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB'"
-    " : datum.value >= 1024 ? format(datum.value / 1024, '.3~r') + ' KiB' : format(datum.value, '.3~r') + ' B'"
-)
-RATIO = (
-    "datum.value < 0.01 ? '1/' + format(1 / datum.value, ',.3~r')"
-    " : datum.value < 1000 ? format(datum.value, '.3~r') : format(datum.value, ',.3~r')"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,71 +48,15 @@ class Dot:
     then: float | None = None
     """What was published, where that is the comparison."""
 
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The horizontal axis that a set of panels shares."""
-
-    title: str
-    low: float
-    high: float
-    labels: str = RATIO
-    worth: float | None = None
-    noise_floor: float | None = None
-    binary: bool = False
-    """Ticks at powers of two times ten bits, for sizes in memory."""
-    ticks: tuple[float, ...] = field(default=())
-
-    @classmethod
-    def over(cls, title: str, dots: Sequence[Dot], **more: Any) -> Scale:
-        """The scale that holds all these dots with their intervals, and one where ratios are compared."""
-        # Too few blocks give an interval from nothing to infinity, which no axis can hold.
-        values = [v for d in dots for v in (d.value, d.low, d.high, d.then) if v is not None and 0 < v < inf]
-        worth = more.get("worth")
-        if worth is not None:
-            values += [1 / (1 + worth), 1 + worth]
-        low, high = (min(values), max(values)) if values else (1.0, 10.0)
-        # A little air, so that no mark sits on the frame.
-        air = max(1.06, (high / low) ** 0.04)
-        low, high = low / air, high * air
-        ticks = _binary_ticks(low, high) if more.get("binary") else log_ticks(low, high)
-        return cls(title, low, high, ticks=ticks, **more)
+    @property
+    def values(self) -> tuple[float | None, ...]:
+        """All that its scale must hold."""
+        return self.value, self.low, self.high, self.then
 
 
-# From few to many labels a decade; all are numbers that a reader halves and doubles easily.
-_DIGITS = (
-    (1,),
-    (1, 3),
-    (1, 2, 5),
-    (1, 1.5, 2, 3, 5, 7),
-    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
-)
-FEWEST_TICKS, MOST_TICKS = 4, 8
-
-
-def log_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Where a log axis is labelled: at the roundest numbers that give four labels or more."""
-    exponents = range(floor(log10(low)), ceil(log10(high)) + 1)
-    for digits in _DIGITS:
-        ticks = [float(f"{d * 10.0**e:.6g}") for e in exponents for d in digits]
-        inside = tuple(t for t in ticks if low <= t <= high)
-        if len(inside) >= FEWEST_TICKS:
-            every = ceil(len(inside) / MOST_TICKS)
-            # Thinned so that one, where it is there, keeps its label.
-            first = inside.index(1.0) % every if 1.0 in inside else 0
-            return inside[first::every]
-    # Less than half a decade: even steps are as good as any.
-    rough = (high - low) / (FEWEST_TICKS + 1)
-    step = next(
-        d * 10.0 ** floor(log10(rough)) for d in (1, 2, 5, 10) if d * 10.0 ** floor(log10(rough)) >= rough
-    )
-    return tuple(round(i * step, 10) for i in range(ceil(low / step), floor(high / step) + 1))
-
-
-def _binary_ticks(low: float, high: float) -> tuple[float, ...]:
-    powers = [p for p in range(0, 60) if low <= 2**p <= high]
-    every = next(e for e in (1, 2, 5, 10, 20) if len(powers) / e <= MOST_TICKS)
-    return tuple(float(2**p) for p in powers if p % every == 0)
+def scale_over(title: str, dots: Iterable[Dot], **more: Any) -> Scale:
+    """The scale that holds all these dots with their intervals."""
+    return Scale.over(title, (v for d in dots for v in d.values), **more)
 
 
 def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
@@ -138,7 +66,7 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
     with unvalidated():
         labels = [d.label for d in dots]
         tall = any(SECOND_LINE in label for label in labels)
-        rows = alt.Data(values=[_values(d, scale) for d in dots])
+        rows = alt.InlineData(values=[_values(d, scale) for d in dots])
         x = alt.X("value:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
         y = alt.Y(
             "label:N",
@@ -202,15 +130,17 @@ def _frame(scale: Scale) -> list[Any]:
     layers: list[Any] = []
     x = alt.X("at:Q", scale=log_scale(scale), axis=scale_axis(scale), title=scale.title)
     if scale.worth is not None:
-        ends = alt.Data(values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
+        ends = alt.InlineData(
+            values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}]
+        )
         layers.append(
             alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2="to:Q")
         )
         layers.append(
-            alt.Chart(alt.Data(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x)
+            alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x)
         )
     if scale.noise_floor is not None:
-        either = alt.Data(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
+        either = alt.InlineData(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
         layers.append(
             alt.Chart(either)
             .mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True)
@@ -283,20 +213,20 @@ def standing_shape(standing: bool) -> Any:
     return alt.Shape("standing:N", scale=standing_scale(list(palette.SHAPES.values())), legend=None)
 
 
-def finish(chart: Any) -> Spec:
+def finish(chart: Any, right: int = 4) -> Spec:
     """The chart as Vega-Lite, without Altair's own configuration and the address of its schema."""
     spec: Spec = chart.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)
     # Text that runs out of the frame (the notes at the right) counts as part of what is fitted in.
-    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": 4}
+    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": right}
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec
 
 
 @contextmanager
 def unvalidated() -> Iterator[None]:
-    """Altair checks each piece against its schema as it is made: the tests do that once, a page of charts need not."""
+    """Altair checks each piece against its schema as it is made: the tests do that, a page need not."""
     from altair.utils import schemapi
 
     with schemapi.debug_mode(False):

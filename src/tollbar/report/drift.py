@@ -1,4 +1,4 @@
-"""Drift: what each block measured against the cell's own median, in a few marks however many cells there are."""
+"""Drift: what each block measured against the cell's own median, in a few marks for any number of cells."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _spec(values: Sequence[dict[str, float]], spread: float) -> dict[str, object
 
     with unvalidated():
         most = max(v["block"] for v in values)
-        base = alt.Chart(alt.Data(values=list(values))).encode(
+        base = alt.Chart(alt.InlineData(values=list(values))).encode(
             x=alt.X(
                 "block:Q",
                 title="block",

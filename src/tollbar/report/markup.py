@@ -19,7 +19,7 @@ def text(value: object) -> str:
 
 
 def tag(name: str, *inside: str, **attributes: str | None) -> str:
-    """An element around markup that is safe already. `class_` and `aria_label` become `class` and `aria-label`."""
+    """An element around markup that is safe already; `class_` becomes `class`, `aria_label` `aria-label`."""
     written = "".join(
         f' {key.strip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()
@@ -63,7 +63,8 @@ class Cell:
         """The cell as a `td` or a `th`."""
         sorts = None if self.sorts is None else f"{self.sorts:.6g}"
         small = tag("small", marked(self.small)) if self.small else ""
-        return tag(name, self.mark or "", text(self.says), small, data_sort=sorts, **attributes)
+        says = tag("span", self.mark, text(self.says), class_="kept") if self.mark else text(self.says)
+        return tag(name, says, small, data_sort=sorts, **attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,8 @@ def _how(judgement: Judgement) -> str:
         "section",
         tag("h2", "How and on what it was measured"),
         paragraph(
-            "Cost is CPU time per operation, user and system. Each block visits every cell once, in a new random"
-            " order, each visit a fresh process; ratios are formed within blocks."
+            "Cost is CPU time per operation, user and system. Each block visits every cell once, in a new"
+            " random order, each visit a fresh process; ratios are formed within blocks."
         ),
         *(how(judgement, study) for study in judgement.studies),
         pairs("The machine", run.fingerprint),

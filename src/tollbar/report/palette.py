@@ -10,7 +10,7 @@ from typing import Any
 
 from tollbar.catalogue import Standing
 
-# Vega's own symbols; marks.py draws the same ones in the legend. Standing is told by shape first, colour second.
+# Vega's own symbols; markup.py draws the same in the legends. Standing is told by shape, then by colour.
 SHAPES = {
     Standing.RECOMMENDED: "circle",
     Standing.ACCEPTABLE: "square",

@@ -10,7 +10,8 @@ from math import log
 from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Toll, Verdict
 from tollbar.report import words
-from tollbar.report.charts import BYTES, NANOSECONDS, SECOND_LINE, Chart, Dot, Scale, dot_rows
+from tollbar.report.charts import SECOND_LINE, Chart, Dot, dot_rows, scale_over
+from tollbar.report.scales import BYTES, NANOSECONDS
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis: then each provider gets panels of its own.
@@ -52,7 +53,7 @@ def _alike_panels(
     baseline = words.baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
     title = f"CPU time per operation, as a multiple of {against} (log scale)"
-    scale = Scale.over(title, list(dots.values()), worth=study.study.study.worth)
+    scale = scale_over(title, list(dots.values()), worth=study.study.study.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
     for name, panel in _panels(study.study.study.family, rows, in_panels):
@@ -65,7 +66,7 @@ def _alike_panels(
 
 
 def memory_charts(study: StudyJudgement) -> list[Chart]:
-    """CPU time and memory of the same cells, side by side in the same order; nothing where memory was not measured."""
+    """CPU time and memory of the same cells in the same order; nothing where memory does not matter."""
     memory = words.by_row(study, words.MEMORY)
     cost = words.by_row(study, words.cost_metric(study))
     rows = [m.row for m in cost.values() if m.row.key in memory]
@@ -90,7 +91,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
             for r in rows
             for m in [found[r.key]]
         ]
-        scale = Scale.over(f"{title} (log scale)", dots, labels=labels, binary=binary)
+        scale = scale_over(f"{title} (log scale)", dots, labels=labels, binary=binary)
         heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
         charts.append(Chart(title, f"{title}. {heard}.", dot_rows(dots, scale)))
     return charts
@@ -116,7 +117,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
             # The table below the chart has them all.
             for c in found[:MOST_ROWS]
         ]
-        scale = Scale.over("CPU time, as a multiple (log scale)", dots, worth=study.study.study.worth)
+        scale = scale_over("CPU time, as a multiple (log scale)", dots, worth=study.study.study.worth)
         title = f"By {words.column_title(family, setting)}"
         heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
         charts.append(Chart(title, f"{title}, all else equal. {heard}.", dot_rows(_distinct(dots), scale)))
@@ -149,7 +150,7 @@ def claim_chart(study: StudyJudgement) -> Chart | None:
     ]
     if not any(d.then for d in dots):
         return None
-    scale = Scale.over("the claim's own ratio, then and here (log scale)", dots, worth=0.0)
+    scale = scale_over("the claim's own ratio, then and here (log scale)", dots, worth=0.0)
     heard = "; ".join(
         f"{d.label}: published {words.times(d.then) if d.then else 'an order'}, here {d.note}" for d in dots
     )

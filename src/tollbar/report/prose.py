@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 from tollbar import units
 from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
@@ -22,7 +23,7 @@ MOST_MIXED = 3
 
 
 def answer(study: StudyJudgement) -> tuple[str, str]:
-    """Two sentences: what costs or saves in every cell; then what depends, is free, unclear or not measured."""
+    """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
     tolls = words.real_tolls(study)
     baseline = words.quoted(words.baseline_words(study))
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
@@ -52,8 +53,8 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     said, others = [], 0
     for operation in dict.fromkeys(t.row.coordinates.get("op") for t in tolls):
         subjects = _subjects(study, [t for t in tolls if t.row.coordinates.get("op") == operation])
-        clause = _everywhere(subjects, most=1) or "nothing is found to cost more or to cost less throughout"
-        said.append(f"to {operation}, {clause}")
+        if clause := _everywhere(subjects, most=1):
+            said.append(f"for `{operation}`, {clause}")
         others += sum(s.verdict in (None, Verdict.FREE, Verdict.UNCLEAR) for s in subjects)
     gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls)
     rest = []
@@ -62,7 +63,10 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     if gone:
         rest.append(f"{_count(gone, 'cell')} could not be measured")
     second = _sentence("; ".join(rest)) if rest else f"All {_count(len(tolls), 'cell')} compared are decided."
-    return f"Against {baseline}: {'; '.join(said)}.", second
+    told = (
+        "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
+    )
+    return f"Against {baseline}, {told}.", second
 
 
 def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:

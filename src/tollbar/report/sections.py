@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tollbar.catalogue import Authority
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.report import panels, prose, words
 from tollbar.report.charts import Chart
@@ -21,7 +22,7 @@ from tollbar.report.markup import (
     text,
 )
 from tollbar.report.results_table import full_table
-from tollbar.report.strength import strength_charts
+from tollbar.report.strength import MOST_LEVELS, strength_charts
 
 Draw = Callable[[Chart], str]
 """Puts a chart on the page and gives the markup of its place."""
@@ -81,7 +82,7 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
     )
     return (
         tag("h2", text(about.question))
-        + tag("p", *(text(s) + " " for s in prose.answer(study)), class_="answer")
+        + paragraph(" ".join(prose.answer(study)), class_="answer")
         + chart
         + _section_notes(study)
     )
@@ -155,12 +156,13 @@ def _strength_and_standing(study: StudyJudgement, draw: Draw) -> str:
         " cheapest recommended or acceptable choice of at least that strength."
     )
     measured = [m.row for m in words.by_row(study, words.cost_metric(study)).values()]
+    levels = len({r.strength for r in measured})
     standings = [r.standing for r in measured if r.strength is not None]
     return _section(
         "Cost against strength and standing",
         paragraph(note, class_="note"),
         legend(standings, ("frontier", "cheapest in good standing for at least so many bits")),
-        _figures(charts, draw),
+        _figures(charts, draw, "panels strength wide" if levels > MOST_LEVELS else "panels strength"),
         sources,
     )
 
@@ -172,10 +174,7 @@ def _sources(study: StudyJudgement) -> str:
     for choice in (family.choices[n] for n in names if n in family.choices):
         bits = "–" if choice.strength is None else f"{choice.strength} bits"
         specified = f"{choice.spec}, {choice.year}" if choice.year else choice.spec
-        by = "; ".join(
-            f"{a.by}, {a.where}: “{a.says}” (seen {a.seen.isoformat()}{'' if a.checked else '; clause not re-read'})"
-            for a in choice.authority
-        )
+        by = "; ".join(_authority(a) for a in choice.authority)
         rows.append(
             (
                 Cell(choice.title, small=specified),
@@ -184,9 +183,15 @@ def _sources(study: StudyJudgement) -> str:
                 Cell(bits, None if choice.strength is None else float(choice.strength), choice.strength_from),
             )
         )
-    columns = (Column("choice"), Column("standing"), Column("who says so"), Column("strength", True))
+    columns = (Column("choice"), Column("standing"), Column("who says so"), Column("strength"))
     title = "Who says so: the source of every standing and strength"
     return folded(title, table(title, columns, rows)) if rows else ""
+
+
+def _authority(authority: Authority) -> str:
+    unread = "" if authority.checked else "; clause not re-read"
+    seen = authority.seen.isoformat()
+    return f"{authority.by}, {authority.where}: “{authority.says}” (seen {seen}{unread})"
 
 
 def _published(study: StudyJudgement, draw: Draw) -> str:
@@ -195,7 +200,7 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
     rows = []
     for number, claim in zip(panels.claim_numbers(study.claims), study.claims, strict=True):
         then = words.times(claim.published) if claim.published is not None else claim.order or "–"
-        here = Cell("–", small=claim.reason)
+        here = Cell("–")
         if claim.ratio is not None:
             here = Cell(words.times(claim.ratio.estimate), claim.ratio.estimate, words.bracket(claim.ratio))
         rows.append(
@@ -204,7 +209,7 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
                 Cell(panels.claim_place(study, claim) or "everywhere"),
                 Cell(then, claim.published),
                 here,
-                Cell(str(claim.verdict)),
+                Cell(str(claim.verdict), small=claim.reason),
             )
         )
     columns = (

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 from tollbar.catalogue import Standing
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.report import palette, words
 from tollbar.report.charts import (
-    NANOSECONDS,
     Chart,
-    Dot,
-    Scale,
     Spec,
     finish,
     log_scale,
     scale_axis,
     standing_colour,
+    standing_scale,
     standing_shape,
     unvalidated,
 )
+from tollbar.report.scales import NANOSECONDS, Scale
 
 HEIGHT_PX = 280
-# Twelve-pixel type with a little leading.
-LINE_PX = 15
+# Twelve-pixel type with a little leading, its mean letter, and a point with the room around it.
+LINE_PX, LETTER_PX, MARK_PX = 14, 6.5, 10
+# More levels of strength than this and their names need the page's whole width.
+MOST_LEVELS = 5
+# About what the plot has of a page's width, alone and beside another.
+WIDE_PX, NARROW_PX = 1000, 430
 # What one may choose today: only these make the frontier.
 IN_GOOD_STANDING = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 
@@ -39,12 +42,19 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     ]
     if len({m.row.strength for m in points}) < 2:
         return []
-    family = study.study.study.family
-    names = [n for n in words.varying(m.row for m in points) if n != "choice"]
+    about = study.study.study
+    vary = words.varying(m.row for m in points)
+    # As with the tolls: what the baseline fixes is compared within a panel.
+    inside = [n for n in vary if n == "choice" or n in about.baseline] or ["choice"]
     panels: dict[str, list[Measurement]] = {}
     for point in points:
-        panels.setdefault(words.place(family, point.row.coordinates, names), []).append(point)
-    return [_panel(title, found) for title, found in panels.items()]
+        title = words.place(about.family, point.row.coordinates, [n for n in vary if n not in inside])
+        panels.setdefault(title, []).append(point)
+    return [
+        _panel(title, [_point(study, m, inside) for m in found])
+        for title, found in panels.items()
+        if len({m.row.strength for m in found}) > 1
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +74,19 @@ def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return kept[::-1]
 
 
-def _panel(title: str, found: Sequence[Measurement]) -> Chart:
-    points = [_Point(m.row.title, m.row.strength or 0, m.value, m.row.standing) for m in found]
-    scale = Scale.over(
-        "CPU time per operation (log scale)", [Dot(p.label, "", p.cost) for p in points], labels=NANOSECONDS
-    )
+def _point(study: StudyJudgement, measured: Measurement, names: Sequence[str]) -> _Point:
+    row = measured.row
+    return _Point(words.row_label(study, row, names), row.strength or 0, measured.value, row.standing)
+
+
+def _panel(title: str, points: Sequence[_Point]) -> Chart:
+    scale = Scale.over("CPU time per operation (log scale)", [p.cost for p in points], labels=NANOSECONDS)
+    # Room below the lowest name, so that it does not stand on the axis.
+    scale = replace(scale, low=scale.low * (scale.low / scale.high) ** (LINE_PX / HEIGHT_PX))
     good = frontier([(p.bits, p.cost) for p in points if p.standing in IN_GOOD_STANDING])
     heard = "; ".join(f"{p.label}: {p.bits} bits, {words.amount(p.cost, 'ns/op')}" for p in points)
-    return Chart(
-        title, f"Cost against strength{', ' + title if title else ''}. {heard}.", _spec(points, good, scale)
-    )
+    described = f"Cost against strength{', ' + title if title else ''}. {heard}."
+    return Chart(title, described, _spec(points, good, scale))
 
 
 def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Scale) -> Spec:
@@ -81,7 +94,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
 
     with unvalidated():
         levels = sorted({p.bits for p in points})
-        # Levels of strength lie close together (112, 128) or far apart (128, 256): in even steps all names have room.
+        # Levels lie close together (112, 128) or far apart (128, 256): in even steps all names have room.
         x = alt.X(
             "bits:O",
             title="strength in bits (even steps, not to scale)",
@@ -89,7 +102,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             axis=alt.Axis(labelAngle=0, grid=True),
         )
         y = alt.Y("cost:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
-        rows = alt.Data(
+        rows = alt.InlineData(
             values=[
                 {
                     "label": p.label,
@@ -101,11 +114,11 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
                 for p, beside in zip(points, _spread(points, scale), strict=True)
             ]
         )
-        steps = alt.Data(values=[{"bits": bits, "cost": float(f"{cost:.5g}")} for bits, cost in good])
+        steps = alt.InlineData(values=[{"bits": bits, "cost": float(f"{cost:.5g}")} for bits, cost in good])
         base = alt.Chart(rows).encode(x=x)
         names = base.encode(y=alt.Y("beside:Q", title=scale.title), text="label:N")
         layers = [
-            # The cheapest for "at least b bits": its cost holds from just above the weaker one, so the step comes before.
+            # The cheapest for "at least b bits": its cost holds from just above the weaker one on.
             alt.Chart(steps)
             .mark_line(interpolate="step-before", strokeDash=[5, 3], strokeWidth=1.5)
             .encode(x=x, y=y, stroke=alt.value(palette.colour("muted"))),
@@ -116,13 +129,11 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             names.mark_text(align="left", dx=9, stroke=palette.colour("paper"), strokeWidth=4),
             names.mark_text(align="left", dx=9),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=16)
 
 
 def _solid() -> object:
     import altair as alt
-
-    from tollbar.report.charts import standing_scale
 
     return alt.Fill(
         "standing:N", scale=standing_scale([palette.colour(s) for s in words.STANDINGS]), legend=None
@@ -130,25 +141,27 @@ def _solid() -> object:
 
 
 def _spread(points: Sequence[_Point], scale: Scale) -> list[float]:
-    """Where each point's name stands, pushed apart where names of one column would overlap."""
-    span = log(scale.high / scale.low)
-    least = LINE_PX / HEIGHT_PX * span
-    placed: dict[int, float] = {}
-    for bits in {p.bits for p in points}:
-        column = sorted((i for i, p in enumerate(points) if p.bits == bits), key=lambda i: points[i].cost)
-        at = [log(points[i].cost) for i in column]
-        for _ in range(60):
-            for a in range(len(at) - 1):
-                lack = least - (at[a + 1] - at[a])
-                if lack > 1e-9:
-                    at[a], at[a + 1] = at[a] - lack / 2, at[a + 1] + lack / 2
-        # Within the frame, from the top down and then from the bottom up.
-        ceiling, ground = log(scale.high), log(scale.low)
-        for a in reversed(range(len(at))):
-            at[a] = ceiling = min(at[a], ceiling)
-            ceiling -= least
-        for a in range(len(at)):
-            at[a] = ground = max(at[a], ground)
-            ground += least
-        placed |= dict(zip(column, at, strict=True))
-    return [exp(placed[i]) for i in range(len(points))]
+    """Where each point's name stands: at the point, or at the nearest height where it covers nothing else."""
+    levels = sorted({p.bits for p in points})
+    column_px = (WIDE_PX if len(levels) > MOST_LEVELS else NARROW_PX) / len(levels)
+    px = HEIGHT_PX / log(scale.high / scale.low)
+    marks = [(levels.index(p.bits) * column_px, log(p.cost / scale.low) * px) for p in points]
+    # Each taken place as left, right and middle height, from the bottom of the plot.
+    taken = [(x - MARK_PX / 2, x + MARK_PX / 2, y) for x, y in marks]
+    beside = [0.0] * len(points)
+    for i in sorted(range(len(points)), key=lambda i: marks[i]):
+        x, y = marks[i]
+        left, right = x + MARK_PX, x + MARK_PX + LETTER_PX * len(points[i].label)
+        near = sorted((step * LINE_PX / 3 for step in range(-45, 46)), key=abs)
+        free = (
+            y + off
+            for off in near
+            if LINE_PX / 2 <= y + off <= HEIGHT_PX
+            and not any(
+                left < end and start < right and abs(y + off - at) < LINE_PX for start, end, at in taken
+            )
+        )
+        height = next(free, y)
+        taken.append((left, right, height))
+        beside[i] = scale.low * exp(height / px)
+    return beside

@@ -96,7 +96,7 @@ def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int 
             shown.append(f"{len(values) - most} more")
         setting = family.settings.get(name)
         other = "at" if setting is not None and setting.is_size else "with"
-        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "to"}.get(name, other)
+        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
         parts.append(f"{preposition} {enumeration(shown)}")
     return ", ".join(parts)
 
@@ -115,7 +115,7 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def varying(rows: Iterable[Row]) -> tuple[str, ...]:
-    """The coordinates with more than one value among these rows: choice and provider first, then as they stand."""
+    """The coordinates with more than one value among these rows: choice and provider first, then the rest."""
     values: dict[str, set[Value]] = {"choice": set(), "provider": set(), "bed": set(), "op": set()}
     for row in rows:
         for name, value in row.coordinates.items():
