@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -37,9 +38,7 @@ def figures() -> Iterator[Figure]:
             start_ms <= START_GOAL_MS,
         )
     help_s = median(timed(TOLLBAR, "--help").wall_s for _ in range(10))
-    yield Figure(
-        "cheap: tollbar --help", f"at most {HELP_GOAL_S} s", f"{help_s:.2f} s", help_s <= HELP_GOAL_S
-    )
+    yield Figure("cheap: tollbar --help", f"at most {HELP_GOAL_S} s", f"{help_s:.2f} s", help_s <= HELP_GOAL_S)
     with tempfile.TemporaryDirectory() as folder:
         quick = timed(TOLLBAR, "run", "--json", cwd=Path(folder))
         run = Path(folder) / json.loads(quick.out)["run"]
@@ -97,7 +96,7 @@ def _lab_ms(run: Path) -> float:
     measures = {one.name: one.measure for one in results.studies(run)}
     gaps = [
         (after[1] - before[1]) - measures[before[0]].warm_up_s - before[2] / 1e9
-        for before, after in zip(rows, rows[1:], strict=False)
+        for before, after in pairwise(rows)
         if before[0] == after[0] != "password-hashes"
     ]
     return median(gaps) * 1e3

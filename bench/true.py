@@ -25,9 +25,7 @@ def figures() -> Iterator[Figure]:
             ratios.setdefault(what, []).append(here_ns / there_ns)
     for what, found in ratios.items():
         off = median(found) - 1
-        yield Figure(
-            f"true: {what}, engine over openssl speed", f"within {GOAL:.0%}", f"{off:+.1%}", abs(off) <= GOAL
-        )
+        yield Figure(f"true: {what}, engine over openssl speed", f"within {GOAL:.0%}", f"{off:+.1%}", abs(off) <= GOAL)
 
 
 def _pair() -> Iterator[tuple[str, float, float]]:

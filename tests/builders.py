@@ -123,14 +123,10 @@ def study_run(rows: Sequence[Row], looks: Sequence[int] = (20,), of: Study | Non
 
 
 def run(*studies: StudyRun) -> Run:
-    return Run(
-        Path("runs/example"), "example", ("tollbar", "run"), 7, "2026-11-21T06:30:00Z", {}, {}, studies
-    )
+    return Run(Path("runs/example"), "example", ("tollbar", "run"), 7, "2026-11-21T06:30:00Z", {}, {}, studies)
 
 
-def claim(
-    of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str
-) -> Claim:
+def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str) -> Claim:
     """A claim on throughput that gives a ratio, or an `order`."""
     order = changes.get("order")
     return Claim("says", of, over, changes.get("metric", "throughput"), ratio, order, None)  # type: ignore[arg-type]

@@ -99,9 +99,7 @@ def _family(
     )
 
 
-def _study(
-    name: str, question: str, family: Family, vary: Mapping[str, tuple[Value, ...]], **more: object
-) -> Study:
+def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Value, ...]], **more: object) -> Study:
     study = Study(
         name=name,
         text=f'question = "{question}"\nfamily = "{family.name}"\nproviders = ["openssl", "rustcrypto"]\n',
@@ -152,9 +150,7 @@ PASSWORDS = _family(
         _choice("bcrypt-10", "bcrypt, cost 10", Standing.DEPRECATED, None, _OWASP + "for legacy systems"),
         _choice("pbkdf2", "PBKDF2-SHA256, 600,000", Standing.ACCEPTABLE, None, _OWASP + "where FIPS rules"),
         _choice("scrypt", "scrypt, N = 2^17, r = 8", Standing.ACCEPTABLE, None, _OWASP + "second choice"),
-        _choice(
-            "argon2id", "Argon2id, 19 MiB, 2 passes", Standing.RECOMMENDED, None, _OWASP + "first choice"
-        ),
+        _choice("argon2id", "Argon2id, 19 MiB, 2 passes", Standing.RECOMMENDED, None, _OWASP + "first choice"),
     ],
 )
 
@@ -206,9 +202,7 @@ def digests() -> StudyJudgement:
     contrasts = (
         _provider({"bytes": (64,)}, 6, _interval(0.59, 0.11), Verdict.SAVES),
         _provider({"bytes": (16384,), "choice": fast}, 3, _interval(1.002, 0.012), Verdict.FREE),
-        _provider(
-            {"bytes": (16384,), "choice": ("sha3-256",)}, 1, _interval(1.03, 0.04), Verdict.UNCLEAR, 25
-        ),
+        _provider({"bytes": (16384,), "choice": ("sha3-256",)}, 1, _interval(1.03, 0.04), Verdict.UNCLEAR, 25),
     )
     md5, blake3 = "MD5 runs at 1.6 times the speed of SHA-256", "BLAKE3 runs at 4 times the speed of SHA-256"
     old = "Before processors had SHA instructions."
@@ -281,9 +275,7 @@ def passwords() -> StudyJudgement:
 
 def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
     """A run whose one study has choices × providers × sizes cells: 1,000 unless told otherwise."""
-    named = [
-        _choice(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)
-    ]
+    named = [_choice(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]
     family = replace(DIGESTS, choices={c.name: c for c in named})
     steps = [64 * 4**i for i in range(sizes)]
     costs = [
@@ -328,9 +320,7 @@ def judge(
             measurements.append(Measurement(row, "cpu", "ns/op", cost.estimate, cost.low, cost.high, cost.n))
             if any(t.memory_bytes for t in row.trials):
                 memory = _summary([float(t.memory_bytes) for t in row.trials])
-                measurements.append(
-                    Measurement(row, "memory", "B", memory.estimate, memory.low, memory.high, memory.n)
-                )
+                measurements.append(Measurement(row, "memory", "B", memory.estimate, memory.low, memory.high, memory.n))
         if row.against is not None:
             tolls.append(_toll(row, by_key[row.against]))
     return StudyJudgement(
@@ -401,9 +391,7 @@ def _key(coordinates: Mapping[str, Value]) -> str:
 
 def _toll(row: Row, against: Row) -> Toll:
     if not row.trials or not against.trials:
-        return Toll(
-            row, against, "cpu", None, None, Verdict.NOT_MEASURED, None, None, row.reason or against.reason
-        )
+        return Toll(row, against, "cpu", None, None, Verdict.NOT_MEASURED, None, None, row.reason or against.reason)
     own = row.twins if row is against else row.trials
     ratio = _summary([a.cost_ns / b.cost_ns for a, b in zip(own, against.trials, strict=True)])
     difference = fmean(t.cost_ns for t in row.trials) - fmean(t.cost_ns for t in against.trials)

@@ -59,11 +59,7 @@ def complaints(choice: Choice, *, strength: bool = True) -> list[str]:
     lacks += [] if choice.answers else ["no known answer"]
     lacks += [] if choice.spec and choice.year else ["no spec or no year"]
     if strength:
-        lacks += (
-            []
-            if choice.strength is not None and choice.strength_from
-            else ["no strength, or no source for it"]
-        )
+        lacks += [] if choice.strength is not None and choice.strength_from else ["no strength, or no source for it"]
     return lacks
 
 
@@ -113,10 +109,7 @@ def test_every_family_reads() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_choice_says_what_it_rests_on(name: str) -> None:
     """A choice has authorities with who, where and when, a strength with its source, and a known answer."""
-    found = {
-        c.name: complaints(c, strength=name not in WITHOUT_STRENGTH)
-        for c in families()[name].choices.values()
-    }
+    found = {c.name: complaints(c, strength=name not in WITHOUT_STRENGTH) for c in families()[name].choices.values()}
     assert not {choice: lacks for choice, lacks in found.items() if lacks}
 
 
@@ -155,11 +148,7 @@ def test_every_answer_names_its_source() -> None:
     for path in (ROOT / "families").iterdir():
         for name, choice in tomllib.loads(path.read_text("utf-8"))["choice"].items():
             for answer in choice.get("answers", []):
-                read = (
-                    json.loads((ROOT / "vectors" / answer["file"]).read_text())
-                    if "file" in answer
-                    else answer
-                )
+                read = json.loads((ROOT / "vectors" / answer["file"]).read_text()) if "file" in answer else answer
                 assert read.get("source"), f"{path.name}: {name}"
 
 
@@ -177,9 +166,7 @@ def test_answers_set_only_what_can_be_set() -> None:
     for family, choice in all_choices():
         for answer in choice.answers:
             for name, value in answer.setting.items():
-                assert name in family.settings or name in choice.setting, (
-                    f"{family.name}: {choice.name}: {name}"
-                )
+                assert name in family.settings or name in choice.setting, f"{family.name}: {choice.name}: {name}"
                 if name in family.settings:
                     assert value == family.settings[name].read(value)
 

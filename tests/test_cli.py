@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Tollbar
 
+from conftest import Tollbar
 from tollbar.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -87,9 +87,7 @@ def test_show_gives_the_task_that_a_runner_gets(tollbar: Tollbar) -> None:
     """The shown task can be handed to the engine as it stands."""
     shown = json.loads(tollbar("show", "digests", "sha-256 rustcrypto 4096", "--json").stdout)
     task = {**shown["task"], "mode": "verify"}
-    answer = subprocess.run(
-        shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=30
-    )
+    answer = subprocess.run(shown["runner"], input=json.dumps(task), capture_output=True, text=True, timeout=30)
     assert "ok" == json.loads(answer.stdout)["outcome"]
 
 
@@ -110,9 +108,7 @@ def test_verify_proves_without_measuring(tollbar: Tollbar) -> None:
 def test_help_imports_nothing_heavy() -> None:
     """What only a report or an export needs is not paid for by every command."""
     code = "import sys, tollbar.cli, tollbar.cli.run; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert {"altair", "vl_convert", "pyarrow", "numpy", "pandas", "scipy"} & set(loaded) == set()
 
 

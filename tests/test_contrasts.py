@@ -105,11 +105,7 @@ def test_noise_alone_does_not_split() -> None:
     """A hundred noisy pairs with one true ratio stay together, in ten runs of ten."""
     varied: Grid = {"choice": tuple(f"c{i}" for i in range(25)), "api": ("a", "b"), "bytes": (1, 2, 3, 4)}
     lines = [
-        len(
-            contrasts(
-                grid(varied, lambda cell: 1.1 if cell["api"] == "b" else 1.0, noise=0.1, seed=seed), varied
-            )
-        )
+        len(contrasts(grid(varied, lambda cell: 1.1 if cell["api"] == "b" else 1.0, noise=0.1, seed=seed), varied))
         for seed in range(10)
     ]
     assert [1] * 10 == lines

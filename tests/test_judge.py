@@ -205,9 +205,7 @@ def test_toll_scales_with_its_cell(factor: float) -> None:
     costs = [100.0, 104.0, 98.0, 101.0, 97.0, 105.0, 99.0, 100.5]
     base = row({"choice": "none"}, costs[::-1], twins_ns=costs)
     plain, scaled = (
-        judge_study(
-            study_run([base, row({"choice": "x"}, [k * c for c in costs], against="none")], (8,))
-        ).tolls[1]
+        judge_study(study_run([base, row({"choice": "x"}, [k * c for c in costs], against="none")], (8,))).tolls[1]
         for k in (1.0, factor)
     )
     assert plain.ratio is not None
@@ -221,9 +219,7 @@ def test_swapping_cell_and_baseline_inverts_the_toll() -> None:
     """The same trials the other way round give one over the ratio, ends swapped."""
     one, other = measured([1, 1.3], lognormal(0.05), random.Random(5), blocks=20)
     there, back = (
-        judge_study(
-            study_run([row({"choice": "none"}, a, twins_ns=a), row({"choice": "x"}, b, against="none")])
-        )
+        judge_study(study_run([row({"choice": "none"}, a, twins_ns=a), row({"choice": "x"}, b, against="none")]))
         .tolls[1]
         .ratio
         for a, b in [(one, other), (other, one)]

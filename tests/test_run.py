@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as parquet
+
 from conftest import Tollbar, command
 from test_runner import marked_processes
 
@@ -38,9 +39,7 @@ def test_a_fake_run_finds_what_the_fake_put_in(tollbar: Tollbar, fake_study: Pat
 
 def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path) -> None:
     """Order and data depend on the seed alone, so that a run can be made again."""
-    documents = [
-        json.loads(tollbar("run", fake_study, "--json", "--seed", 5, "--no-report").stdout) for _ in range(2)
-    ]
+    documents = [json.loads(tollbar("run", fake_study, "--json", "--seed", 5, "--no-report").stdout) for _ in range(2)]
     first, second = ([toll["ratio"] for toll in document["studies"][0]["tolls"]] for document in documents)
     assert first == second
 
@@ -79,9 +78,7 @@ def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -
         runs = tmp_path / f"runs-{number}"
         environment = {**os.environ, "TOLLBAR_TEST_MARK": mark}
         arguments = [command(), "run", str(short_study), "--no-report", "--runs", str(runs)]
-        process = subprocess.Popen(
-            arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.3, 1.6))
         process.kill()
         process.wait()
@@ -108,9 +105,7 @@ def trials_of(run: Path) -> list[tuple[object, ...]]:
     """A run's trials in the order they were made."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
-        return database.execute(
-            "select study, cell, twin, block, cpu_ns, batches from trial order by ord"
-        ).fetchall()
+        return database.execute("select study, cell, twin, block, cpu_ns, batches from trial order by ord").fetchall()
 
 
 def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> None:
@@ -142,8 +137,7 @@ def test_two_runs_at_once_do_not_mix(fake_study: Path, tmp_path: Path) -> None:
     """Runs that start in the same second get a directory each."""
     arguments = [command(), "run", str(fake_study), "--no-report", "--json"]
     started = [
-        subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(3)
+        subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)
     ]
     outputs = [process.communicate(timeout=60)[0] for process in started]
     assert [0, 0, 0] == [process.returncode for process in started]
@@ -151,17 +145,13 @@ def test_two_runs_at_once_do_not_mix(fake_study: Path, tmp_path: Path) -> None:
     assert 3 == len(list((tmp_path / "runs").iterdir()))
 
 
-def test_a_run_is_written_by_one_process_at_a_time(
-    tollbar: Tollbar, short_study: Path, tmp_path: Path
-) -> None:
+def test_a_run_is_written_by_one_process_at_a_time(tollbar: Tollbar, short_study: Path, tmp_path: Path) -> None:
     """A second `--resume` of the same run is refused while the first goes on."""
     tollbar("run", short_study, "--no-report", "--blocks", 6)
     (run,) = (tmp_path / "runs").iterdir()
     outcome: list[int] = []
     first = threading.Thread(
-        target=lambda: outcome.append(
-            tollbar("run", "--resume", run, "--blocks", 60, "--no-report").returncode
-        )
+        target=lambda: outcome.append(tollbar("run", "--resume", run, "--blocks", 60, "--no-report").returncode)
     )
     first.start()
     time.sleep(1.5)
@@ -189,9 +179,7 @@ def test_a_full_disk_is_said_at_once(tollbar: Tollbar, fake_study: Path, tmp_pat
             assert 0 <= len(trials_of(run))
 
 
-def test_a_directory_that_cannot_be_made_is_said_at_once(
-    tollbar: Tollbar, fake_study: Path, tmp_path: Path
-) -> None:
+def test_a_directory_that_cannot_be_made_is_said_at_once(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
     """A runs directory that is a file is refused before anything is measured."""
     (tmp_path / "taken").write_text("")
     done = tollbar("run", fake_study, "--runs", tmp_path / "taken")
@@ -200,9 +188,7 @@ def test_a_directory_that_cannot_be_made_is_said_at_once(
     assert "hint: " in done.stderr
 
 
-def test_compare_judge_report_and_export_read_a_run_again(
-    tollbar: Tollbar, fake_study: Path, tmp_path: Path
-) -> None:
+def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
     """Everything that a run said can be had again from its directory."""
     for seed in (1, 2):
         tollbar("run", fake_study, "--no-report", "--seed", seed)

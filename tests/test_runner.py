@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import FAKE_RUNNER
 
+from conftest import FAKE_RUNNER
 from tollbar import libraries, measure, plan, study
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan
@@ -50,9 +50,7 @@ PROOF_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", PROOF_FAULTS)
-def test_a_fault_while_proving_bars_the_cell(
-    planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_while_proving_bars_the_cell(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell whose proof goes wrong has an outcome and a reason, and is not measured."""
     monkeypatch.setenv("FAKE_FAULT", f"verify:{fault}")
     outcome, words = PROOF_FAULTS[fault]
@@ -74,9 +72,7 @@ TRIAL_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", TRIAL_FAULTS)
-def test_a_fault_while_measuring_ends_the_cell(
-    planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_while_measuring_ends_the_cell(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell that fails in a trial is tried no more, and the others go on."""
     monkeypatch.setenv("FAKE_FAULT", f"measure:{fault}")
     outcome, words = TRIAL_FAULTS[fault]

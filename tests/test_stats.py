@@ -53,9 +53,7 @@ def test_more_than_the_exact_range() -> None:
     assert critical_rank(100, 0.95) == pytest.approx(1955, abs=2)
 
 
-@pytest.mark.parametrize(
-    ("confidence", "fewest"), [(0.95, 6), (0.975, 7), (1 - 0.05 / 3, 7), (0.5, 2), (0.99, 8)]
-)
+@pytest.mark.parametrize(("confidence", "fewest"), [(0.95, 6), (0.975, 7), (1 - 0.05 / 3, 7), (0.5, 2), (0.99, 8)])
 def test_fewest_blocks_is_where_an_interval_becomes_possible(confidence: float, fewest: int) -> None:
     """One block fewer and no rank can be rejected."""
     assert fewest == fewest_blocks(confidence)

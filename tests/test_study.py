@@ -46,12 +46,22 @@ BAD = {
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
     "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
     "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell is the baseline", None),
-    "nothing left": ("[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "nothing to measure", None),
-    "leave-out without reason": ("[measure]", "[[leave-out]]\nwhere = { choice = 'md5' }\n[measure]", "because` is missing", None),
+    "nothing left": (
+        "[measure]", "[[leave-out]]\nwhere = { choice = '*' }\nbecause = 'x'\n[measure]", "nothing to measure", None
+    ),
+    "leave-out without reason": (
+        "[measure]", "[[leave-out]]\nwhere = { choice = 'md5' }\n[measure]", "because` is missing", None
+    ),
     "claim without number": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n[measure]",
         "a claim gives either",
+        None,
+    ),
+    "claim of nothing": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\nratio = 0\n[measure]",
+        "a `ratio` is above zero",
         None,
     ),
     "not TOML": ("question", "question question", "not TOML", None),
@@ -120,11 +130,7 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
 @given(st.integers(min_value=0, max_value=10**9), st.sampled_from(sorted(units.BYTES)))
 def test_sizes_are_read_as_they_are_written(number: int, unit: str) -> None:
     """A whole number and a unit give that many bytes, with or without a space."""
-    assert (
-        number * units.BYTES[unit]
-        == units.size_bytes(f"{number} {unit}")
-        == units.size_bytes(f"{number}{unit}")
-    )
+    assert number * units.BYTES[unit] == units.size_bytes(f"{number} {unit}") == units.size_bytes(f"{number}{unit}")
 
 
 @given(st.text(max_size=30))

@@ -80,7 +80,11 @@ def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[
     for spec in dict.fromkeys(wanted):
         found = open_provider(spec)
         if isinstance(found, Broken):
-            raise TollbarError(found.reason, where=found.path or found.spec, hint="`tollbar list providers` shows what is here")
+            raise TollbarError(
+                found.reason,
+                where=found.path or found.spec,
+                hint="`tollbar list providers` shows what is here",
+            )
         providers.append(found)
     return _distinct(providers)
 

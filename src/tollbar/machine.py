@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 # Instruction sets that change what a choice costs by more than any other property of the processor.
-FLAGS_THAT_MATTER = ("aes", "pclmulqdq", "sha_ni", "avx", "avx2", "avx512f", "avx512ifma", "vaes", "vpclmulqdq", "gfni", "bmi2", "adx")  # fmt: skip
+FLAGS_THAT_MATTER = (
+    "aes", "pclmulqdq", "sha_ni", "avx", "avx2", "avx512f", "avx512ifma", "vaes", "vpclmulqdq", "gfni", "bmi2", "adx",
+)  # fmt: skip
 
 
 def fingerprint() -> dict[str, Any]:

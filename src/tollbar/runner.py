@@ -121,7 +121,8 @@ def ask(command: Sequence[str], task: Mapping[str, Any], *, limit_s: float, core
 
 def _listen(process: subprocess.Popen[bytes], limit_s: float) -> tuple[bytes, str, bool]:
     """What it says until it closes both ends, ends, or the time is up: (answer, talk, ended by itself)."""
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     deadline = time.monotonic() + limit_s
     answer, talk = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:

@@ -130,7 +130,7 @@ class Family:
 
 def families() -> Mapping[str, Family]:
     """Every family of the catalogue, by name."""
-    return _read_families(files(__name__) / "families")
+    return _read_families()
 
 
 def family(name: str) -> Family:
@@ -142,8 +142,10 @@ def family(name: str) -> Family:
 
 
 @cache
-def _read_families(folder: Traversable) -> Mapping[str, Family]:
-    read = [read_family(path) for path in sorted(folder.iterdir(), key=lambda p: p.name) if path.name.endswith(".toml")]
+def _read_families() -> Mapping[str, Family]:
+    folder = files(__name__) / "families"
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda path: path.name)
+    read = [read_family(path) for path in paths]
     return {f.name: f for f in read}
 
 
@@ -220,7 +222,7 @@ def read_family(path: Traversable) -> Family:
     head = wire.family
     found = Family(name, head.title, head.operations, head.strength_means, settings, choices)
     if sum(c.standing is Standing.NULL for c in choices.values()) != 1:
-        raise TollbarError("a family has exactly one choice with `standing = \"null\"`", where=str(path))
+        raise TollbarError('a family has exactly one choice with `standing = "null"`', where=str(path))
     return found
 
 

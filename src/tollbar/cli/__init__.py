@@ -26,18 +26,31 @@ app = App(
 # the function's docstring.
 COMMANDS = {
     "run": ("tollbar.cli.run:run", "Measure, judge and report."),
-    "plan": ("tollbar.cli.look:plan", "Show what would run, and how long it would take. Nothing is measured."),
+    "plan": (
+        "tollbar.cli.look:plan",
+        "Show what would run, and how long it would take. Nothing is measured.",
+    ),
     "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices or providers."),
-    "show": ("tollbar.cli.look:show", "Show one cell of a study: the exact task a runner gets, and the answers it must give."),
-    "verify": ("tollbar.cli.verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
+    "show": (
+        "tollbar.cli.look:show",
+        "Show one cell of a study: the exact task a runner gets, and the answers it must give.",
+    ),
+    "verify": (
+        "tollbar.cli.verify:verify",
+        "Prove every cell both ways: known answers met, wrong things refused.",
+    ),
     "judge": ("tollbar.cli.runs:judge", "Judge a run again, without measuring."),
     "compare": ("tollbar.cli.runs:compare", "Set two runs' ratios side by side: do they come out the same?"),
     "report": ("tollbar.cli.runs:report", "Write a run's report again."),
     "export": ("tollbar.cli.runs:export", "Write out every trial of a run, as it was measured."),
-    "doctor": ("tollbar.cli.doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
+    "doctor": (
+        "tollbar.cli.doctor:doctor",
+        "Look whether this machine is fit for measuring, and rehearse on known work.",
+    ),
 }
 for name, (place, line) in COMMANDS.items():
     app.command(place, name=name, help=line)
+
 
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""

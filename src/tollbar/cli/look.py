@@ -120,7 +120,10 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         _print([dict(one.coordinates) for one in found], json)
         return ExitStatus.DONE
     if not found:
-        raise TollbarError(f"no cell of {study} has all of the words `{cell}`", hint=f"`tollbar show {study}` lists the cells")
+        raise TollbarError(
+            f"no cell of {study} has all of the words `{cell}`",
+            hint=f"`tollbar show {study}` lists the cells",
+        )
     if len(found) > 1 and not json:
         console.say(f"{len(found)} cells have these words; the first is shown")
     first = found[0]
@@ -128,7 +131,11 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
         for answer in first.choice.answers
     ]
-    shown = {"task": first.task("measure", planned.seed), "runner": list(first.provider.runner), "answers": answers}
+    shown = {
+        "task": first.task("measure", planned.seed),
+        "runner": list(first.provider.runner),
+        "answers": answers,
+    }
     _print_json(shown if json else _shortened(shown))
     return ExitStatus.DONE
 

@@ -147,14 +147,23 @@ def _measure(planned: Plan, store: Store) -> None:
             for proven in progress.follow("verify", proofs, len(cells_left)):
                 store.record_proof(proven)
         trials = measure.trials(
-            planned, blocks=blocks, done=done, barred=store.barred(), first_order=store.next_order(), core=core
+            planned,
+            blocks=blocks,
+            done=done,
+            barred=store.barred(),
+            first_order=store.next_order(),
+            core=core,
         )
         barred = store.barred()
-        left = total - len(done) - sum(
-            blocks[one.study.name] * (2 if cell.is_baseline else 1)
-            for one in planned.studies
-            for cell in one.cells
-            if (one.study.name, cell.key) in barred
+        left = (
+            total
+            - len(done)
+            - sum(
+                blocks[one.study.name] * (2 if cell.is_baseline else 1)
+                for one in planned.studies
+                for cell in one.cells
+                if (one.study.name, cell.key) in barred
+            )
         )
         for trial in progress.follow("measure", trials, max(left, 1)):
             store.record(trial)

@@ -19,7 +19,11 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def judge(
-    run: Path, /, *, all: Annotated[bool, Parameter(name="--all", negative="")] = False, json: AsJson = False  # noqa: A002
+    run: Path,
+    /,
+    *,
+    all: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    json: AsJson = False,
 ) -> ExitStatus:
     """Judge a run again, without measuring.
 
@@ -99,7 +103,7 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
     return ExitStatus.DONE
 
 
-def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:  # noqa: A002
+def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:
     """Write out every trial of a run, as it was measured.
 
     ```

@@ -49,7 +49,9 @@ def verify(
             console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
     bad = [one for one in proven if one.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)]
     lacking = sum(one.outcome is Outcome.UNSUPPORTED for one in proven)
-    console.say(f"{len(proven) - len(bad) - lacking} of {len(proven)} cells proven, {lacking} unsupported, {len(bad)} failed")
+    console.say(
+        f"{len(proven) - len(bad) - lacking} of {len(proven)} cells proven, {lacking} unsupported, {len(bad)} failed"
+    )
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 

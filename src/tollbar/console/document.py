@@ -97,12 +97,25 @@ def _known(row: Row) -> dict[str, Any]:
 
 
 def _measurement(m: Measurement) -> dict[str, Any]:
-    value = {"metric": m.metric, "unit": m.unit, "value": m.value, "low": _finite(m.low), "high": _finite(m.high)}
+    value = {
+        "metric": m.metric,
+        "unit": m.unit,
+        "value": m.value,
+        "low": _finite(m.low),
+        "high": _finite(m.high),
+    }
     return {**_where(m.row), **value, "blocks": m.blocks, **_known(m.row)}
 
 
 def _not_measured(row: Row) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"metric": "cpu", "unit": "ns/op", "value": None, "low": None, "high": None, "blocks": 0}
+    nothing: dict[str, Any] = {
+        "metric": "cpu",
+        "unit": "ns/op",
+        "value": None,
+        "low": None,
+        "high": None,
+        "blocks": 0,
+    }
     # Proven and then cut short: there is no number, so the row does not say `ok`.
     cut_short = {"outcome": Outcome.FAILED, "reason": "no trial was made"} if row.outcome is Outcome.OK else {}
     return {**_where(row), **nothing, **_known(row), **cut_short}

@@ -28,8 +28,17 @@ from tollbar.runner import Outcome
 from tollbar.stats import Interval
 
 # The words say it all; colour only helps the eye.
-VERDICT_STYLES = {Verdict.COSTS: "red", Verdict.SAVES: "green", Verdict.FREE: "cyan", Verdict.UNCLEAR: "yellow"}
-CLAIM_STYLES = {ClaimVerdict.STILL_TRUE: "green", ClaimVerdict.INVERTED: "red", ClaimVerdict.CANNOT_TELL: "yellow"}
+VERDICT_STYLES = {
+    Verdict.COSTS: "red",
+    Verdict.SAVES: "green",
+    Verdict.FREE: "cyan",
+    Verdict.UNCLEAR: "yellow",
+}
+CLAIM_STYLES = {
+    ClaimVerdict.STILL_TRUE: "green",
+    ClaimVerdict.INVERTED: "red",
+    ClaimVerdict.CANNOT_TELL: "yellow",
+}
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
 BAR_WIDTH = 12
@@ -80,8 +89,14 @@ def _show_study(judged: StudyJudgement, everything: bool) -> None:
         shown = measured if everything else measured[:ROWS_SHOWN]
         console.print(_toll_table(judged, shown))
         if len(shown) < len(measured):
-            console.print(f"  … {len(measured) - len(shown)} more: `tollbar judge RUN --all`, or the report", style="dim")
-    for title, table in (("All else equal", _contrast_table(judged.contrasts)), ("Then and here", _claim_table(judged))):
+            console.print(
+                f"  … {len(measured) - len(shown)} more: `tollbar judge RUN --all`, or the report",
+                style="dim",
+            )
+    for title, table in (
+        ("All else equal", _contrast_table(judged.contrasts)),
+        ("Then and here", _claim_table(judged)),
+    ):
         if table is not None:
             console.print(f"\n  [bold]{title}[/]")
             console.print(table)
@@ -95,7 +110,10 @@ def _how(judged: StudyJudgement) -> str:
     baseline = ", ".join(f"{value}" for value in study.baseline.values())
     blocks = max((toll.ratio.n for toll in judged.tolls if toll.ratio), default=0)
     floor = "unknown" if judged.noise_floor is None else f"×{judged.noise_floor:.3f}"
-    return f"CPU time against {baseline}, all else alike · {blocks} blocks · twins say the noise floor is {floor} · worth {study.worth:.0%}"
+    return (
+        f"CPU time against {baseline}, all else alike · {blocks} blocks · "
+        f"twins say the noise floor is {floor} · worth {study.worth:.0%}"
+    )
 
 
 def _table(title: str | None = None) -> Table:

@@ -76,9 +76,7 @@ def _result(claim: Claim, at: Mapping[str, Value], cost_logs: Sequence[float], t
 
 
 def _cannot_tell(claim: Claim, at: Mapping[str, Value], reason: str) -> ClaimResult:
-    return ClaimResult(
-        claim.says, claim.ratio, claim.order, None, ClaimVerdict.CANNOT_TELL, at, claim.note, reason
-    )
+    return ClaimResult(claim.says, claim.ratio, claim.order, None, ClaimVerdict.CANNOT_TELL, at, claim.note, reason)
 
 
 def _places(claim: Claim, rows: Sequence[Row]) -> Iterator[tuple[Row, Row, Mapping[str, Value]]]:

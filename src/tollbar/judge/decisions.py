@@ -85,8 +85,7 @@ def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | Non
     to_be_free = ((margin - effect, half_width), (margin, noise))
     to_be_found = ((effect - margin, half_width), (effect, half_width + noise))
     shrink = min(
-        room / width if width else math.inf
-        for room, width in (to_be_free if effect < margin else to_be_found)
+        room / width if width else math.inf for room, width in (to_be_free if effect < margin else to_be_found)
     )
     if shrink <= 0:
         return None

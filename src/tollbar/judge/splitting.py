@@ -89,9 +89,7 @@ class _Splitter:
         by_value = {name: self._by_value(name, pairs) for name in names}
         merged = {name: self._merge(groups) for name, groups in by_value.items()}
         # Settings can cross so that each alone shows nothing; then any of them is a step towards the cause.
-        candidates = [c for c in merged.items() if len(c[1]) > 1] or [
-            c for c in by_value.items() if len(c[1]) > 1
-        ]
+        candidates = [c for c in merged.items() if len(c[1]) > 1] or [c for c in by_value.items() if len(c[1]) > 1]
         if not candidates:
             return None
         # What noise, and differences too small to matter, would leave of variance within a group.

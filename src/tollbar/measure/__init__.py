@@ -111,7 +111,13 @@ def _prove(cell: Cell, seed: int, met: dict[tuple[Any, ...], Record], ask: Ask) 
     for answer in cell.choice.answers:
         if own.outcome is Outcome.OK and answer is not (plain[0] if plain else None):
             # The same answer is good for every cell that differs only in what the answer replaces.
-            at = (cell.choice.name, cell.provider.name, cell.coordinates.get("cpu"), cell.coordinates["op"], id(answer))
+            at = (
+                cell.choice.name,
+                cell.provider.name,
+                cell.coordinates.get("cpu"),
+                cell.coordinates["op"],
+                id(answer),
+            )
             if at not in met:
                 met[at] = _ask_proof(cell, seed, answer, ask)
             # A library may lack what one answer needs (RSA-1024, say) and still do what the cell asks.

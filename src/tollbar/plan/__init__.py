@@ -151,7 +151,9 @@ def _plan(study: Study, providers: Sequence[Provider]) -> StudyPlan:
     cells = [replace(cell, against=grid.baseline_of(cell, kept)) for cell in kept.values()]
     if not any(cell.is_baseline for cell in cells):
         raise TollbarError(
-            f"no cell is the baseline {dict(study.baseline)}", where=study.name, hint="is the baseline among the choices?"
+            f"no cell is the baseline {dict(study.baseline)}",
+            where=study.name,
+            hint="is the baseline among the choices?",
         )
     return StudyPlan(study, tuple(cells), tuple(left_out.values()))
 

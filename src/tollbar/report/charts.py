@@ -100,9 +100,7 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
             base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="note:N"),
         ]
         return finish(
-            alt.layer(*layers).properties(
-                width="container", height=(TALL_ROW_PX if tall else ROW_PX) * len(dots)
-            )
+            alt.layer(*layers).properties(width="container", height=(TALL_ROW_PX if tall else ROW_PX) * len(dots))
         )
 
 
@@ -130,21 +128,13 @@ def _frame(scale: Scale) -> list[Any]:
     layers: list[Any] = []
     x = alt.X("at:Q", scale=log_scale(scale), axis=scale_axis(scale), title=scale.title)
     if scale.worth is not None:
-        ends = alt.InlineData(
-            values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}]
-        )
-        layers.append(
-            alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2="to:Q")
-        )
-        layers.append(
-            alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x)
-        )
+        ends = alt.InlineData(values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
+        layers.append(alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2="to:Q"))
+        layers.append(alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x))
     if scale.noise_floor is not None:
         either = alt.InlineData(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
         layers.append(
-            alt.Chart(either)
-            .mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True)
-            .encode(x=x)
+            alt.Chart(either).mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True).encode(x=x)
         )
     return layers
 

@@ -21,9 +21,7 @@ def text(value: object) -> str:
 def tag(name: str, *inside: str, **attributes: str | None) -> str:
     """An element around markup that is safe already; `class_` becomes `class`, `aria_label` `aria-label`."""
     written = "".join(
-        f' {key.strip("_").replace("_", "-")}="{text(value)}"'
-        for key, value in attributes.items()
-        if value is not None
+        f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items() if value is not None
     )
     return f"<{name}{written}>{''.join(inside)}</{name}>"
 
@@ -75,9 +73,7 @@ class Column:
     number: bool = False
 
 
-def table(
-    caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, sortable: bool = False
-) -> str:
+def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, sortable: bool = False) -> str:
     """A table with a caption, in a scroller of its own, whose first column names its rows."""
     heads = "".join(
         tag(
@@ -92,9 +88,7 @@ def table(
         tag(
             "tr",
             *(
-                cell.html("th", scope="row")
-                if i == 0
-                else cell.html("td", class_="number" if column.number else None)
+                cell.html("th", scope="row") if i == 0 else cell.html("td", class_="number" if column.number else None)
                 for i, (column, cell) in enumerate(zip(columns, row, strict=True))
             ),
         )

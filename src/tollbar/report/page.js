@@ -4,7 +4,7 @@
   const page = JSON.parse(document.getElementById("charts").textContent);
   const begun = new Set();
 
-  // `ast`: expressions are interpreted, not compiled, so the page needs no `unsafe-eval`.
+  // `ast`: expressions are interpreted, not compiled, so the page forbids `eval`.
   // SVG: its colours are the stylesheet's variables, so light, dark and paper need no second drawing.
   const options = {mode: "vega-lite", ast: true, actions: false, renderer: "svg", tooltip: false};
 

@@ -76,7 +76,7 @@ def _how(judgement: Judgement) -> str:
             "Cost is CPU time per operation, user and system. Each block visits every cell once, in a new"
             " random order, each visit a fresh process; ratios are formed within blocks."
         ),
-        *(how(judgement, study) for study in judgement.studies),
+        *(how(study) for study in judgement.studies),
         pairs("The machine", run.fingerprint),
         *receipts,
         id="how",

@@ -126,9 +126,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
 
 def contrast_label(family: Family, contrast: Contrast) -> str:
     """`no-aes for native`, and on a second line where."""
-    pair = " for ".join(
-        words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value)
-    )
+    pair = " for ".join(words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value))
     where = words.where_words(family, contrast.where, most=3)
     return f"{pair}{SECOND_LINE}{where}" if where else pair
 
@@ -194,9 +192,7 @@ def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
 def _baseline_dot(study: StudyJudgement, row: Row, names: Sequence[str]) -> Dot:
     label = words.row_label(study, row, names)
     measured = row.key in words.by_row(study, words.cost_metric(study))
-    return Dot(
-        label, "baseline" if measured else str(row.outcome), 1.0 if measured else None, standing=row.standing
-    )
+    return Dot(label, "baseline" if measured else str(row.outcome), 1.0 if measured else None, standing=row.standing)
 
 
 def _split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
@@ -244,9 +240,7 @@ def _panels(family: Family, rows: Iterable[Row], names: Sequence[str]) -> list[t
         for spot, inside in panels.items()
     ]
     found.sort(
-        key=lambda panel: [
-            (v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]
-        ]
+        key=lambda panel: [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]]
     )
     return [(title, inside) for title, _, inside in found]
 
@@ -258,7 +252,5 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
     for dot in dots:
         seen[dot.label] = seen.get(dot.label, 0) + 1
         label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
-        distinct.append(
-            Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then)
-        )
+        distinct.append(Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then))
     return distinct

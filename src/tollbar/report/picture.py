@@ -28,16 +28,13 @@ def toll_picture(study: StudyJudgement) -> str:
         # Vega-Lite looks for named data at the top only.
         "datasets": {name: rows for c in charts for name, rows in c.spec.get("datasets", {}).items()},
         "title": {"text": study.study.study.question, "anchor": "start", "fontSize": 15, "offset": 14},
-        "config": palette.config()
-        | {"background": palette.colour("paper"), "axisY": {"labelLimit": LABEL_PX}},
+        "config": palette.config() | {"background": palette.colour("paper"), "axisY": {"labelLimit": LABEL_PX}},
         "padding": {"left": 12, "top": 12, "bottom": 12, "right": 12},
         "columns": 2 if len(panels) > 1 else 1,
         "spacing": {"column": 30, "row": 30},
         "concat": panels,
     }
-    svg: str = vl_convert.vegalite_to_svg(
-        json.loads(palette.in_light(json.dumps(spec))), vl_version=VEGA_LITE
-    )
+    svg: str = vl_convert.vegalite_to_svg(json.loads(palette.in_light(json.dumps(spec))), vl_version=VEGA_LITE)
     return svg
 
 

@@ -63,9 +63,7 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     if gone:
         rest.append(f"{_count(gone, 'cell')} could not be measured")
     second = _sentence("; ".join(rest)) if rest else f"All {_count(len(tolls), 'cell')} compared are decided."
-    told = (
-        "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
-    )
+    told = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
     return f"Against {baseline}, {told}.", second
 
 

@@ -125,8 +125,7 @@ def _left_out(study: StudyJudgement) -> str:
     for coordinates, reason in study.study.left_out:
         by_reason.setdefault(reason, []).append(coordinates)
     rows = [
-        (Cell("; ".join(words.place(family, c, c) for c in found)), Cell(reason))
-        for reason, found in by_reason.items()
+        (Cell("; ".join(words.place(family, c, c) for c in found)), Cell(reason)) for reason, found in by_reason.items()
     ]
     number = len(study.study.left_out)
     summary = f"{number:,} combination{'' if number == 1 else 's'} left out of the study, and why"

@@ -78,10 +78,8 @@ def log_ticks(low: float, high: float) -> tuple[float, ...]:
             first = inside.index(1.0) % every if 1.0 in inside else 0
             return inside[first::every]
     # Less than half a decade: even steps are as good as any.
-    rough = (high - low) / (FEWEST_TICKS + 1)
-    step = next(
-        d * 10.0 ** floor(log10(rough)) for d in (1, 2, 5, 10) if d * 10.0 ** floor(log10(rough)) >= rough
-    )
+    rough = (high - low) / MOST_TICKS
+    step = next(d * 10.0 ** floor(log10(rough)) for d in (1, 2, 5, 10) if d * 10.0 ** floor(log10(rough)) >= rough)
     return tuple(round(i * step, 10) for i in range(ceil(low / step), floor(high / step) + 1))
 
 

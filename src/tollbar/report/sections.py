@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tollbar.catalogue import Authority
-from tollbar.judge import Judgement, StudyJudgement, Verdict
+from tollbar.judge import StudyJudgement, Verdict
 from tollbar.report import panels, prose, words
 from tollbar.report.charts import Chart
 from tollbar.report.drift import drift_chart
@@ -93,9 +93,7 @@ def _section_notes(study: StudyJudgement) -> str:
     family = study.study.study.family
     vary = words.varying(study.study.rows)
     means = [f"{n}: {s.title}" for n, s in family.settings.items() if n in vary and not s.is_size]
-    return paragraph(". ".join(means) + "." if means else "", class_="note") + bullets(
-        study.study.study.notes
-    )
+    return paragraph(". ".join(means) + "." if means else "", class_="note") + bullets(study.study.study.notes)
 
 
 def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
@@ -241,11 +239,7 @@ def _memory(study: StudyJudgement, draw: Draw) -> str:
 
 def _trust(study: StudyJudgement, draw: Draw) -> str:
     chart = drift_chart(study)
-    drawn = (
-        legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw)
-        if chart
-        else ""
-    )
+    drawn = legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw) if chart else ""
     warned = tag("h4", "Warnings") + bullets(study.warnings)
     warnings = tag("div", warned, class_="warnings") if study.warnings else ""
     said = [prose.checked(study), prose.noise(study), prose.drift(study), prose.steal(study)]
@@ -279,14 +273,14 @@ def _twins(study: StudyJudgement) -> str:
     return folded(f"{title}: {len(written):,} baselines", found) if len(written) > 12 else found
 
 
-def how(judgement: Judgement, study: StudyJudgement) -> str:
+def how(study: StudyJudgement) -> str:
     """One study's method in a line, and its file as it was, folded."""
     about = study.study.study
     done = max((m.blocks for m in study.measurements), default=0)
     looks = study.study.looks
     looked = f", judged after {words.enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
-    confidence = words.confidence(judgement)
-    sure = f" Intervals hold {words.percent(confidence)} confidence." if confidence is not None else ""
+    confidence = words.confidence(study)
+    sure = f" Intervals are at {words.percent(confidence)} confidence." if confidence is not None else ""
     said = (
         f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked};"
         f" {about.measure.trial_s * 1000:,.0f} ms a trial after {about.measure.warm_up_s * 1000:,.0f} ms"

@@ -135,9 +135,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
 def _solid() -> object:
     import altair as alt
 
-    return alt.Fill(
-        "standing:N", scale=standing_scale([palette.colour(s) for s in words.STANDINGS]), legend=None
-    )
+    return alt.Fill("standing:N", scale=standing_scale([palette.colour(s) for s in words.STANDINGS]), legend=None)
 
 
 def _spread(points: Sequence[_Point], scale: Scale) -> list[float]:
@@ -157,9 +155,7 @@ def _spread(points: Sequence[_Point], scale: Scale) -> list[float]:
             y + off
             for off in near
             if LINE_PX / 2 <= y + off <= HEIGHT_PX
-            and not any(
-                left < end and start < right and abs(y + off - at) < LINE_PX for start, end, at in taken
-            )
+            and not any(left < end and start < right and abs(y + off - at) < LINE_PX for start, end, at in taken)
         )
         height = next(free, y)
         taken.append((left, right, height))

@@ -7,7 +7,7 @@ from math import isfinite
 
 from tollbar import units
 from tollbar.catalogue import Family, Standing, Value
-from tollbar.judge import Judgement, Measurement, StudyJudgement, Toll, Verdict
+from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -205,9 +205,7 @@ def _short(value: float) -> str:
 
 def cost_metric(study: StudyJudgement) -> str:
     """The metric that the tolls are about."""
-    metrics = [t.metric for t in study.tolls] + [
-        m.metric for m in study.measurements if m.metric not in (MEMORY, WALL)
-    ]
+    metrics = [t.metric for t in study.tolls] + [m.metric for m in study.measurements if m.metric not in (MEMORY, WALL)]
     return metrics[0] if metrics else "cpu"
 
 
@@ -229,9 +227,7 @@ def real_tolls(study: StudyJudgement) -> list[Toll]:
 
 def costs(trials: Iterable[Trial]) -> dict[int, float]:
     """CPU nanoseconds per operation by block, of the trials that have a cost."""
-    return {
-        t.block: t.cost_ns for t in trials if t.outcome is Outcome.OK and t.operations > 0 and t.cpu_ns > 0
-    }
+    return {t.block: t.cost_ns for t in trials if t.outcome is Outcome.OK and t.operations > 0 and t.cpu_ns > 0}
 
 
 def is_baseline(row: Row) -> bool:
@@ -245,10 +241,6 @@ def baseline_words(study: StudyJudgement) -> str:
     return place(family, baseline, baseline) or "the baseline"
 
 
-def confidence(judgement: Judgement) -> float | None:
-    """The confidence of the run's intervals, where there is any interval."""
-    for study in judgement.studies:
-        for toll in study.tolls:
-            if toll.ratio is not None:
-                return toll.ratio.confidence
-    return None
+def confidence(study: StudyJudgement) -> float | None:
+    """The confidence of the study's intervals, where there is any interval."""
+    return next((t.ratio.confidence for t in study.tolls if t.ratio is not None), None)

@@ -5,7 +5,21 @@ trials with their batches, events), `report.html`. Nothing that was measured is 
 """
 
 from tollbar.results.export import export
+from tollbar.results.reading import about, read, studies
 from tollbar.results.run import Row, Run, StudyRun
-from tollbar.results.store import Store, about, create, look, read, reopen, studies, update_about
+from tollbar.results.store import Store, create, look, reopen, update_about
 
-__all__ = ["Row", "Run", "Store", "StudyRun", "about", "create", "export", "look", "read", "reopen", "studies", "update_about"]
+__all__ = [
+    "Row",
+    "Run",
+    "Store",
+    "StudyRun",
+    "about",
+    "create",
+    "export",
+    "look",
+    "read",
+    "reopen",
+    "studies",
+    "update_about",
+]

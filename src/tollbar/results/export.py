@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tollbar.errors import TollbarError
 from tollbar.results.run import Run
@@ -19,21 +19,25 @@ def export(run: Run, form: str, to: Path | None) -> None:
     if form == "parquet":
         _parquet(rows, to)
         return
+    if to is None:
+        _write(rows, form, sys.stdout)
+        return
     try:
-        out = sys.stdout if to is None else open(to, "w", encoding="utf-8", newline="")
-        with out if to is not None else _kept_open():
-            if form == "json":
-                json.dump(rows, out, indent=1)
-                out.write("\n")
-            else:
-                names = list(dict.fromkeys(name for row in rows for name in row if name != "batches"))
-                writer = csv.DictWriter(out, names, extrasaction="ignore")
-                writer.writeheader()
-                writer.writerows(rows)
+        with open(to, "w", encoding="utf-8", newline="") as out:
+            _write(rows, form, out)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
+
+
+def _write(rows: list[dict[str, Any]], form: str, out: TextIO) -> None:
+    if form == "json":
+        json.dump(rows, out, indent=1)
+        out.write("\n")
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row if name != "batches"))
+    writer = csv.DictWriter(out, names, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
@@ -74,9 +78,3 @@ def _parquet(rows: list[dict[str, Any]], to: Path | None) -> None:
         pyarrow.parquet.write_table(table, to)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
-
-
-def _kept_open() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()

@@ -1,13 +1,11 @@
-"""A run's directory: made, written as each trial ends, taken up again, and read back whole."""
+"""A run's directory: made, written as each trial ends, and taken up again."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import json
-import os
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from tollbar import __version__, study
-from tollbar.catalogue import Standing
+from tollbar import __version__
 from tollbar.errors import TollbarError
+from tollbar.files import write_atomically
 from tollbar.measure import Outcome, Proven, Trial
-from tollbar.plan import Plan
-from tollbar.results.run import Run, Row, StudyRun
-
-SCHEMA = 1
+from tollbar.plan import Plan, StudyPlan
+from tollbar.results.reading import SCHEMA, about
 
 _TABLES = """
 create table cell (
@@ -121,7 +117,12 @@ class Store:
 
 
 def create(
-    plan: Plan, parent: Path, *, command: Sequence[str], libraries: Sequence[str], fingerprint: Mapping[str, Any]
+    plan: Plan,
+    parent: Path,
+    *,
+    command: Sequence[str],
+    libraries: Sequence[str],
+    fingerprint: Mapping[str, Any],
 ) -> Store:
     """A new run under `parent`, named by time and study. Raises TollbarError before anything is measured."""
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
@@ -131,7 +132,8 @@ def create(
         (directory / "studies").mkdir()
         for planned in plan.studies:
             (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
-        about = {
+        studies = {one.study.name: {"looks": [], "blocks": one.study.measure.blocks} for one in plan.studies}
+        said = {
             "schema": SCHEMA,
             "tollbar": __version__,
             "command": list(command),
@@ -140,7 +142,7 @@ def create(
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
             "providers": {p.name: {"spec": p.spec, "path": p.path, **p.receipt} for p in plan.providers.values()},
-            "studies": {planned.study.name: {"looks": [], "blocks": planned.study.measure.blocks} for planned in plan.studies},
+            "studies": studies,
         }
         store = _open(directory)
         with store.database as database:
@@ -148,10 +150,12 @@ def create(
             for planned in plan.studies:
                 _insert_plan(database, planned)
         # Last: a directory is a run once it has this file, and by then it has all the rest.
-        write_atomically(directory / "run.json", json.dumps(about, indent=1) + "\n")
+        write_atomically(directory / "run.json", json.dumps(said, indent=1) + "\n")
     except (OSError, sqlite3.Error) as error:
         raise TollbarError(
-            f"cannot make the run's directory: {error}", where=str(parent), hint="choose another with --runs DIRECTORY"
+            f"cannot make the run's directory: {error}",
+            where=str(parent),
+            hint="choose another with --runs DIRECTORY",
         ) from error
     return store
 
@@ -163,20 +167,6 @@ def reopen(directory: Path) -> Store:
         return _open(directory)
     except (OSError, sqlite3.Error) as error:
         raise TollbarError(f"cannot open the run: {error}", where=str(directory)) from error
-
-
-def about(directory: Path) -> dict[str, Any]:
-    """What `run.json` says. Raises TollbarError if this is not a run."""
-    path = directory / "run.json"
-    try:
-        said = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise TollbarError("not a run: it has no run.json", where=str(directory), hint="give a directory that `tollbar run` made") from error
-    except (OSError, ValueError) as error:
-        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
-        raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint="it was made by another version of Tollbar")
-    return said
 
 
 def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
@@ -193,46 +183,6 @@ def look(directory: Path, blocks: Mapping[str, int]) -> None:
     update_about(directory, {"studies": studies})
 
 
-def studies(directory: Path) -> tuple[study.Study, ...]:
-    """The studies as they were asked."""
-    return tuple(_read_asked(directory, name) for name in about(directory)["studies"])
-
-
-def read(directory: Path) -> Run:
-    """The run as it stands."""
-    said = about(directory)
-    try:
-        with contextlib.closing(sqlite3.connect(f"file:{directory / 'results.sqlite'}?mode=ro", uri=True)) as database:
-            studies = tuple(_read_study(directory, database, name, entry["looks"]) for name, entry in said["studies"].items())
-    except sqlite3.Error as error:
-        raise TollbarError(f"the results cannot be read: {error}", where=str(directory)) from error
-    return Run(
-        directory=directory,
-        name=directory.resolve().name,
-        command=tuple(said["command"]),
-        seed=said["seed"],
-        started=said["started"],
-        fingerprint=said["fingerprint"],
-        providers=said["providers"],
-        studies=studies,
-    )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that whoever looks finds the old one or the new one, whole."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            # Readable like any other file, not private like a temporary one.
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
 def _new_directory(parent: Path, name: str) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     for number in range(1, 1000):
@@ -245,12 +195,14 @@ def _new_directory(parent: Path, name: str) -> Path:
 
 
 def _open(directory: Path) -> Store:
-    lock = open(directory / ".lock", "wb")
+    lock = open(directory / ".lock", "wb")  # noqa: SIM115 - held for as long as the store is open
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         lock.close()
-        raise TollbarError("another process is writing this run", where=str(directory), hint="wait for it to end") from error
+        raise TollbarError(
+            "another process is writing this run", where=str(directory), hint="wait for it to end"
+        ) from error
     database = sqlite3.connect(directory / "results.sqlite")
     database.execute("pragma journal_mode = wal")
     # Synced at each commit: a power cut, and not only a kill, loses no more than the trial under way.
@@ -258,7 +210,7 @@ def _open(directory: Path) -> Store:
     return Store(directory, database, lock)
 
 
-def _insert_plan(database: sqlite3.Connection, planned: Any) -> None:
+def _insert_plan(database: sqlite3.Connection, planned: StudyPlan) -> None:
     name = planned.study.name
     for position, cell in enumerate(planned.cells):
         values = (
@@ -268,53 +220,6 @@ def _insert_plan(database: sqlite3.Connection, planned: Any) -> None:
         database.execute(f"insert into cell values ({_marks(values)})", values)
     for coordinates, because in planned.left_out:
         database.execute("insert into left_out values (?, ?, ?)", (name, json.dumps(dict(coordinates)), because))
-
-
-def _read_asked(directory: Path, name: str) -> study.Study:
-    path = directory / "studies" / f"{name}.toml"
-    try:
-        return study.read(name, path.read_text("utf-8"), where=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-
-
-def _read_study(directory: Path, database: sqlite3.Connection, name: str, looks: list[int]) -> StudyRun:
-    asked = _read_asked(directory, name)
-    trials: dict[tuple[str, bool], list[Trial]] = {}
-    columns = (
-        "study, cell, twin, block, ord, started_s, outcome, reason, operations, cpu_ns, wall_ns, memory_bytes, batches, steal_ns"
-    )
-    for row in database.execute(f"select {columns} from trial where study = ? order by block", (name,)):
-        (study_name, cell, twin, block, order, started_s, outcome, reason, operations, cpu, wall, memory, batches, steal) = row
-        trial = Trial(
-            study_name, cell, bool(twin), block, order, started_s, Outcome(outcome), reason, operations, cpu, wall, memory,
-            tuple((count, time_ns) for count, time_ns in json.loads(batches)), steal,
-        )  # fmt: skip
-        trials.setdefault((cell, trial.twin), []).append(trial)
-    rows = [
-        Row(
-            key=key,
-            coordinates=json.loads(coordinates),
-            title=title,
-            standing=Standing(standing),
-            strength=strength,
-            against=against,
-            outcome=Outcome(outcome) if outcome else Outcome.FAILED,
-            reason=reason if outcome else "the run ended before it was verified",
-            trials=tuple(trials.get((key, False), ())),
-            twins=tuple(trials.get((key, True), ())),
-            known_answers=known_answers,
-            accepted=tuple(json.loads(accepted)),
-            refused=tuple(json.loads(refused)),
-        )
-        for key, coordinates, title, standing, strength, against, outcome, reason, known_answers, accepted, refused in database.execute(
-            "select key, coordinates, title, standing, strength, against, outcome, reason, known_answers, accepted, refused "
-            "from cell where study = ? order by position",
-            (name,),
-        )
-    ]
-    left_out = database.execute("select coordinates, because from left_out where study = ?", (name,))
-    return StudyRun(asked, tuple(rows), tuple((json.loads(at), because) for at, because in left_out), tuple(looks))
 
 
 def _marks(values: Sequence[object]) -> str:

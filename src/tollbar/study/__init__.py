@@ -100,7 +100,9 @@ def shipped() -> Mapping[str, tuple[Traversable, ...]]:
     found: dict[str, tuple[Traversable, ...]] = {}
     for path in sorted(root.iterdir(), key=lambda p: p.name):
         if path.is_dir():
-            found[path.name] = tuple(sorted((p for p in path.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name))
+            found[path.name] = tuple(
+                sorted((p for p in path.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name)
+            )
         elif path.name.endswith(".toml"):
             found[path.name.removesuffix(".toml")] = (path,)
     return found
@@ -118,7 +120,9 @@ def _load_one(name: str) -> Iterator[Study]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise TollbarError(f"cannot read the study: {error}", where=name, hint="give a study's name or a .toml file") from error
+        raise TollbarError(
+            f"cannot read the study: {error}", where=name, hint="give a study's name or a .toml file"
+        ) from error
     yield read(path.stem, text, where=name)
 
 
@@ -166,6 +170,8 @@ class _WireClaim(_Wire):
     def _says_a_number_or_an_order(self) -> _WireClaim:
         if (self.ratio is None) == (self.order is None):
             raise ValueError("a claim gives either a `ratio` or an `order`")
+        if self.ratio is not None and self.ratio <= 0:
+            raise ValueError("a `ratio` is above zero")
         return self
 
 
@@ -214,7 +220,15 @@ def read(name: str, text: str, *, where: str) -> Study:
         measure=_measure(wire.measure, where),
         worth=wire.judge.worth,
         claims=tuple(
-            Claim(c.says, reader.coordinates("claim.of", c.of), reader.coordinates("claim.over", c.over), c.metric, c.ratio, c.order, c.note)
+            Claim(
+                c.says,
+                reader.coordinates("claim.of", c.of),
+                reader.coordinates("claim.over", c.over),
+                c.metric,
+                c.ratio,
+                c.order,
+                c.note,
+            )
             for c in wire.claim
         ),
         notes=wire.notes,
