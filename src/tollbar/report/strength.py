@@ -122,11 +122,11 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             alt.Chart(steps)
             .mark_line(interpolate="step-before", strokeDash=[5, 3], strokeWidth=1.5)
             .encode(x=x, y=y, stroke=alt.value(palette.colour("muted"))),
+            # The names once in the colour of the paper and wider, so that no line runs through them.
+            names.mark_text(align="left", dx=9, stroke=palette.colour("paper"), strokeWidth=4),
             base.mark_point(size=70, strokeWidth=1.8, opacity=1, filled=False).encode(
                 y=y, shape=standing_shape(True), stroke=standing_colour(True), fill=_solid()
             ),
-            # The names first in the colour of the paper, wider, so that no line runs through them.
-            names.mark_text(align="left", dx=9, stroke=palette.colour("paper"), strokeWidth=4),
             names.mark_text(align="left", dx=9),
         ]
         return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=16)
