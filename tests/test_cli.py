@@ -72,6 +72,15 @@ def test_a_library_that_is_no_libcrypto_is_refused(tollbar: Tollbar) -> None:
     assert "is not a libcrypto" in done.stderr
 
 
+def test_a_report_that_cannot_be_written_is_said(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
+    """A report into a directory that is not there is an error in words, and the run is as it was."""
+    tollbar("run", fake_study, "--no-report")
+    (run,) = (tmp_path / "runs").iterdir()
+    done = tollbar("report", run, "--to", tmp_path / "none" / "report.html")
+    assert 2 == done.returncode
+    assert "cannot be written: No such file or directory" in done.stderr
+
+
 def test_lists_are_tables_or_json(tollbar: Tollbar) -> None:
     """What is listed for people is listed for programs too."""
     for what in ("studies", "families", "choices", "providers"):

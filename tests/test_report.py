@@ -25,6 +25,7 @@ from selenium.webdriver.common.keys import Keys
 from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large, passwords
 from tollbar import report
 from tollbar.errors import TollbarError
+from tollbar.files import write_atomically
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.report import bundle, markup, prose, words
@@ -294,7 +295,7 @@ def test_the_charts_are_valid_vega_lite(pages: Pages) -> None:
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure leaves the old file and no scraps; what is written is an ordinary readable file."""
     path = tmp_path / "report.html"
-    bundle.write_atomically(path, "old")
+    write_atomically(path, "old")
     assert 0o444 == stat.S_IMODE(path.stat().st_mode) & 0o444
 
     def broken(*_: object) -> None:
@@ -302,7 +303,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(OSError, match="disk full"):
-        bundle.write_atomically(path, "new")
+        write_atomically(path, "new")
     assert [path] == list(tmp_path.iterdir())
     assert "old" == path.read_text("utf-8")
 

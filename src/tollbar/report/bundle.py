@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from tollbar.errors import TollbarError
+from tollbar.files import write_atomically
 
 # The Vega-Lite that Altair 6.3 writes for.
 VEGA_LITE = "6.4"
@@ -30,26 +30,9 @@ def script() -> str:
     made = _make()
     # A cache that cannot be written costs two seconds the next time, and nothing else.
     with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, made)
     return made
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes the file whole or not at all: beside it first, then renamed onto it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes files for the owner alone; a report is an ordinary file.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def _cache() -> Path:

@@ -269,6 +269,15 @@ def checked(study: StudyJudgement) -> str:
     return f"{text}; {words.enumeration(rest)}." if rest else f"{text}."
 
 
+def proof(study: StudyJudgement) -> str:
+    """One sentence: what the cells showed for themselves before they were timed."""
+    rows = [r for r in study.study.rows if r.outcome is Outcome.OK]
+    met = sum(r.known_answers for r in rows)
+    refused = dict.fromkeys(what for r in rows for what in r.refused)
+    text = f"They met {_count(met, 'known answer')}"
+    return f"{text} and refused {words.enumeration(list(refused))}." if refused else f"{text}."
+
+
 def steal(study: StudyJudgement) -> str:
     """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
     trials = [t for r in study.study.rows for t in (*r.trials, *r.twins)]

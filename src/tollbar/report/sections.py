@@ -242,7 +242,7 @@ def _trust(study: StudyJudgement, draw: Draw) -> str:
     drawn = legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw) if chart else ""
     warned = tag("h4", "Warnings") + bullets(study.warnings)
     warnings = tag("div", warned, class_="warnings") if study.warnings else ""
-    said = [prose.checked(study), prose.noise(study), prose.drift(study), prose.steal(study)]
+    said = [f"{prose.checked(study)} {prose.proof(study)}", prose.noise(study), prose.drift(study), prose.steal(study)]
     return _section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
 
 

@@ -1,0 +1,172 @@
+"""Every provider against every known answer, both ways; and the engine against tasks that are wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tollbar import measure, plan, study
+from tollbar.catalogue import families
+from tollbar.plan import Cell
+from tollbar.runner import Outcome, Record, ask, engine
+
+PROVIDERS = '["libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto"]'
+
+# Seconds each: what they prove is proved by their cheaper siblings too.
+SLOW = {
+    ("rsa-3072", "generate-key"),
+    ("rsa-4096", "generate-key"),
+    ("slh-dsa-128s", "generate-key"),
+    ("pbkdf2-sha-1-1400k", "hash"),
+    ("argon2id-rfc9106-2g", "hash"),
+}
+
+# What OpenSSL 3.5 must be able to do here: a driver that lost an algorithm would call it unsupported, and pass.
+LACKING = {
+    "digest": {"blake3"},
+    "mac": set[str](),
+    "cipher": set[str](),
+    "signature": set[str](),
+    "key-exchange": set[str](),
+    "password-hash": {"bcrypt-10", "bcrypt-12"},
+    "rsa-api": set[str](),
+}
+
+
+@pytest.mark.parametrize("family", LACKING)
+def test_every_provider_meets_every_known_answer(family: str, tmp_path: Path) -> None:
+    """Each cell of each provider is proved, or the provider says in words that it lacks the algorithm."""
+    proven = {cell.key: (cell, one) for cell, one in proofs(family, tmp_path)}
+    failed = [(cell.label, one.reason) for cell, one in proven.values() if one.outcome is Outcome.FAILED]
+    assert [] == failed
+    assert all(one.reason for _, one in proven.values() if one.outcome is Outcome.UNSUPPORTED)
+    modern = [(cell, one) for cell, one in proven.values() if cell.provider.spec == "libcrypto:psycopg"]
+    lacking = {
+        cell.choice.name
+        for cell, one in modern
+        if one.outcome is Outcome.UNSUPPORTED
+        and (cell.choice.name, cell.coordinates["op"]) != ("dsa-512", "generate-key")
+    }
+    assert LACKING[family] == lacking
+    # New keys have no known answer: what they sign is checked instead.
+    with_answers = [one for cell, one in modern if cell.coordinates["op"] != "generate-key" and cell.choice.answers]
+    assert all(one.known_answers >= 1 and one.refused for one in with_answers if one.outcome is Outcome.OK)
+
+
+def proofs(family: str, folder: Path) -> list[tuple[Cell, measure.Proven]]:
+    """Every cell of a family on every provider, with its proof."""
+    path = folder / "every.toml"
+    path.write_text(
+        f'question = "?"\nfamily = "{family}"\nproviders = {PROVIDERS}\nbaseline = "none"\nchoices = ["*", "none"]\n'
+    )
+    (one,) = plan.make(study.load([str(path)]), seed=1).studies
+    cells = [cell for cell in one.cells if (cell.choice.name, cell.coordinates["op"]) not in SLOW]
+    return list(zip(cells, measure.prove(cells, 1), strict=True))
+
+
+def test_a_wrong_answer_in_the_catalogue_is_found(tmp_path: Path) -> None:
+    """The engine's answer is compared with the catalogue's, and not with itself."""
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'question = "?"\nfamily = "digest"\nproviders = ["rustcrypto"]\nbaseline = "md5"\nchoices = ["md5", "sha-1"]\n'
+    )
+    (one,) = plan.make(study.load([str(path)]), seed=1).studies
+    sha_1, md5 = families()["digest"].choices["sha-1"], one.cells[0]
+    task = md5.task("verify", 1, sha_1.answers[0])
+    record = ask(md5.provider.runner, task, limit_s=10.0)
+    assert record.proof is not None
+    assert sha_1.answers[0].expected != record.proof.answer
+
+
+def test_a_masked_processor_is_proved_by_the_library_itself() -> None:
+    """A mask is in effect when the library's own capability vector says so, or the cell is refused."""
+    for cpu, word, bit in (("no-sha", 1, 29), ("no-aes", 0, 57), ("no-vector", 0, 60)):
+        record = hash_with(cpu, {"kind": "libcrypto"})
+        if record.outcome is Outcome.UNSUPPORTED:
+            assert "nothing to mask" in (record.reason or "")
+            continue
+        words = (
+            record.receipt["cpu"].removeprefix("CPUINFO: ").removeprefix("OPENSSL_ia32cap=").split(" ")[0].split(":")
+        )
+        assert 0 == int(words[word], 16) >> bit & 1
+    built_in = hash_with("no-sha", {"kind": "rustcrypto"})
+    assert Outcome.UNSUPPORTED == built_in.outcome
+
+
+def hash_with(cpu: str, provider: dict[str, str]) -> Record:
+    """One hash on a processor with this mask."""
+    task = {"mode": "verify", "family": "digest", "op": "hash", "choice": "sha-256", "setting": {"cpu": cpu}}
+    return ask([str(engine()), "op"], {**task, "provider": provider}, limit_s=20.0)
+
+
+GOOD_TASK: dict[str, Any] = {
+    "mode": "measure",
+    "provider": {"kind": "rustcrypto"},
+    "family": "digest",
+    "op": "hash",
+    "choice": "sha-256",
+    "setting": {"bytes": 64},
+    "warm_up_s": 0.001,
+    "duration_s": 0.002,
+}
+
+WRONG_TASKS = {
+    "unknown mode": ({"mode": "guess"}, "failed", "not one this engine understands"),
+    "unknown field": ({"speed": 3}, "failed", "unknown field"),
+    "unknown provider": ({"provider": {"kind": "magic"}}, "failed", "no such provider"),
+    "unknown family": ({"family": "luck"}, "unsupported", "luck"),
+    "unknown choice": ({"choice": "md6"}, "unsupported", "md6"),
+    "unknown operation": ({"op": "sing"}, "failed", "sing"),
+    "unknown mask": ({"setting": {"cpu": "slow"}, "provider": {"kind": "libcrypto"}}, "failed", "no such `cpu`"),
+    "a word for a number": ({"setting": {"bytes": "many"}}, "failed", "whole number"),
+    "too much data": ({"setting": {"bytes": 1 << 40}}, "failed", "more than"),
+    "no such library": ({"provider": {"kind": "libcrypto", "path": "/none.so"}}, "failed", "cannot be loaded"),
+    "answer that is no hexadecimal": ({"inputs": {"of_hex": "xyz"}}, "failed", "not hexadecimal"),
+    "key that is none": (
+        {"provider": {"kind": "libcrypto"}, "family": "signature", "op": "sign", "choice": "rsa-2048",
+         "inputs": {"private_key_pem": "rubbish"}},
+        "failed",
+        "private key cannot be read",
+    ),
+    "key that is missing": (
+        {"provider": {"kind": "libcrypto"}, "family": "signature", "op": "sign", "choice": "rsa-2048"},
+        "failed",
+        "`private_key_pem` is missing",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG_TASKS)
+def test_a_wrong_task_gets_a_record_with_a_reason(wrong: str) -> None:
+    """The engine answers every task with one record, and ends with status 0."""
+    change, outcome, words = WRONG_TASKS[wrong]
+    record = answer_of(json.dumps({**GOOD_TASK, **change}))
+    assert (outcome, True) == (record["outcome"], words in record["reason"]), record
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00"])
+def test_what_is_no_task_gets_a_record_too(text: str) -> None:
+    """Even rubbish on standard input is answered in the contract's form."""
+    assert "failed" == answer_of(text)["outcome"]
+
+
+def test_a_good_task_is_measured() -> None:
+    """Batches add up to operations and CPU time, and every operation is checked."""
+    record = answer_of(json.dumps(GOOD_TASK))
+    assert "ok" == record["outcome"]
+    assert record["operations"] == record["checked"] == sum(count for count, _ in record["batches"])
+    assert record["cpu_ns"] == sum(cpu_ns for _, cpu_ns in record["batches"])
+    assert 64 * record["operations"] == record["bytes"]
+    assert record["receipt"]["engine"].endswith("(optimised)")
+
+
+def answer_of(text: str) -> dict[str, Any]:
+    """What the engine says to this."""
+    done = subprocess.run([str(engine()), "op"], input=text, capture_output=True, text=True, timeout=30)
+    assert 0 == done.returncode
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
