@@ -223,7 +223,7 @@ pub struct Measured {
     pub batches: Vec<(u64, u64)>,
     /// Operations whose result was checked.
     pub checked: u64,
-    /// How far peak memory rose above what was held before the first operation.
+    /// How far peak memory rose during the first operation.
     pub memory_bytes: u64,
     pub warm_up_operations: u64,
 }

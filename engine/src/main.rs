@@ -13,6 +13,7 @@ mod null;
 mod op;
 mod operation;
 mod provider;
+mod providers;
 mod rustcrypto;
 mod spin;
 

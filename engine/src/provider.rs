@@ -1,6 +1,6 @@
 //! A provider: an implementation that performs choices, named by kind and, where it is a file, by path.
 
-use crate::contract::{Failure, ProviderName, Receipt, Task};
+use crate::contract::{Failure, Receipt, Task};
 use crate::operation::Operation;
 
 /// Families and the choices of each that a provider performs.
@@ -14,24 +14,4 @@ pub trait Provider {
 
     /// Makes ready what the task asks for: keys, contexts, buffers. Nothing of this is timed.
     fn prepare(&self, task: &Task) -> Result<Box<dyn Operation>, Failure>;
-}
-
-/// The provider of this name, ready to be asked; `cpu` says which instruction sets it may use.
-pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure> {
-    // A library that is linked in has looked at the processor before `main`: too late to mask anything.
-    if cpu != "native" && name.kind != "libcrypto" {
-        return Err(Failure::Unsupported(format!(
-            "{} cannot be told to leave instruction sets unused",
-            name.kind
-        )));
-    }
-    match name.kind.as_str() {
-        "libcrypto" => crate::libcrypto::open(name.path.as_deref(), cpu),
-        "aws-lc" => Ok(Box::new(crate::aws_lc::AwsLc)),
-        "rustcrypto" => Ok(Box::new(crate::rustcrypto::RustCrypto)),
-        "spin" => Ok(Box::new(crate::spin::Spin)),
-        kind => {
-            Err(Failure::Failed(format!("no such provider: `{kind}` (libcrypto, aws-lc, rustcrypto, spin)")))
-        }
-    }
 }

@@ -46,7 +46,7 @@ class Trial:
     cpu_ns: int
     wall_ns: int
     memory_bytes: int
-    """How far the runner's memory grew beyond what it held before the first operation."""
+    """How far the runner's memory grew during its first operation."""
     batches: tuple[tuple[int, int], ...]
     """(operations, CPU nanoseconds) of each batch."""
     steal_ns: int

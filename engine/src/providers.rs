@@ -1,0 +1,24 @@
+//! The table of providers: a kind, and what opens it.
+
+use crate::contract::{Failure, ProviderName};
+use crate::provider::Provider;
+
+/// The provider of this name, ready to be asked; `cpu` says which instruction sets it may use.
+pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure> {
+    // A library that is linked in has looked at the processor before `main`: too late to mask anything.
+    if cpu != "native" && name.kind != "libcrypto" {
+        return Err(Failure::Unsupported(format!(
+            "{} cannot be told to leave instruction sets unused",
+            name.kind
+        )));
+    }
+    match name.kind.as_str() {
+        "libcrypto" => crate::libcrypto::open(name.path.as_deref(), cpu),
+        "aws-lc" => Ok(Box::new(crate::aws_lc::AwsLc)),
+        "rustcrypto" => Ok(Box::new(crate::rustcrypto::RustCrypto)),
+        "spin" => Ok(Box::new(crate::spin::Spin)),
+        kind => {
+            Err(Failure::Failed(format!("no such provider: `{kind}` (libcrypto, aws-lc, rustcrypto, spin)")))
+        }
+    }
+}
