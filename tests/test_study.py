@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollbar import plan, study, units
+from tollbar.catalogue import families
 from tollbar.errors import TollbarError
 from tollbar.plan import visits
 
@@ -125,6 +126,11 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
             for side in (claim.of, claim.over):
                 wanted = [c for c in one.cells if all(c.coordinates.get(k) == v for k, v in side.items())]
                 assert wanted, (claim.says, side)
+
+
+def test_quick_asks_about_every_family() -> None:
+    """`tollbar run` without arguments has a study for each family of the catalogue."""
+    assert set(families()) == {one.family.name for one in study.load(["quick"])}
 
 
 @given(st.integers(min_value=0, max_value=10**9), st.sampled_from(sorted(units.BYTES)))
