@@ -137,7 +137,7 @@ def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        f"Each baseline is measured twice in every block. The two may differ by up to {X}1.006 here:"
+        f"Each baseline is measured twice in every block. They came out apart by up to {X}1.006 here:"
         " no verdict is given below that.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
         " ratios are formed within blocks, so this cancels.",

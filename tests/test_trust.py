@@ -39,7 +39,7 @@ def test_drift_is_the_last_third_over_the_first() -> None:
             "In 60 of 80 trials",
         ),
         (
-            [row({"choice": "none"}, [100.0, 130.0] * 10, twins_ns=[130.0, 100.0] * 10)],
+            [row({"choice": "none"}, [100.0] * 20, twins_ns=[110.0] * 20)],
             (20,),
             "nothing held against it can be called free",
         ),

@@ -177,6 +177,8 @@ def _contrast_table(contrasts: Sequence[Contrast]) -> Table | None:
             Text(contrast.verdict, VERDICT_STYLES.get(contrast.verdict, "")),
             str(contrast.pairs),
         )
+    if len(contrasts) > ROWS_SHOWN:
+        table.add_row(f"… {len(contrasts) - ROWS_SHOWN} more in the report")
     return table
 
 
@@ -184,7 +186,7 @@ def _claim_table(judged: StudyJudgement) -> Table | None:
     if not judged.claims:
         return None
     table = _table()
-    table.add_column("published", overflow="fold", max_width=60)
+    table.add_column("published", overflow="fold", min_width=36, max_width=60)
     table.add_column("where", no_wrap=True)
     table.add_column("then", justify="right", no_wrap=True)
     table.add_column("here", justify="right", no_wrap=True)
@@ -198,8 +200,8 @@ def _claim_table(judged: StudyJudgement) -> Table | None:
             " · ".join(_show_value(name, value) for name, value in claim.at.items() if name in ("provider", "cpu")),
             _then(claim),
             units.show_ratio(claim.ratio.estimate) if claim.ratio else "",
-            _ends(claim.ratio) if claim.ratio else escape(claim.reason or ""),
-            Text(claim.verdict, CLAIM_STYLES.get(claim.verdict, "")),
+            _ends(claim.ratio) if claim.ratio else "",
+            Text(claim.verdict if claim.ratio else "not measured", CLAIM_STYLES.get(claim.verdict, "")),
         )
     return table
 

@@ -1,4 +1,4 @@
-"""Tolls: each cell's cost against its baseline's, and how far noise alone might take that."""
+"""Tolls: each cell's cost against its baseline's, and how far noise alone has taken that."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def noise_floor(ledger: Ledger, terms: Terms) -> float | None:
 
 
 def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | None:
-    """How far from one the ratio of twins might be: the far end of its interval, as a ratio above one.
+    """The ratio of twins, as a ratio above one: what this lab makes of a true ×1.00.
 
-    Over several baselines, that of the mean over them in each block: the noise of what was averaged alike.
+    The estimate, and not the far end of its interval: a toll's own interval holds the same noise already,
+    and noise that is counted twice hides differences that are there. Over several baselines, that of the mean over them in each block: the noise of what was averaged alike.
     None where there are too few twins to tell.
     """
     twins = [ledger.log_ratios(row, row) for row in baselines]
@@ -36,7 +37,7 @@ def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | Non
     if not pooled:
         return None
     ratio = ratio_interval(list(pooled.values()), confidence=terms.confidence)
-    return max(ratio.high, 1 / ratio.low) if ratio.is_bounded else None
+    return max(ratio.estimate, 1 / ratio.estimate) if ratio.is_bounded else None
 
 
 def _floors(ledger: Ledger, terms: Terms) -> Mapping[str, float | None]:

@@ -68,7 +68,7 @@ def _on_noise(terms: Terms, noise_floor: float | None, blocks: int) -> Iterator[
             yield "No baseline was measured twice, so the noise is not known and no verdict is given."
     elif noise_floor > terms.margin:
         yield (
-            f"The baseline against itself may be ×{noise_floor:.3f}, beyond the {terms.worth:.1%} that this"
+            f"The baseline against itself came out as ×{noise_floor:.3f}, beyond the {terms.worth:.1%} that this"
             " study asks about: nothing held against it can be called free. Quiet the machine or add blocks."
         )
 

@@ -56,7 +56,7 @@ class Toll:
     """Nanoseconds per operation, this cell's less the baseline's."""
     verdict: Verdict
     noise_floor: float | None
-    """How far from one this baseline's own twin might be: no verdict is given below it."""
+    """How far from one this baseline's own twin came out: no verdict is given below it."""
     more_blocks: int | None
     """About how many further blocks would decide an unclear toll; None where it is decided or hopeless."""
     reason: str | None

@@ -233,7 +233,7 @@ def noise(study: StudyJudgement) -> str:
     if study.noise_floor is None:
         return "No baseline was measured twice, so there is no noise floor and no verdict rests on one."
     return (
-        "Each baseline is measured twice in every block. The two may differ by up to"
+        "Each baseline is measured twice in every block. They came out apart by up to"
         f" {times_exactly(study.noise_floor)} here: no verdict is given below that."
     )
 
