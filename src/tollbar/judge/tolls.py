@@ -29,7 +29,8 @@ def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | Non
     """The ratio of twins, as a ratio above one: what this lab makes of a true ×1.00.
 
     The estimate, and not the far end of its interval: a toll's own interval holds the same noise already,
-    and noise that is counted twice hides differences that are there. Over several baselines, that of the mean over them in each block: the noise of what was averaged alike.
+    and noise that is counted twice hides differences that are there. Over several baselines it is the ratio of
+    the mean over them in each block: the noise of what was averaged alike.
     None where there are too few twins to tell.
     """
     twins = [ledger.log_ratios(row, row) for row in baselines]
