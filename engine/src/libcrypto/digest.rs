@@ -7,7 +7,7 @@ use crate::contract::{Failure, Task};
 use crate::families::{self, Prepared};
 
 /// Choice and the name that libcrypto knows it by.
-const DIGESTS: [(&str, &str); 12] = [
+const DIGESTS: &[(&str, &str)] = &[
     ("md5", "MD5"),
     ("sha-1", "SHA1"),
     ("sha-224", "SHA224"),

@@ -8,7 +8,7 @@ use crate::contract::{Failure, Task};
 use crate::families::{self, Prepared};
 
 /// Choice, the name that libcrypto knows the code by, and the digest inside where there is one.
-const MACS: [(&str, &str, Option<&str>); 6] = [
+const MACS: &[(&str, &str, Option<&str>)] = &[
     ("hmac-sha-1", "HMAC", Some("sha-1")),
     ("hmac-sha-256", "HMAC", Some("sha-256")),
     ("hmac-sha-512", "HMAC", Some("sha-512")),

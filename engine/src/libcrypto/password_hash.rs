@@ -22,7 +22,7 @@ enum Algorithm {
 }
 
 /// The setting `algorithm`, and how libcrypto does it.
-const ALGORITHMS: [(&str, Algorithm); 7] = [
+const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("salted-sha-1", Algorithm::Salted { digest: "sha-1" }),
     ("salted-sha-256", Algorithm::Salted { digest: "sha-256" }),
     ("pbkdf2-sha-1", Algorithm::Pbkdf2 { digest: "sha-1" }),

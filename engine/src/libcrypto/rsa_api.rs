@@ -13,7 +13,7 @@ use crate::contract::{Failure, Proof, Task};
 use crate::operation::Operation;
 
 /// Where the key comes from in each call.
-pub const CHOICES: [&str; 4] = ["key-cached", "key-from-pem", "key-from-der", "key-from-parameters"];
+pub const CHOICES: &[&str] = &["key-cached", "key-from-pem", "key-from-der", "key-from-parameters"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {

@@ -9,7 +9,7 @@ use crate::buffers::{filled, tampered};
 use crate::contract::{Failure, Proof, Task};
 use crate::operation::Operation;
 
-const SIGNATURES: [(&str, Kind); 17] = [
+const SIGNATURES: &[(&str, Kind)] = &[
     ("rsa-1024", Kind::Rsa { bits: 1024 }),
     ("rsa-2048", Kind::Rsa { bits: 2048 }),
     ("rsa-3072", Kind::Rsa { bits: 3072 }),

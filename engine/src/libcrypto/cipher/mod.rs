@@ -47,7 +47,7 @@ const fn legacy(
     Row { choice, name, mode, key_bytes, iv_bytes, legacy: true }
 }
 
-const CIPHERS: [Row; 16] = [
+const CIPHERS: &[Row] = &[
     legacy("des-cbc", "DES-CBC", Mode::Cbc, 8, 8),
     row("3des-cbc", "DES-EDE3-CBC", Mode::Cbc, 24, 8),
     legacy("rc2-cbc", "RC2-CBC", Mode::Cbc, 16, 8),

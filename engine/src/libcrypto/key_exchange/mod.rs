@@ -23,7 +23,7 @@ enum How {
     Transport,
 }
 
-const EXCHANGES: [(&str, How); 12] = [
+const EXCHANGES: &[(&str, How)] = &[
     ("ffdhe2048", How::DiffieHellman(Kind::Group("ffdhe2048"))),
     ("ffdhe3072", How::DiffieHellman(Kind::Group("ffdhe3072"))),
     ("ecdh-p256", How::DiffieHellman(Kind::Curve("prime256v1"))),
