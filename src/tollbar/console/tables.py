@@ -257,5 +257,6 @@ def _bar(share: float) -> Text:
 def _verdict(toll: Toll) -> Text:
     text = str(toll.verdict)
     if toll.verdict is Verdict.UNCLEAR and toll.more_blocks:
-        text += f", {toll.more_blocks} more blocks would tell"
+        # About so many more blocks would tell.
+        text += f", +{toll.more_blocks} blocks"
     return Text(text, VERDICT_STYLES.get(toll.verdict, ""))
