@@ -14,7 +14,7 @@ from tollbar.errors import TollbarError
 def stdout() -> Console:
     """For answers. Wide when not a terminal, so that nothing is wrapped that a program will read."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
+    return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 @cache
