@@ -23,8 +23,11 @@ def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Cl
     return tuple(result for claim in study_run.study.claims for result in _results(claim, ledger, terms))
 
 
-def judge_ratio(ratio: Interval, published: float) -> ClaimVerdict:
-    """What becomes of a published ratio, where `ratio` is measured in the same direction and metric."""
+def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdict:
+    """What becomes of a published ratio, where `ratio` is measured in the same direction and metric.
+
+    Within `margin` of one there is no difference worth the name, and so none to be inverted.
+    """
     # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
     # that both are equal has no side to be inverted from, and any difference is more than it says.
     if published < 1 or (published == 1 and ratio.estimate < 1):
@@ -35,7 +38,7 @@ def judge_ratio(ratio: Interval, published: float) -> ClaimVerdict:
     if ratio.low > high:
         return ClaimVerdict.LARGER
     if ratio.high < low:
-        return ClaimVerdict.INVERTED if ratio.high < 1 else ClaimVerdict.SMALLER
+        return ClaimVerdict.INVERTED if ratio.high < 1 / margin else ClaimVerdict.SMALLER
     return ClaimVerdict.CANNOT_TELL
 
 
@@ -63,7 +66,7 @@ def _result(claim: Claim, at: Mapping[str, Value], cost_logs: Sequence[float], t
     logs = [-x for x in cost_logs] if claim.metric == "throughput" else cost_logs
     ratio = ratio_interval(logs, confidence=terms.confidence)
     if claim.ratio is not None:
-        verdict = judge_ratio(ratio, claim.ratio)
+        verdict = judge_ratio(ratio, claim.ratio, terms.margin)
     else:
         verdict = judge_order(ratio, claim.order or "more")
     reason = None
