@@ -85,7 +85,7 @@ def test_a_claim_turned_round_has_the_same_verdict(published: float, low: float,
 
 
 def borders(published: float) -> tuple[float, ...]:
-    return 1.0, published * 1.1, published / 1.1
+    return 1.0, 1.03, 1 / 1.03, published * 1.1, published / 1.1
 
 
 def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> list[Row]:
