@@ -1,6 +1,6 @@
 //! The functions of a libcrypto, bound at run time from a shared object that the user names.
 //!
-//! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.0 on has, AWS-LC and
+//! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.1 on has, AWS-LC and
 //! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
@@ -166,7 +166,7 @@ impl Api {
             .map_err(|error| Failure::Failed(format!("the library cannot be loaded: {error}")))?;
         let api = Api::bind(&library).map_err(|symbol| {
             Failure::Failed(format!(
-                "{path} is not a libcrypto of OpenSSL 1.1.0 or later: it has no `{symbol}`"
+                "{path} is not a libcrypto of OpenSSL 1.1.1 or later: it has no `{symbol}`"
             ))
         })?;
         // Never closed: OpenSSL 3 leaves exit handlers behind that must not point at unmapped memory.
