@@ -208,7 +208,7 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
         (
             "password-hash",
             "hash",
-            "pbkdf2-sha-1-1400k",
+            "pbkdf2-sha-1",
             json!({"iterations": 2}),
             json!({"password": "password", "salt_hex": "73616c74",
                 "expected_hex": "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"}),
@@ -219,10 +219,13 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
         let offering = PROVIDERS.iter().filter(|(_, provider)| {
             provider.offers().iter().any(|(name, choices)| *name == family && choices.contains(&choice))
         });
+        let mut tried = 0;
         for (name, provider) in offering {
             let proof = proved(*provider, &task(family, op, choice, setting.clone(), inputs.clone()));
             assert_eq!(Some(answer.to_owned()), proof.unwrap().answer, "{name} {choice}");
+            tried += 1;
         }
+        assert!(tried > 0, "nobody offers {choice}, so nothing was tried");
     }
 }
 
