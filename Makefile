@@ -8,7 +8,11 @@ STUDY  ?=
 
 ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock installed -type f 2>/dev/null)
 
-.PHONY: help setup run test lint bench format lock browser clean
+# What the tests and the bench meet for real, as program:package of Debian's.
+SERVERS := nginx:nginx-light apache2:apache2-bin
+RIVALS  := wrk:wrk h2load:nghttp2-client ab:apache2-utils
+
+.PHONY: help setup run test lint bench format lock browser servers rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -18,7 +22,7 @@ setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised en
 run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
-test: setup browser ## Every test
+test: setup browser servers ## Every test
 	$(BIN)/pytest
 	cd engine && cargo test --release --locked --quiet
 
@@ -30,7 +34,7 @@ lint: setup ## Formatting, types, layers, lock files
 	cd engine && cargo fmt --check && cargo clippy --release --locked --all-targets --quiet -- -D warnings
 	@! grep -nE 'https?://' requirements.lock || { echo 'error: requirements.lock names a host'; exit 1; }
 
-bench: setup ## Each figure beside its goal
+bench: setup servers rivals ## Each figure beside its goal
 	$(BIN)/python -m bench
 
 format: setup ## Format everything
@@ -41,12 +45,28 @@ lock: $(VENV)/.dependencies ## Resolve the dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --group dev --extra parquet --generate-hashes --no-emit-index-url \
 		--no-header --no-annotate --universal --python-version 3.11 -q -o requirements.lock
 
+# Installs what is missing of a list of program:package, if that can be done here; if not, says how.
+# $(1): the list, $(2): what for.
+define debian
+	@missing=; for one in $(1); do command -v $${one%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${one%:*} >/dev/null \
+		|| missing="$$missing $${one#*:}"; done; \
+	[ -z "$$missing" ] || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		policy=/usr/sbin/policy-rc.d; \
+		if [ ! -e $$policy ]; then printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; trap "rm -f $$policy" EXIT; fi; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "hint: $(2): apt-get install$$missing" >&2; fi
+endef
+
 # The report is looked at in a real browser. Where one can be installed it is; where not, the tests say how.
 browser:
-	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; \
-		else echo 'hint: the tests need a browser: apt-get install chromium chromium-driver' >&2; fi; fi
+	$(call debian,chromium:chromium chromedriver:chromium-driver,the tests need a browser)
+
+# Real servers, each test starting its own. The policy file keeps Debian from starting one as a service.
+servers:
+	$(call debian,$(SERVERS),the tests need web servers)
+
+rivals:
+	$(call debian,$(RIVALS),the bench compares itself with other load clients)
 
 clean: ## Remove what was built
 	rm -rf $(VENV) engine/target

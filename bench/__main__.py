@@ -8,10 +8,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, repeatable, true
+from bench import cheap, load, matrix, repeatable, servers, true
 from bench.figures import Figure
 
-PARTS = {"cheap": cheap.figures, "true": true.figures, "repeatable": repeatable.figures}
+PARTS = {
+    "cheap": cheap.figures,
+    "true": true.figures,
+    "repeatable": repeatable.figures,
+    "load": load.figures,
+    "servers": servers.figures,
+    "matrix": matrix.figures,
+}
 
 
 def main() -> None:

@@ -92,12 +92,13 @@ def _start_ms(path: str | None) -> float:
 def _lab_ms(run: Path) -> float:
     """From one trial's start to the next's, less warm-up and duration, of operations short enough to stop in time."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
-        rows = database.execute("select study, started_s, wall_ns from trial order by ord").fetchall()
+        rows = database.execute("select study, started_s, wall_ns, load from trial order by ord").fetchall()
     measures = {one.name: one.measure for one in results.studies(run)}
     gaps = [
         (after[1] - before[1]) - measures[before[0]].warm_up_s - before[2] / 1e9
         for before, after in pairwise(rows)
-        if before[0] == after[0] != "password-hashes"
+        # A server is started and stopped for each of its trials: that is the part `servers`.
+        if before[0] == after[0] != "password-hashes" and before[3] is None
     ]
     return median(gaps) * 1e3
 
@@ -130,8 +131,8 @@ def _make_up(store: Store, planned: plan.StudyPlan) -> None:
             batches = json.dumps([[1000, round(1000 * cost)] for _ in range(50)])
             rows.append(
                 (planned.study.name, visit.cell.key, visit.twin, block, len(rows), 0.0, "ok", None, 50_000,
-                 round(50_000 * cost), round(51_000 * cost), 0, 0, batches)
+                 round(50_000 * cost), round(51_000 * cost), 0, 0, batches, None)
             )  # fmt: skip
     with store.database as database:
-        database.executemany(f"insert into trial values ({', '.join('?' * 14)})", rows)
+        database.executemany(f"insert into trial values ({', '.join('?' * 15)})", rows)
         database.execute("update cell set outcome = 'ok', refused = '[\"a tampered message\"]'")

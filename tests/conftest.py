@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+
+from tollbar import beds
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
 
@@ -68,6 +74,16 @@ def short_study(tmp_path: Path) -> Path:
 def command() -> str:
     """The installed `tollbar`."""
     return str(Path(sysconfig.get_path("scripts")) / "tollbar")
+
+
+def here(name: str) -> beds.Found:
+    """The bed, or a skip that can be seen; where beds must be there, a failure."""
+    found = beds.find(beds.all_beds()[name])
+    if isinstance(found, beds.Found):
+        return found
+    if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
+        pytest.fail(found.reason)
+    pytest.skip(found.reason)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
@@ -14,15 +14,36 @@ from pathlib import Path
 import pytest
 
 from tollbar import catalogue
-from tollbar.catalogue import Answer, Choice, Family, Setting, Standing, families, read_family
+from tollbar.catalogue import (
+    Answer,
+    Authority,
+    Choice,
+    Degree,
+    Family,
+    Mitigation,
+    Setting,
+    SettingValue,
+    Standing,
+    families,
+    read_family,
+)
 from tollbar.errors import TollbarError
 
 ROOT = files(catalogue)
 
-NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin"]
+NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls"]
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs.
 WITHOUT_STRENGTH = {"spin", "password-hash"}
+
+# A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
+STRENGTH_IN_SETTINGS = {"tls"}
+
+# Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated.
+WITHOUT_ANSWERS = {"tls"}
+
+# What a family calls doing nothing, where it is not `none`.
+NULLS = {"tls": "plaintext"}
 
 # Above these a test would wait for a password hash instead of looking at one.
 FEW_ITERATIONS = 10_000
@@ -45,22 +66,64 @@ standing = "broken"
 """
 
 
-def complaints(choice: Choice, *, strength: bool = True) -> list[str]:
+A_VALUE = """
+[threat.collision]
+title = "two messages with one hash"
+
+[setting.length]
+title = "length of the output"
+values = ["short", 512]
+default = 512
+
+[setting.length.value.short]
+title = "short output"
+standing = "deprecated"
+"""
+
+
+def complaints(choice: Choice, *, strength: bool = True, answer: bool = True) -> list[str]:
     """What a choice lacks before a user may be told about it."""
     if choice.standing is Standing.NULL:
         return [] if choice.strength is None and not choice.authority else ["a null choice claims something"]
     lacks = [] if choice.authority else ["a standing without an authority"]
-    lacks += [
-        f"an authority without {name}"
-        for a in choice.authority
-        for name in ("by", "where", "says", "seen")
-        if not getattr(a, name)
-    ]
-    lacks += [] if choice.answers else ["no known answer"]
+    lacks += flaws(choice.authority)
+    lacks += [] if choice.answers or not answer else ["no known answer"]
     lacks += [] if choice.spec and choice.year else ["no spec or no year"]
     if strength:
         lacks += [] if choice.strength is not None and choice.strength_from else ["no strength, or no source for it"]
     return lacks
+
+
+def flaws(authorities: Sequence[Authority]) -> list[str]:
+    """What the authorities themselves lack."""
+    return [
+        f"an authority without {name}"
+        for a in authorities
+        for name in ("by", "where", "says", "seen")
+        if not getattr(a, name)
+    ]
+
+
+def complaints_of_value(value: SettingValue) -> list[str]:
+    """What a setting's value lacks before a user may be told about it."""
+    lacks = flaws(value.authority)
+    if value.standing is not None and not value.authority:
+        lacks.append("a standing without an authority")
+    if value.strength is not None and not value.strength_from:
+        lacks.append("no source for its strength")
+    if value.strength is not None and value.standing is None:
+        lacks.append("a strength without a standing")
+    if value.standing is None and not value.mitigates:
+        lacks.append("nothing said")
+    return lacks
+
+
+def all_values() -> Iterator[tuple[Family, Setting, SettingValue]]:
+    """Every value of every setting that has something said of it."""
+    for family in families().values():
+        for setting in family.settings.values():
+            for value in setting.about.values():
+                yield family, setting, value
 
 
 def all_choices() -> Iterator[tuple[Family, Choice]]:
@@ -102,14 +165,15 @@ def test_every_family_reads() -> None:
         assert family.title
         assert family.operations
         nulls = [choice.name for choice in family.choices.values() if choice.standing is Standing.NULL]
-        expected = ["none"]
+        expected = [NULLS.get(family.name, "none")]
         assert expected == nulls
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_choice_says_what_it_rests_on(name: str) -> None:
     """A choice has authorities with who, where and when, a strength with its source, and a known answer."""
-    found = {c.name: complaints(c, strength=name not in WITHOUT_STRENGTH) for c in families()[name].choices.values()}
+    strength, answer = name not in WITHOUT_STRENGTH | STRENGTH_IN_SETTINGS, name not in WITHOUT_ANSWERS
+    found = {c.name: complaints(c, strength=strength, answer=answer) for c in families()[name].choices.values()}
     assert not {choice: lacks for choice, lacks in found.items() if lacks}
 
 
@@ -118,6 +182,181 @@ def test_a_standing_without_authority_is_found(tmp_path: Path) -> None:
     path = tmp_path / "test.toml"
     path.write_text(A_FAMILY)
     assert "a standing without an authority" in complaints(read_family(path).choices["md5"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_value_says_what_it_rests_on(name: str) -> None:
+    """A setting's value that has a standing or a strength has authorities and a source for it, as choices do."""
+    found = {
+        f"{setting.name} {value.name}": complaints_of_value(value)
+        for family, setting, value in all_values()
+        if family.name == name
+    }
+    assert not {value: lacks for value, lacks in found.items() if lacks}
+
+
+def test_a_value_with_a_standing_without_authority_is_found(tmp_path: Path) -> None:
+    """A setting's value that claims a standing on nobody's word does not pass the check above."""
+    path = tmp_path / "test.toml"
+    path.write_text(A_FAMILY + 'mitigates = { collision = "no" }\n' + A_VALUE)
+    value = read_family(path).settings["length"].about["short"]
+    assert "a standing without an authority" in complaints_of_value(value)
+
+
+def defaults(family: Family, choice: Choice, **given: str) -> dict[str, str | int]:
+    """A cell's coordinates: the choice, its first operation, and its settings at their defaults."""
+    coordinates: dict[str, str | int] = {"choice": choice.name, "op": family.operations[0]}
+    for name, setting in family.settings.items():
+        if setting.applies(coordinates):
+            coordinates[name] = given.get(name, setting.default)
+    return coordinates
+
+
+def test_every_cell_has_a_standing() -> None:
+    """A choice at the defaults of its settings has the choice's standing or worse; null is what the null choice is."""
+    order = [
+        Standing.BROKEN,
+        Standing.DISALLOWED,
+        Standing.DEPRECATED,
+        Standing.ACCEPTABLE,
+        Standing.RECOMMENDED,
+        Standing.NULL,
+    ]
+    for family, choice in all_choices():
+        found = family.standing_of(defaults(family, choice))
+        assert order.index(found) <= order.index(choice.standing)
+        assert (found is Standing.NULL) == (choice.standing is Standing.NULL)
+
+
+def test_every_family_has_its_strengths_somewhere() -> None:
+    """Where a choice has no strength of its own, its cells have one by their settings, and say what it means."""
+    for family, choice in all_choices():
+        if choice.standing is not Standing.NULL and family.name not in WITHOUT_STRENGTH:
+            assert family.strength_means, family.name
+            assert family.strength_of(defaults(family, choice)) is not None, f"{family.name}: {choice.name}"
+
+
+# Cells of TLS, with what they are worth: standing, strength in bits.
+TLS_CELLS = {
+    ("tls-1.3", "ecdsa-p256", "x25519mlkem768"): (Standing.RECOMMENDED, 128),
+    ("tls-1.3", "ecdsa-p256", "x25519"): (Standing.ACCEPTABLE, 128),
+    ("tls-1.2", "rsa-2048", "ecdhe-p256"): (Standing.ACCEPTABLE, 112),
+    ("tls-1.2", "rsa-3072", "rsa"): (Standing.DISALLOWED, 128),
+    ("tls-1.2", "rsa-1024", "ecdhe-p256"): (Standing.DISALLOWED, 80),
+    ("tls-1.2", "rsa-3072", "dhe"): (Standing.DEPRECATED, 112),
+}
+
+
+@pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
+def test_a_cell_is_worth_its_worst_part(cell: tuple[str, str, str]) -> None:
+    """A certificate or a key exchange that is disallowed makes the whole connection so, and the weakest part counts."""
+    family = families()["tls"]
+    choice, certificate, key_exchange = cell
+    given = {"certificate": certificate, "key-exchange": key_exchange}
+    coordinates = defaults(family, family.choices[choice], **given)
+    assert TLS_CELLS[cell] == (family.standing_of(coordinates), family.strength_of(coordinates))
+
+
+def test_plaintext_protects_nothing() -> None:
+    """The null choice has no standing but its own, no strength, and mitigates no threat."""
+    family = families()["tls"]
+    coordinates = defaults(family, family.null)
+    assert Standing.NULL == family.standing_of(coordinates)
+    assert family.strength_of(coordinates) is None
+    assert {threat: Mitigation(Degree.NO) for threat in family.threats} == family.mitigations_of(coordinates)
+
+
+def test_a_value_has_its_own_word_on_a_threat() -> None:
+    """What a setting's value says of a threat holds in place of what the choice says, and the least of several."""
+    family = families()["tls"]
+    coordinates = defaults(family, family.choices["tls-1.2"])
+    key_theft = {
+        name: family.mitigations_of({**coordinates, **changed})["key-theft"].degree
+        for name, changed in {
+            "x25519": {},
+            "rsa": {"key-exchange": "rsa"},
+            "ticket": {"resumption": "ticket"},
+            "ticket in TLS 1.3": {"resumption": "ticket", "choice": "tls-1.3"},
+        }.items()
+    }
+    expected = {
+        "x25519": Degree.YES, "rsa": Degree.NO, "ticket": Degree.PARTLY, "ticket in TLS 1.3": Degree.YES,
+    }  # fmt: skip
+    assert expected == key_theft
+    hybrid = {**coordinates, "choice": "tls-1.3", "key-exchange": "x25519mlkem768"}
+    assert Mitigation(Degree.YES) == family.mitigations_of(hybrid)["harvest-now-decrypt-later"]
+    mutual = {**coordinates, "client-certificate": "ecdsa-p256"}
+    assert Mitigation(Degree.YES) == family.mitigations_of(mutual)["client-impersonation"]
+    assert Mitigation(Degree.NO) == family.mitigations_of(coordinates)["client-impersonation"]
+
+
+def test_what_is_partly_mitigated_says_when() -> None:
+    """`partly` has its condition, and `yes` and `no` have none; several conditions are all said."""
+    for family, choice in all_choices():
+        for one in family.mitigations_of(defaults(family, choice)).values():
+            assert (one.degree is Degree.PARTLY) == bool(one.condition)
+    family = families()["tls"]
+    given = {"key-exchange": "dhe", "dh-parameters": "modp-1024", "cipher": "aes-128-cbc"}
+    both = family.mitigations_of(defaults(family, family.choices["tls-1.2"], **given))["eavesdropping"]
+    assert Degree.PARTLY == both.degree
+    assert "Logjam" in (both.condition or "")
+    assert "encrypt-then-MAC" in (both.condition or "")
+
+
+# What is added to a good family, or changed in it, and what the error must name.
+BAD_FAMILIES = {
+    "no word on a threat": ("", A_VALUE, "nothing is said of the threat `collision`"),
+    "unknown threat of a choice": ('mitigates = { theft = "no" }', A_VALUE, "the family has no threat `theft`"),
+    "unknown threat of a value": (
+        'mitigates = { collision = "no" }',
+        A_VALUE + 'mitigates = { theft = "no" }',
+        "`setting.length.value.short.mitigates`: the family has no threat `theft`",
+    ),
+    "partly without a condition": ('mitigates = { collision = "partly" }', A_VALUE, "choice.md5.mitigates.collision"),
+    "a value that the setting has not": (
+        'mitigates = { collision = "no" }',
+        A_VALUE + '\n[setting.length.value.long]\ntitle = "long output"\n',
+        "`setting.length.value.long`: the setting has no such value",
+    ),
+    "a null value": (
+        'mitigates = { collision = "no" }',
+        A_VALUE.replace("deprecated", "null"),
+        "`setting.length.value.short.standing`: only a choice is null",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_FAMILIES)
+def test_a_family_that_does_not_fit_together_is_refused(fault: str, tmp_path: Path) -> None:
+    """Threats and values that are not the family's are refused, and so is silence on one of its threats."""
+    choice, rest, words = BAD_FAMILIES[fault]
+    path = tmp_path / "test.toml"
+    path.write_text(A_FAMILY + choice + "\n" + rest)
+    with pytest.raises(TollbarError) as caught:
+        read_family(path)
+    assert words in caught.value.what
+
+
+def test_a_null_choice_that_mitigates_is_refused(tmp_path: Path) -> None:
+    """What does nothing protects against nothing."""
+    path = tmp_path / "test.toml"
+    text = A_FAMILY.replace('standing = "null"', 'standing = "null"\nmitigates = { collision = "yes" }')
+    path.write_text(text + 'mitigates = { collision = "no" }\n' + A_VALUE)
+    with pytest.raises(TollbarError, match="the null choice mitigates nothing"):
+        read_family(path)
+
+
+@pytest.mark.parametrize(("written", "expected"), [("0 %", 0), ("50 %", 50), ("100 %", 100)])
+def test_shares_are_whole_percents(written: str, expected: int) -> None:
+    """A share is written with its unit and kept as a whole number of percents."""
+    assert expected == families()["tls"].settings["resumed"].read(written)
+
+
+@pytest.mark.parametrize("written", [50, "50", "101 %", "0.5 %", "half"])
+def test_what_is_no_share_is_refused(written: str | int) -> None:
+    """A share without its unit, above the whole or between two percents is refused."""
+    with pytest.raises(ValueError, match="%"):
+        families()["tls"].settings["resumed"].read(written)
 
 
 def test_choices_of_a_family_have_titles_of_their_own() -> None:
@@ -172,8 +411,9 @@ def test_answers_set_only_what_can_be_set() -> None:
 
 
 def default_as_a_study_would_write_it(setting: Setting) -> str | int:
-    """A setting's default; a size with its unit."""
-    return f"{setting.default} B" if setting.is_size else setting.default
+    """A setting's default; a size and a share with their units."""
+    unit = "B" if setting.is_size else "%" if setting.is_share else None
+    return f"{setting.default} {unit}" if unit else setting.default
 
 
 def test_defaults_are_among_the_values() -> None:
@@ -193,6 +433,26 @@ def test_settings_apply_to_something() -> None:
                     known = [str(v) for v in family.settings[coordinate].values or ()]
                 for pattern in patterns:
                     assert any(fnmatch(name, pattern) for name in known), f"{family.name}: {setting.name}"
+
+
+def test_settings_stand_behind_those_they_depend_on() -> None:
+    """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
+    for family in families().values():
+        before = {"choice", "op"}
+        for setting in family.settings.values():
+            assert set(setting.only) <= before, f"{family.name}: {setting.name}"
+            before.add(setting.name)
+
+
+def test_what_is_said_of_values_applies_somewhere() -> None:
+    """Where what is said of a value is limited to choices or to other settings' values, such exist."""
+    for family, setting, value in all_values():
+        for coordinate, patterns in value.only.items():
+            known = {"choice": family.choices, "op": family.operations}.get(coordinate)
+            if known is None:
+                known = [str(v) for v in family.settings[coordinate].values or ()]
+            for pattern in patterns:
+                assert any(fnmatch(name, pattern) for name in known), f"{family.name}: {setting.name} {value.name}"
 
 
 def test_an_unknown_key_is_named(tmp_path: Path) -> None:

@@ -23,12 +23,13 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large, passwords
+from served_example import arrivals, asked_only, handshakes
 from tollbar import report
 from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
-from tollbar.report import bundle, markup, prose, words
+from tollbar.report import bundle, markup, prose, prose_trust, words
 from tollbar.report.scales import log_ticks
 from tollbar.report.strength import frontier
 from tollbar.stats import Interval
@@ -142,8 +143,8 @@ def test_trust_is_told_in_numbers() -> None:
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
         " ratios are formed within blocks, so this cancels.",
     ]
-    assert expected == [prose.checked(study), prose.noise(study), prose.drift(study)]
-    assert prose.steal(study).startswith("The hypervisor gave 1.")
+    assert expected == [prose_trust.checked(study), prose_trust.noise(study), prose_trust.drift(study)]
+    assert prose_trust.steal(study).startswith("The hypervisor gave 1.")
 
 
 @pytest.mark.parametrize(
@@ -188,14 +189,16 @@ class Pages:
 
     small: Path
     large: Path
+    served: Path
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     folder = tmp_path_factory.mktemp("report")
-    found = Pages(folder / "small.html", folder / "large.html")
+    found = Pages(folder / "small.html", folder / "large.html", folder / "served.html")
     report.write(example(), found.small)
     report.write(large(), found.large)
+    report.write(judgement([handshakes(), arrivals(), asked_only()]), found.served)
     return found
 
 
@@ -269,9 +272,14 @@ def test_the_page_loads_nothing(pages: Pages) -> None:
     assert "default-src &#x27;none&#x27;" in text or "default-src 'none'" in text
 
 
-def test_headings_are_in_order_and_tables_are_named(pages: Pages) -> None:
+@pytest.mark.parametrize("page", ["small", "served"])
+def test_headings_are_in_order_and_tables_are_named(pages: Pages, page: str) -> None:
     """No level is skipped; each table has a caption and scoped headers."""
-    text = pages.small.read_text("utf-8").partition("<body>")[2].partition('<script type="application/json"')[0]
+    text = (
+        str(getattr(pages, page).read_text("utf-8"))
+        .partition("<body>")[2]
+        .partition('<script type="application/json"')[0]
+    )
     levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
     assert 1 == levels[0]
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -279,11 +287,12 @@ def test_headings_are_in_order_and_tables_are_named(pages: Pages) -> None:
     assert [] == re.findall(r"<th(?![^>]*scope=)(?!ead)[^>]*>", text)
 
 
-def test_the_charts_are_valid_vega_lite(pages: Pages) -> None:
+@pytest.mark.parametrize("page", ["small", "served"])
+def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
     """The schema that is not asked while a page is made is asked here."""
     import altair as alt
 
-    text = pages.small.read_text("utf-8")
+    text = str(getattr(pages, page).read_text("utf-8"))
     written = text.partition('<script type="application/json" id="charts">')[2].partition("</script>")[0]
     charts = json.loads(written)
     assert charts["charts"]
@@ -329,12 +338,12 @@ def test_the_runtime_is_kept_and_a_cache_that_cannot_be_written_is_no_obstacle(
 
 
 def test_a_page_of_a_thousand_rows_is_quick_and_not_heavy(tmp_path: Path) -> None:
-    """Within five seconds once the runtime is kept, and a few megabytes."""
+    """Within five seconds of CPU time once the runtime is kept, and a few megabytes."""
     bundle.script()
     judged = large()
-    begun = time.monotonic()
+    begun = time.process_time()
     report.write(judged, tmp_path / "large.html")
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
 
 
@@ -435,7 +444,7 @@ return [...document.querySelectorAll('.plot')]
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 400], ids=["wide", "narrow"])
-@pytest.mark.parametrize("page", ["small", "large"])
+@pytest.mark.parametrize("page", ["small", "large", "served"])
 def test_the_page_draws_without_a_word_or_a_request(
     browser: webdriver.Chrome, pages: Pages, page: str, width: int, dark: bool
 ) -> None:

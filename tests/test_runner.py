@@ -12,6 +12,7 @@ import pytest
 from conftest import FAKE_RUNNER
 from tollbar import libraries, measure, plan, study
 from tollbar.errors import TollbarError
+from tollbar.measure import primitive
 from tollbar.plan import Plan
 from tollbar.runner import Outcome, ask
 
@@ -27,8 +28,8 @@ def planned(fake_study: Path) -> Plan:
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits two minutes for a test's runner to hang."""
-    monkeypatch.setattr(measure, "PROOF_LIMIT_S", 2.0)
-    monkeypatch.setattr(measure, "TRIAL_GRACE_S", 2.0)
+    monkeypatch.setattr(primitive, "PROOF_LIMIT_S", 2.0)
+    monkeypatch.setattr(primitive, "TRIAL_GRACE_S", 2.0)
     libraries.open_provider.cache_clear()
 
 

@@ -28,6 +28,44 @@ trial  = "10 ms"
 blocks = 6
 """
 
+SERVED = """
+question  = "?"
+family    = "tls"
+beds      = ["embedded"]
+providers = ["aws-lc"]
+choices   = ["plaintext", "tls-1.3"]
+baseline  = "plaintext"
+
+[vary]
+op = ["connect"]
+certificate = ["rsa-2048", "ecdsa-p256"]
+key-exchange = ["x25519"]
+
+[load]
+users   = [1, 8]
+request = { get = "/bytes/{bytes}" }
+expect  = { bytes = "{bytes}" }
+
+[measure]
+blocks = 6
+"""
+
+# The same for a study of servers.
+BAD_SERVED = {
+    "unknown bed": ('"embedded"', '"nginz"', "no such bed: `nginz`", "`nginx`"),
+    "no load": ("[load]", "[judge]", "`judge.users`: no such setting", None),
+    "no bed": ('beds      = ["embedded"]', "", "a load needs a server", None),
+    "unknown load key": ("users   =", "user =", "`load.user`: no such setting", "`load.users`"),
+    "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
+    "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates`", None),
+    "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
+    "unknown coordinate": ("/bytes/{bytes}", "/bytes/{byte}", "no such coordinate: `byte`", "`bytes`"),
+    "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "doubled"),
+    "cost of a runner": ("blocks = 6", "blocks = 6\ncost = 'cpu'", "`cpu` cannot be measured here", "`server-cpu`"),
+    "url and beds": ("question ", "url = 'http://localhost/'\nquestion ", "not both", None),
+}
+
+
 # What is changed in a good study, the words that must be in the error, and those in its hint.
 BAD = {
     "unknown key": ("[measure]", "[measure]\nwarmup = '1 s'", "`measure.warmup`: no such setting", "`measure.warm-up`"),
@@ -80,6 +118,29 @@ def test_a_bad_study_is_refused_in_words(fault: str, tmp_path: Path) -> None:
         plan.make(study.load([str(path)]), seed=0)
     assert words in str(caught.value)
     assert hint is None or hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("fault", BAD_SERVED)
+def test_a_bad_study_of_servers_is_refused_in_words(fault: str) -> None:
+    """The error names what is wrong with the load, the bed or the cost."""
+    find, replacement, words, hint = BAD_SERVED[fault]
+    assert find in SERVED
+    with pytest.raises(TollbarError) as caught:
+        study.read("bad", SERVED.replace(find, replacement, 1), where="bad.toml")
+    assert words in str(caught.value)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_study_of_servers_is_planned() -> None:
+    """Each number of users is a cell of its own, held against the plaintext of as many."""
+    (one,) = plan.make([study.read("good", SERVED, where="good.toml")], seed=0).studies
+    assert {("plaintext", 1), ("plaintext", 8), ("tls-1.3", 1), ("tls-1.3", 8)} == {
+        (cell.choice.name, cell.coordinates["users"]) for cell in one.cells
+    }
+    assert 6 == len(one.cells)
+    users = {cell.key: cell.coordinates["users"] for cell in one.cells}
+    assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
+    assert all(cell.coordinates["bed"] == "embedded" for cell in one.cells)
 
 
 def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -145,7 +206,7 @@ def test_sizes_are_read_as_they_are_written(number: int, unit: str) -> None:
 @given(st.text(max_size=30))
 def test_no_text_makes_a_reader_fail_in_another_way(text: str) -> None:
     """Whatever stands there, a unit's reader gives a number or says what is wrong."""
-    for reader in (units.seconds, units.size_bytes, units.share):
+    for reader in (units.seconds, units.size_bytes, units.share, units.per_second):
         try:
             assert reader(text) >= 0
         except ValueError as error:

@@ -8,29 +8,43 @@ mod contract;
 mod crates;
 mod families;
 mod guard;
+mod keep;
 mod libcrypto;
+mod load;
 mod null;
 mod op;
 mod operation;
 mod provider;
 mod providers;
 mod rustcrypto;
+mod serve;
 mod spin;
+mod tls;
 
 use std::io::Write;
 
 const USAGE: &str = "usage: tollbar-engine op < task.json > record.json
-       tollbar-engine guard [--core N] -- COMMAND [ARGUMENT...]
+       tollbar-engine load < task.json > record.json
+       tollbar-engine serve < config.json
+       tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]
+       tollbar-engine keep DIRECTORY
        tollbar-engine --version
 
 op      performs one task of the runner contract
-guard   becomes COMMAND, on core N, and dies with the process that started it";
+load    asks a server, checks every answer, and accounts for what it cost
+serve   answers requests, and performs an operation for each where asked
+guard   becomes COMMAND, on core N, and dies with the process that started it;
+        with --tree it stays, and ends all of COMMAND's processes with it
+keep    makes DIRECTORY, and removes it when standard input ends";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let status = match arguments.first().map(String::as_str) {
         Some("op") => op::main(),
+        Some("load") => load::main(),
+        Some("serve") => serve::main(),
         Some("guard") => guard::main(&arguments[1..]),
+        Some("keep") => keep::main(&arguments[1..]),
         Some("--version") => {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
             0

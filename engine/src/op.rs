@@ -60,7 +60,7 @@ fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
     }
 }
 
-fn engine_receipt() -> String {
+pub fn engine_receipt() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "optimised" };
     format!("tollbar-engine {} ({profile})", env!("CARGO_PKG_VERSION"))
 }
@@ -72,7 +72,7 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
         .collect()
 }
 
-fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
+pub fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
     if task.choice == "none" { null::prepare(task) } else { provider.prepare(task) }
 }
 

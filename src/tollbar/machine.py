@@ -57,6 +57,11 @@ def measuring_core() -> int | None:
     return cores[-1] if len(cores) > 1 else None
 
 
+def client_core() -> int:
+    """The core that load clients are kept on: the last that the lab may use, once it keeps off the measuring core."""
+    return max(os.sched_getaffinity(0))
+
+
 def keep_off(core: int | None) -> None:
     """Moves this process to the other cores, so that its own work is not part of what it measures."""
     if core is not None:

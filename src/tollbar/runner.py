@@ -44,6 +44,100 @@ class Proof(BaseModel):
     refused: tuple[str, ...] = ()
 
 
+class ComponentRecord(BaseModel):
+    """What one component of a server cost while it was asked: all processes of its tree."""
+
+    model_config = ConfigDict(frozen=True)
+    cpu_ns: int
+    memory_bytes: int = 0
+    """The most each process ever held, summed: pages that they share are counted in each."""
+    context_switches: int = 0
+    processes: int = 1
+
+
+class Negotiated(BaseModel):
+    """What the two sides of so many TLS connections agreed on, in the specifications' names."""
+
+    model_config = ConfigDict(frozen=True)
+    version: str
+    suite: str
+    group: str = ""
+    certificate: str = ""
+    certificate_key: str = ""
+    resumed: bool = False
+    count: int = 0
+
+
+class Slice(BaseModel):
+    """A slice of the timed part: its end, and what was done and paid in it."""
+
+    model_config = ConfigDict(frozen=True)
+    at_ms: float
+    requests: int
+    client_cpu_ns: int = 0
+    components: Mapping[str, int] = {}
+
+
+class Steady(BaseModel):
+    """The part of a load in which new requests were still started: what a rate can be taken from."""
+
+    model_config = ConfigDict(frozen=True)
+    requests: int
+    wall_ns: int
+
+
+class LoadRecord(BaseModel):
+    """What a load client saw of a server, beside its own cost."""
+
+    model_config = ConfigDict(frozen=True)
+    requests: int
+    wall_ns: int
+    """To the last answer: what was in flight when nothing new was started any more is part of the account."""
+    steady: Steady | None = None
+    errors: Mapping[str, int] = {}
+    latency_us: tuple[tuple[int, int], ...] = ()
+    """(upper bound of a bucket in microseconds, answers in it)."""
+    series: tuple[Slice, ...] = ()
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    connections: int = 0
+    handshakes_full: int = 0
+    handshakes_resumed: int = 0
+    negotiated: tuple[Negotiated, ...] = ()
+    client_cpu_ns: int = 0
+    client_busy: float = 0.0
+    """The load client's CPU time over elapsed time."""
+    client_context_switches: int = 0
+    client_memory_bytes: int = 0
+    components: Mapping[str, ComponentRecord] = {}
+
+    @property
+    def requests_per_s(self) -> float:
+        """Answers a second, while new requests were started."""
+        part = self.steady or self
+        return part.requests / part.wall_ns * 1e9 if part.wall_ns else 0.0
+
+    @property
+    def server_cpu_ns(self) -> int:
+        """CPU time of all components together."""
+        return sum(component.cpu_ns for component in self.components.values())
+
+    @property
+    def server_busy(self) -> float:
+        """The server's CPU time over elapsed time: how much of its one core it used."""
+        return self.server_cpu_ns / self.wall_ns if self.wall_ns else 0.0
+
+    def latency_at(self, share: float) -> float:
+        """The latency in microseconds that this share of answers did not exceed; 0 where there were none."""
+        total = sum(count for _, count in self.latency_us)
+        passed = 0
+        for bound, count in self.latency_us:
+            passed += count
+            if passed >= share * total:
+                return float(bound)
+        return 0.0
+
+
 class Record(BaseModel):
     """A runner's answer. Fields that this version does not know are let pass: runners have their own pace."""
 
@@ -60,6 +154,7 @@ class Record(BaseModel):
     batches: tuple[tuple[int, int], ...] = ()
     checked: int = 0
     memory_bytes: int = 0
+    load: LoadRecord | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Record:

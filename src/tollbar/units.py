@@ -12,7 +12,7 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.
 # The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
 BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
+_NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 
 def seconds(text: str | int | float) -> float:
@@ -31,6 +31,11 @@ def size_bytes(text: str | int | float) -> int:
 def share(text: str | int | float) -> float:
     """`"3 %"` as 0.03. Raises ValueError that says how to write it."""
     return _read(text, {"%": 0.01}, "3 %")
+
+
+def per_second(text: str | int | float) -> float:
+    """`"200 /s"` as 200.0. Raises ValueError that says how to write it."""
+    return _read(text, {"/s": 1.0}, "200 /s")
 
 
 def _read(text: str | int | float, units: dict[str, float] | dict[str, int], example: str) -> float:

@@ -30,10 +30,10 @@ COMMANDS = {
         "tollbar.cli.look:plan",
         "Show what would run, and how long it would take. Nothing is measured.",
     ),
-    "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices or providers."),
+    "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
         "tollbar.cli.look:show",
-        "Show one cell of a study: the exact task a runner gets, and the answers it must give.",
+        "Show one cell of a study: the exact task, what a server would be told, and the answers that must come.",
     ),
     "verify": (
         "tollbar.cli.verify:verify",

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, judge, libraries, machine, measure, plan, results, study
+from tollbar import beds, console, judge, libraries, machine, measure, plan, results, study
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict, Judgement
 from tollbar.runner import engine
@@ -39,7 +39,7 @@ def doctor(*, rehearse: Annotated[bool, Parameter(name="--rehearse")] = True) ->
     rehearse
         Measure the study `rehearsal`, some ten seconds: ×2.00 must come out as ×2.00.
     """
-    findings = [*_machine(), *_providers()]
+    findings = [*_machine(), *_providers(), *_beds()]
     if rehearse:
         findings += _rehearsal()
     for finding in findings:
@@ -74,6 +74,16 @@ def _providers() -> Iterator[Finding]:
             yield Finding(False, f"{one.spec}: {one.reason}", "leave it out of studies, or mend it")
         else:
             yield Finding(True, f"{one.name} ({one.path or 'built in'})")
+
+
+def _beds() -> Iterator[Finding]:
+    for bed in beds.all_beds().values():
+        found = beds.find(bed)
+        if isinstance(found, beds.Found):
+            yield Finding(True, f"{bed.name} {found.version} ({found.programs[bed.face.name]})")
+        else:
+            # What is not there is nothing wrong: its cells say so, and the others are measured.
+            yield Finding(True, f"{bed.name}: not available here: {found.reason}")
 
 
 def _rehearsal() -> Iterator[Finding]:

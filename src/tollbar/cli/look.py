@@ -11,24 +11,25 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from tollbar import catalogue, console, libraries, study, units
+from tollbar import beds, catalogue, console, libraries, measure, study, units
 from tollbar import plan as planning
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, Plan
+from tollbar.runner import engine
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
 
 
 def list_(
-    what: Literal["studies", "families", "choices", "providers"] = "studies",
+    what: Literal["studies", "families", "choices", "providers", "beds"] = "studies",
     /,
     *,
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices or providers.
+    """Show what there is: studies, families, choices, providers or beds.
 
     ```
     tollbar list studies
@@ -45,7 +46,7 @@ def list_(
     json
         Print one JSON document instead of a table.
     """
-    rows = {"studies": _studies, "families": _families, "choices": _choices}
+    rows = {"studies": _studies, "families": _families, "choices": _choices, "beds": _beds}
     listed = _providers(library) if what == "providers" else rows[what]()
     _print(listed, json)
     return ExitStatus.DONE
@@ -94,7 +95,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
 
 
 def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
-    """Show one cell of a study: the exact task a runner gets, and the answers it must give.
+    """Show one cell of a study: the exact task, what a server would be told, and the answers that must come.
 
     Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
@@ -131,12 +132,20 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
         for answer in first.choice.answers
     ]
-    shown = {
+    shown: dict[str, object] = {
         "task": first.task("measure", planned.seed),
         "runner": list(first.provider.runner),
         "answers": answers,
     }
-    _print_json(shown if json else _shortened(shown))
+    if first.service is not None:
+        shown |= {"task": measure.load_task_shown(first, planned.seed), "runner": [str(engine()), "load"]}
+    configuration = measure.configuration_of(first, planned.seed)
+    if json:
+        _print_json(shown | ({"configuration": configuration} if configuration else {}))
+        return ExitStatus.DONE
+    _print_json(_shortened(shown))
+    if configuration:
+        print(f"\n{configuration}")
     return ExitStatus.DONE
 
 
@@ -201,6 +210,23 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
             offers = {family: len(choices) for family, choices in one.receipt.get("offers", {}).items()}
             counted = ", ".join(f"{family} {count}" for family, count in offers.items())
             rows.append({"provider": one.spec, "name": one.name, "where": one.path or "built in", "offers": counted})
+    return rows
+
+
+def _beds() -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for bed in beds.all_beds().values():
+        found = beds.find(bed)
+        here = isinstance(found, beds.Found)
+        rows.append(
+            {
+                "bed": bed.name,
+                "version": found.version if isinstance(found, beds.Found) else "not available here",
+                "where": str(found.programs[bed.face.name]) if isinstance(found, beds.Found) else "",
+                "runs on": ", ".join(bed.runs_on),
+                "to have it": "" if here else bed.install,
+            }
+        )
     return rows
 
 

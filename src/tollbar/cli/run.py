@@ -18,6 +18,7 @@ from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.results import Store
 from tollbar.runner import Outcome
+from tollbar.study import Study
 
 
 def run(
@@ -27,6 +28,9 @@ def run(
     library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     runs: Path = Path("runs"),
     resume: Path | None = None,
+    url: str | None = None,
+    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS,
+    i_own_this_server: str | None = None,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     report: Annotated[bool, Parameter(name="--report")] = True,
 ) -> ExitStatus:
@@ -39,6 +43,7 @@ def run(
     tollbar run digests --library ./libcrypto.so.3
     tollbar run --resume runs/2026-…        go on where a run was stopped
     tollbar run --resume runs/2026-… --blocks 40
+    tollbar run --url https://localhost:8443/path --users 1 --users 16
     ```
 
     Parameters
@@ -56,6 +61,13 @@ def run(
         Where the run's directory is made.
     resume
         A run to go on with, instead of a new one.
+    url
+        A server of your own, measured from the client's side alone. Anything but this machine's loopback
+        is refused unless you name its host again.
+    users
+        How many users at a time ask the `--url`. May be given again.
+    i_own_this_server
+        The host of the `--url`, once more: the load is for a server that is yours.
     json
         Print one JSON document instead of tables.
     report
@@ -64,9 +76,12 @@ def run(
     if blocks is not None and blocks < 1:
         raise TollbarError("`--blocks`: at least one block")
     if resume is not None:
-        planned, store = _take_up(resume, studies, blocks)
+        planned, store = _take_up(resume, studies, blocks, i_own_this_server)
     else:
-        planned, store = _begin(studies, blocks, seed, library, runs)
+        theirs = [study.of_url(url, users)] if url else []
+        asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
+        study.refuse_others(asked, i_own_this_server)
+        planned, store = _begin(asked, blocks, seed, library, runs)
     try:
         _measure(planned, store)
     except KeyboardInterrupt:
@@ -90,9 +105,8 @@ def status_of(judged: Judgement) -> ExitStatus:
 
 
 def _begin(
-    studies: tuple[str, ...], blocks: int | None, seed: int | None, library: tuple[Path, ...], runs: Path
+    asked: tuple[Study, ...], blocks: int | None, seed: int | None, library: tuple[Path, ...], runs: Path
 ) -> tuple[Plan, Store]:
-    asked = study.load(studies or ("quick",))
     if blocks is not None:
         asked = tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -102,7 +116,7 @@ def _begin(
     return planned, store
 
 
-def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None) -> tuple[Plan, Store]:
+def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owned: str | None) -> tuple[Plan, Store]:
     if studies:
         raise TollbarError("a run that is resumed has its studies already", hint="leave the studies out")
     said = results.about(directory)
@@ -113,6 +127,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None) -> t
     for one in results.studies(directory):
         already = said["studies"][one.name]["blocks"]
         asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
+    study.refuse_others(asked, owned)
     planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
     store = results.reopen(directory)
     if store.cells() != {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}:
@@ -139,11 +154,12 @@ def _measure(planned: Plan, store: Store) -> None:
     console.say(f"  data       {store.directory}/")
     if machine.load() > BUSY:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
-    with console.Progress() as progress:
+    logs = store.directory / "beds"
+    with console.Progress() as progress, measure.premises_for(planned, logs) as premises:
         unproven = store.unproven()
         for one in planned.studies:
             cells_left = [cell for cell in one.cells if (one.study.name, cell.key) in unproven]
-            proofs = measure.prove(cells_left, planned.seed)
+            proofs = measure.prove(cells_left, planned.seed, premises=premises)
             for proven in progress.follow("verify", proofs, len(cells_left)):
                 store.record_proof(proven)
         trials = measure.trials(
@@ -153,6 +169,7 @@ def _measure(planned: Plan, store: Store) -> None:
             barred=store.barred(),
             first_order=store.next_order(),
             core=core,
+            premises=premises,
         )
         barred = store.barred()
         left = (

@@ -38,14 +38,16 @@ def verify(
     planned = make_plan(studies, library)
     cells = [cell for one in planned.studies for cell in one.cells]
     labels = {(cell.study, cell.key): cell.label for cell in cells}
-    with console.Progress() as progress:
-        proven = list(progress.follow("verify", measure.prove(cells, planned.seed), len(cells)))
+    with console.Progress() as progress, measure.premises_for(planned) as premises:
+        proofs = measure.prove(cells, planned.seed, premises=premises)
+        proven = list(progress.follow("verify", proofs, len(cells)))
     if json:
         _print_json(proven)
     else:
         for one in proven:
             refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
-            said = one.reason or f"{one.known_answers} known answers; {refused}"
+            right = f"{one.known_answers} known answers" if one.known_answers else "; ".join(one.accepted)
+            said = one.reason or f"{right}; {refused}"
             console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
     bad = [one for one in proven if one.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)]
     lacking = sum(one.outcome is Outcome.UNSUPPORTED for one in proven)

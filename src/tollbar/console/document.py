@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from tollbar.judge import ClaimResult, Contrast, Judgement, Measurement, StudyJudgement, Toll
 from tollbar.judge.comparison import Comparison
 from tollbar.results import Row, Run
-from tollbar.runner import Outcome
+from tollbar.runner import Negotiated, Outcome
 
 SCHEMA = 1
 
@@ -70,7 +71,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "drift": judged.drift,
         "results": [
             *(_measurement(m) for m in judged.measurements),
-            *(_not_measured(row) for row in rows.values() if row.key not in measured),
+            *(_not_measured(row, study.measure.cost) for row in rows.values() if row.key not in measured),
         ],
         "tolls": [_toll(toll) for toll in judged.tolls],
         "contrasts": [_contrast(contrast) for contrast in judged.contrasts],
@@ -104,12 +105,24 @@ def _measurement(m: Measurement) -> dict[str, Any]:
         "low": _finite(m.low),
         "high": _finite(m.high),
     }
-    return {**_where(m.row), **value, "blocks": m.blocks, **_known(m.row)}
+    limited = {"limit": m.limit} if m.limit else {}
+    return {**_where(m.row), **value, **limited, "blocks": m.blocks, **_known(m.row), **_agreed(m)}
 
 
-def _not_measured(row: Row) -> dict[str, Any]:
+def _agreed(m: Measurement) -> dict[str, Any]:
+    """What was negotiated in the cell's trials, all together, beside its cost."""
+    if not any(trial.load and trial.load.negotiated for trial in m.row.trials):
+        return {}
+    counts: Counter[Negotiated] = Counter()
+    for trial in m.row.trials:
+        for one in trial.load.negotiated if trial.load else ():
+            counts[one.model_copy(update={"count": 0})] += one.count
+    return {"negotiated": [{**one.model_dump(), "count": count} for one, count in counts.items()]}
+
+
+def _not_measured(row: Row, metric: str) -> dict[str, Any]:
     nothing: dict[str, Any] = {
-        "metric": "cpu",
+        "metric": metric,
         "unit": "ns/op",
         "value": None,
         "low": None,

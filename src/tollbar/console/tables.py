@@ -18,6 +18,7 @@ from tollbar.judge import (
     ClaimVerdict,
     Contrast,
     Judgement,
+    Measurement,
     StudyJudgement,
     Toll,
     Verdict,
@@ -26,6 +27,7 @@ from tollbar.judge.comparison import Comparison
 from tollbar.results import Row
 from tollbar.runner import Outcome
 from tollbar.stats import Interval
+from tollbar.study import Cost
 
 # The words say it all; colour only helps the eye.
 VERDICT_STYLES = {
@@ -42,6 +44,12 @@ CLAIM_STYLES = {
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
 BAR_WIDTH = 12
+WHOSE: dict[Cost, str] = {
+    "cpu": "CPU time",
+    "server-cpu": "Server CPU time per request",
+    "client-cpu": "Client CPU time per request",
+}
+COST_COLUMNS: dict[Cost, str] = {"cpu": "CPU / op", "server-cpu": "server CPU", "client-cpu": "client CPU"}
 # Below this it is what any process holds by the way, and says nothing about the choice.
 MEMORY_WORTH_SHOWING = 1024 * 1024
 
@@ -111,7 +119,7 @@ def _how(judged: StudyJudgement) -> str:
     blocks = max((toll.ratio.n for toll in judged.tolls if toll.ratio), default=0)
     floor = "unknown" if judged.noise_floor is None else f"×{judged.noise_floor:.3f}"
     return (
-        f"CPU time against {baseline}, all else alike · {blocks} blocks · "
+        f"{WHOSE[study.measure.cost]} against {baseline}, all else alike · {blocks} blocks · "
         f"twins say the noise floor is {floor} · worth {study.worth:.0%}"
     )
 
@@ -122,14 +130,18 @@ def _table(title: str | None = None) -> Table:
 
 def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
     settings = _varying([toll.row for toll in judged.tolls])
-    cost = {m.row.key: m for m in judged.measurements if m.metric == "cpu"}
+    metric = judged.study.study.measure.cost
+    cost = {m.row.key: m for m in judged.measurements if m.metric == metric}
+    throughput = {m.row.key: m for m in judged.measurements if m.metric == "throughput"}
     memory = {m.row.key: m for m in judged.measurements if m.metric == "memory"}
     if all(m.value < MEMORY_WORTH_SHOWING for m in memory.values()):
         memory = {}
     table = _table()
     for column in settings:
         table.add_column(column, no_wrap=True)
-    table.add_column("CPU / op", justify="right", no_wrap=True)
+    table.add_column(COST_COLUMNS[metric], justify="right", no_wrap=True)
+    if throughput:
+        table.add_column("requests / s", justify="right", no_wrap=True)
     if memory:
         table.add_column("memory", justify="right", no_wrap=True)
     table.add_column("× baseline", justify="right", no_wrap=True)
@@ -143,6 +155,8 @@ def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
         row = toll.row
         cells: list[str | Text] = [_show_value(name, row.coordinates.get(name)) for name in settings]
         cells.append(units.show_nanoseconds(cost[row.key].value))
+        if throughput:
+            cells.append(_throughput(throughput.get(row.key)))
         if memory:
             cells.append(units.show_bytes(memory[row.key].value) if row.key in memory else "")
         cells += [
@@ -154,6 +168,14 @@ def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
         ]
         table.add_row(*cells)
     return table
+
+
+def _throughput(found: Measurement | None) -> str:
+    """Requests a second, in brackets where the server was not what limited them."""
+    if found is None:
+        return ""
+    number = f"{found.value:,.0f}"
+    return number if found.limit is None else f"({number}) {found.limit}"
 
 
 def _contrast_table(contrasts: Sequence[Contrast]) -> Table | None:

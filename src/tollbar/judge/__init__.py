@@ -9,7 +9,7 @@ from tollbar.judge.claims import claim_results
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
-from tollbar.judge.measurements import measurements
+from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.tolls import noise_floor, tolls
 from tollbar.judge.trust import drift, warnings
 from tollbar.judge.verdicts import (
@@ -17,6 +17,7 @@ from tollbar.judge.verdicts import (
     ClaimVerdict,
     Contrast,
     Judgement,
+    Limit,
     Measurement,
     StudyJudgement,
     Toll,
@@ -29,12 +30,14 @@ __all__ = [
     "ClaimVerdict",
     "Contrast",
     "Judgement",
+    "Limit",
     "Measurement",
     "StudyJudgement",
     "Toll",
     "Verdict",
     "judge",
     "judge_study",
+    "limit_of",
 ]
 
 
@@ -46,7 +49,7 @@ def judge(run: Run) -> Judgement:
 def judge_study(study_run: StudyRun) -> StudyJudgement:
     """All that one study's trials say."""
     terms = Terms.of(study_run)
-    ledger = Ledger(study_run.rows)
+    ledger = Ledger(study_run.rows, study_run.study.measure.cost)
     floor = noise_floor(ledger, terms)
     drifted = drift(ledger)
     return StudyJudgement(

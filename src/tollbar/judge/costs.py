@@ -8,9 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from tollbar.measure import Outcome, Trial
 from tollbar.results import Row
 
-# The only cost a study can ask for yet.
-METRIC = "cpu"
-
 ByBlock = Mapping[int, float]
 """A number for each block that has one."""
 
@@ -27,8 +24,9 @@ def cost(trial: Trial) -> float:
 class Ledger:
     """What every cell of a study cost in each of its blocks, worked out once."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], metric: str = "cpu") -> None:
         self.rows = rows
+        self.metric = metric
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         self._first = {row.key: _by_block(row.trials) for row in rows if row.outcome is Outcome.OK}
         self._twin = {row.key: _by_block(row.twins) for row in rows if row.outcome is Outcome.OK}

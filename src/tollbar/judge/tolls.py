@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tollbar.judge.costs import METRIC, Ledger, less, mean_by_block
+from tollbar.judge.costs import Ledger, less, mean_by_block
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
@@ -51,14 +51,14 @@ def _toll(row: Row, ledger: Ledger, floors: Mapping[str, float | None], terms: T
     baseline = ledger.by_key.get(row.against or "")
     reason = _why_not(row, baseline, ledger)
     if reason is not None or baseline is None:
-        return Toll(row, baseline or row, METRIC, None, None, Verdict.NOT_MEASURED, None, None, reason)
+        return Toll(row, baseline or row, ledger.metric, None, None, Verdict.NOT_MEASURED, None, None, reason)
     ratio = ratio_interval(list(ledger.log_ratios(row, baseline).values()), confidence=terms.confidence)
     own = ledger.twin_costs(row) if row is baseline else ledger.costs(row)
     difference = hodges_lehmann(list(less(own, ledger.costs(baseline)).values()))
     noise = floors[baseline.key]
     verdict = decide(ratio, noise, terms)
     more = more_blocks(ratio, noise, terms) if verdict is Verdict.UNCLEAR else None
-    return Toll(row, baseline, METRIC, ratio, difference, verdict, noise, more, None)
+    return Toll(row, baseline, ledger.metric, ratio, difference, verdict, noise, more, None)
 
 
 def _why_not(row: Row, baseline: Row | None, ledger: Ledger) -> str | None:

@@ -31,6 +31,15 @@ class ClaimVerdict(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
+class Limit(StrEnum):
+    """Why requests a second say little of the server."""
+
+    CLIENT_BOUND = "client-bound"
+    """The load client's core was busy: a faster client would have got more."""
+    NOT_SATURATED = "not saturated"
+    """The server's core was idle at times: more users would have got more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One metric of one cell, over all its blocks."""
@@ -42,6 +51,8 @@ class Measurement:
     low: float
     high: float
     blocks: int
+    limit: Limit | None = None
+    """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
 
 
 @dataclass(frozen=True, slots=True)

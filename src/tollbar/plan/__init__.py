@@ -9,13 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tollbar.catalogue import Answer, Choice, Family, Value
+from tollbar import beds
+from tollbar.beds import Bed, Found
+from tollbar.catalogue import Answer, Choice, Standing, Value
 from tollbar.errors import TollbarError, unknown
 from tollbar.libraries import Provider, resolve
-from tollbar.study import Coordinates, Study
+from tollbar.study import APART, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How a cell is reached where it is measured through a server."""
+
+    bed: Bed | None
+    """None where the server is the user's own."""
+    url: str | None
+    load: Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,13 @@ class Cell:
     family: str
     choice: Choice
     provider: Provider
+    service: Service | None
+    """The server it is measured through; None where the provider itself is measured."""
     coordinates: Coordinates
+    standing: Standing
+    """The worst among its choice and its settings."""
+    strength: int | None
+    """The least among its choice and its settings, in bits."""
     against: str | None
     """The key of the cell it is compared with: its own where it is a baseline, None where there is none."""
 
@@ -46,8 +64,7 @@ class Cell:
 
     def task(self, mode: str, seed: int, answer: Answer | None = None) -> dict[str, Any]:
         """The task for this cell, with a known answer's inputs and settings where one is given."""
-        apart = ("choice", "provider", "bed", "op")
-        own = {name: value for name, value in self.coordinates.items() if name not in apart}
+        own = {name: value for name, value in self.coordinates.items() if name not in APART}
         inputs = dict(self.choice.inputs)
         if answer is not None:
             inputs |= {**answer.inputs, "expected_hex": answer.expected}
@@ -79,8 +96,9 @@ class StudyPlan:
     def estimated_s(self) -> float:
         """How long it will take, by what was asked; slow operations take longer."""
         measure = self.study.measure
-        proofs = len(self.cells) * PROOF_S
-        return proofs + self.visits_a_block * measure.blocks * (measure.trial_s + measure.warm_up_s + START_S)
+        proof_s, start_s = (SERVED_PROOF_S, SERVED_START_S) if self.study.load else (PROOF_S, START_S)
+        proofs = len(self.cells) * proof_s
+        return proofs + self.visits_a_block * measure.blocks * (measure.trial_s + measure.warm_up_s + start_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +122,26 @@ class Plan:
         return sum(study.estimated_s for study in self.studies)
 
     @property
-    def providers(self) -> Mapping[str, Provider]:
-        """Every provider that takes part, by name."""
-        return {cell.provider.name: cell.provider for study in self.studies for cell in study.cells}
+    def receipts(self) -> Mapping[str, Mapping[str, Any]]:
+        """Which code every provider is, by the name that rows have for it."""
+        return {
+            str(cell.coordinates["provider"]): {
+                "spec": cell.provider.spec,
+                "path": cell.provider.path,
+                **cell.provider.receipt,
+                **(_server(cell.service.bed) if cell.service and cell.service.bed else {}),
+            }
+            for study in self.studies
+            for cell in study.cells
+        }
 
 
 # Found by measuring: process, library, key and commit of a trial; and two or three proofs of a cell.
 START_S = 0.012
 PROOF_S = 0.02
+# The same with a server: started, ready and stopped for each trial; and proved by a dozen connections.
+SERVED_START_S = 0.15
+SERVED_PROOF_S = 0.4
 
 
 def key_of(coordinates: Coordinates) -> str:
@@ -126,6 +156,14 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
         if names.count(name) > 1:
             raise TollbarError(f"the study `{name}` is asked for twice")
     return Plan(tuple(_plan(study, resolve(study.providers, named_libraries)) for study in studies), seed)
+
+
+def _server(bed: Bed) -> dict[str, str]:
+    """Which server answers, for a receipt."""
+    found = beds.find(bed)
+    if not isinstance(found, Found):
+        return {"server": found.reason}
+    return {"server": f"{bed.title} {found.version}", "program": str(found.programs[bed.face.name])}
 
 
 def visits(plan: StudyPlan, seed: int, block: int) -> list[Visit]:
@@ -167,13 +205,54 @@ class _Grid:
 
     def cells(self) -> Iterator[Cell]:
         study, family = self.study, self.study.family
-        varied = {"op": family.operations, **study.vary}
+        varied = {"op": family.operations, **study.vary, **_loads(study)}
         for name in study.choices:
-            for provider in self.providers:
+            for bed, provider in self.places():
                 for values in itertools.product(*varied.values()):
                     wanted = dict(zip(varied, values, strict=True))
-                    coordinates = _normal(family, {"choice": name, "provider": provider.name, **wanted})
-                    yield Cell(study.name, family.name, family.choices[name], provider, coordinates, None)
+                    at: dict[str, Value] = {"choice": name, "provider": self.label(bed, provider)}
+                    at |= {"bed": bed.name if bed else "url"} if study.load else {}
+                    coordinates = self.normal({**at, **wanted})
+                    yield Cell(
+                        study=study.name,
+                        family=family.name,
+                        choice=family.choices[name],
+                        provider=provider,
+                        service=Service(bed, study.url, study.load) if study.load else None,
+                        coordinates=coordinates,
+                        standing=family.standing_of(coordinates),
+                        strength=family.strength_of(coordinates),
+                        against=None,
+                    )
+
+    def normal(self, wanted: Coordinates) -> dict[str, Value]:
+        """Coordinates in the family's order: settings that mean nothing here dropped, unsaid ones at their default.
+
+        Of a server that the user has only what was asked is known.
+        """
+        coordinates: dict[str, Value] = {n: wanted[n] for n in ("choice", "provider", "bed", "op") if n in wanted}
+        for name, setting in self.study.family.settings.items():
+            if setting.applies(coordinates) and (self.study.url is None or name in wanted):
+                coordinates[name] = wanted.get(name, setting.default)
+        return coordinates | {n: wanted[n] for n in ("users", "rate") if n in wanted}
+
+    def places(self) -> Iterator[tuple[Bed | None, Provider]]:
+        """Each bed with each provider that its server can run on, or just the providers."""
+        if not self.study.beds:
+            yield from ((None, provider) for provider in self.providers)
+            return
+        for name in self.study.beds:
+            bed = beds.all_beds()[name]
+            yield from ((bed, provider) for provider in self.providers if provider.kind in bed.runs_on)
+
+    def label(self, bed: Bed | None, provider: Provider) -> str:
+        """The provider's name in rows: with the server in front where there is one."""
+        if self.study.url is not None:
+            return self.study.url
+        if bed is None:
+            return provider.name
+        found = beds.find(bed)
+        return found.label(provider.name) if isinstance(found, Found) else f"{bed.name} ({provider.name})"
 
     def left_out(self, cell: Cell) -> str | None:
         for item in self.study.leave_out:
@@ -183,28 +262,35 @@ class _Grid:
         return None
 
     def baseline_of(self, cell: Cell, kept: Mapping[str, Cell]) -> str | None:
-        fixed = {name: self._named(name, (value,))[0] for name, value in self.study.baseline.items()}
-        key = key_of(_normal(self.study.family, {**cell.coordinates, **fixed}))
-        return key if key in kept else None
+        """The key of the cell that stands where this one does, but for what the baseline fixes."""
+        fixed = {name: self._named(name, (value,)) for name, value in self.study.baseline.items()}
+        for values in itertools.product(*fixed.values()):
+            wanted = {**cell.coordinates, **dict(zip(fixed, values, strict=True))}
+            key = key_of(self.normal(wanted))
+            if key in kept:
+                return key
+        return None
 
     def _named(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """Providers as rows name them, where the study names them as it does in `providers`."""
         if name != "provider":
             return values
         found: list[Value] = []
+        labels: dict[str, list[Value]] = {}
+        for bed, provider in self.places():
+            labels.setdefault(provider.spec, []).append(self.label(bed, provider))
+        known = {"libcrypto": labels.get("libcrypto:system", []), **labels}
         for value in values:
-            specs = {provider.spec: provider.name for provider in self.providers}
-            known = {"libcrypto": specs.get("libcrypto:system", ""), **specs}
             if value not in known and "*" not in str(value):
                 raise unknown("provider", str(value), known, where=self.study.name)
-            found.append(known.get(str(value), value))
+            found += known.get(str(value), [value])
         return tuple(found)
 
 
-def _normal(family: Family, wanted: Coordinates) -> dict[str, Value]:
-    """Coordinates in the family's order: settings that mean nothing here dropped, unsaid ones at their default."""
-    coordinates: dict[str, Value] = {name: wanted[name] for name in ("choice", "provider", "op")}
-    for name, setting in family.settings.items():
-        if setting.applies(coordinates):
-            coordinates[name] = wanted.get(name, setting.default)
-    return coordinates
+def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
+    """What the load adds to what varies."""
+    if study.load is None:
+        return {}
+    if study.load.is_open:
+        return {"rate": tuple(int(rate) for rate in study.load.rates_hz)}
+    return {"users": study.load.users}

@@ -31,6 +31,8 @@ class Chart:
     title: str
     description: str
     spec: Spec
+    letters: int = 0
+    """How long the longest name beside its rows is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +205,13 @@ def standing_shape(standing: bool) -> Any:
     return alt.Shape("standing:N", scale=standing_scale(list(palette.SHAPES.values())), legend=None)
 
 
-def finish(chart: Any, right: int = 4) -> Spec:
+def finish(chart: Any, right: int = 22) -> Spec:
     """The chart as Vega-Lite, without Altair's own configuration and the address of its schema."""
     spec: Spec = chart.to_dict(validate=False)
     spec.pop("$schema", None)
     spec.pop("config", None)
-    # Text that runs out of the frame (the notes at the right) counts as part of what is fitted in.
+    # Text that runs out of the frame (the notes at the right) counts as part of what is fitted in; its width is
+    # estimated, and some fonts run wider.
     spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": right}
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec

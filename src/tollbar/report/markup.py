@@ -105,17 +105,19 @@ def table(caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]
     return tag("div", written, class_="scroller", tabindex="0", role="region", aria_label=caption)
 
 
+_SHAPES = {
+    "circle": '<circle cx="6" cy="6" r="4.5"/>',
+    "square": '<path d="M2 2h8v8H2z"/>',
+    "triangle-up": '<path d="M6 1.5 10.8 10H1.2z"/>',
+    "diamond": '<path d="M6 .5 10 6 6 11.5 2 6z"/>',
+    "cross": '<path d="M4.2 1h3.6v3.2H11v3.6H7.8V11H4.2V7.8H1V4.2h3.2z"/>',
+    "triangle-right": '<path d="M2 1.2 10.5 6 2 10.8z"/>',
+}
+
+
 def symbol(standing: Standing) -> str:
     """The mark that the charts draw for this standing, filled, eleven pixels wide."""
-    shapes = {
-        "circle": '<circle cx="6" cy="6" r="4.5"/>',
-        "square": '<path d="M2 2h8v8H2z"/>',
-        "triangle-up": '<path d="M6 1.5 10.8 10H1.2z"/>',
-        "diamond": '<path d="M6 .5 10 6 6 11.5 2 6z"/>',
-        "cross": '<path d="M4.2 1h3.6v3.2H11v3.6H7.8V11H4.2V7.8H1V4.2h3.2z"/>',
-        "triangle-right": '<path d="M2 1.2 10.5 6 2 10.8z"/>',
-    }
-    drawn = shapes[palette.SHAPES[standing]]
+    drawn = _SHAPES[palette.SHAPES[standing]]
     return f'<svg class="symbol {standing}" viewBox="0 0 12 12" aria-hidden="true">{drawn}</svg>'
 
 
@@ -126,6 +128,34 @@ def legend(standings: Iterable[Standing], *extras: tuple[str, str]) -> str:
         tag("li", tag("span", class_=f"key {name}", aria_hidden="true"), text(says)) for name, says in extras
     ]
     return tag("ul", *items, class_="legend", aria_label="Legend")
+
+
+def line_legend(lines: Iterable[tuple[int, str]], *extras: tuple[str, str]) -> str:
+    """What the lines of a chart mean: pairs of a line's number and its words."""
+    items = [tag("li", _swatch(number), text(says)) for number, says in lines] + [
+        tag("li", tag("span", class_=f"key {name}", aria_hidden="true"), text(says)) for name, says in extras
+    ]
+    return tag("ul", *items, class_="legend", aria_label="Legend")
+
+
+def _swatch(number: int) -> str:
+    colour, dash = palette.line_colour(number), palette.line_dash(number)
+    line = f'<path d="M0 6h36" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash[0]} {dash[1]}"/>'
+    mark = f'<g transform="translate(12 0)" fill="{colour}">{_SHAPES[palette.line_shape(number)]}</g>'
+    return f'<svg class="swatch" viewBox="0 0 36 12" aria-hidden="true">{line}{mark}</svg>'
+
+
+def part_legend(parts: Iterable[tuple[str, str]]) -> str:
+    """What the parts of a stacked bar mean: pairs of a colour and its words."""
+    items = (
+        tag("li", f'<svg class="part" viewBox="0 0 14 14" aria-hidden="true">{_filled(colour)}</svg>', text(says))
+        for colour, says in parts
+    )
+    return tag("ul", *items, class_="legend", aria_label="Legend")
+
+
+def _filled(colour: str) -> str:
+    return f'<rect width="14" height="14" fill="{colour}"/>'
 
 
 def pairs(caption: str, values: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from tollbar import __version__
 from tollbar.judge import Judgement
 from tollbar.report import bundle, palette
 from tollbar.report.charts import Chart, Spec
+from tollbar.report.costs import cost_words
 from tollbar.report.markup import folded, pairs, paragraph, script_json, tag, text
 from tollbar.report.sections import how, study_section
 from tollbar.results import Run
@@ -72,10 +73,7 @@ def _how(judgement: Judgement) -> str:
     return tag(
         "section",
         tag("h2", "How and on what it was measured"),
-        paragraph(
-            "Cost is CPU time per operation, user and system. Each block visits every cell once, in a new"
-            " random order, each visit a fresh process; ratios are formed within blocks."
-        ),
+        *(paragraph(said) for said in dict.fromkeys(cost_words(s).method for s in judgement.studies)),
         *(how(study) for study in judgement.studies),
         pairs("The machine", run.fingerprint),
         *receipts,

@@ -34,7 +34,19 @@ LIGHT = {
     "--disallowed": "#bc4c00",
     "--broken": "#b4182d",
     "--null": "#59636e",
+    "--line-1": "#0a5fb4",
+    "--line-2": "#bc4c00",
+    "--line-3": "#0f766e",
+    "--line-4": "#8034c8",
+    "--line-5": "#b02a6f",
+    "--line-6": "#7a6200",
 }
+
+LINES = 6
+"""How many colours lines and parts are told apart by: `--line-1` and on in the stylesheet."""
+LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-right")
+# Whole for the first of each colour, dashed for the second.
+LINE_DASHES = ([1, 0], [5, 3])
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
@@ -42,6 +54,21 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 def colour(name: str) -> str:
     """A colour of the page's theme, as the stylesheet names it."""
     return f"var(--{name})"
+
+
+def line_colour(number: int) -> str:
+    """The colour of the line or part with this number, from nought."""
+    return colour(f"line-{number % LINES + 1}")
+
+
+def line_shape(number: int) -> str:
+    """The mark on the line with this number, from nought."""
+    return LINE_SHAPES[number % LINES]
+
+
+def line_dash(number: int) -> list[int]:
+    """How the line with this number is broken, from nought."""
+    return LINE_DASHES[number // LINES % 2]
 
 
 def config() -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import log
@@ -10,12 +9,13 @@ from math import log
 from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Toll, Verdict
 from tollbar.report import words
+from tollbar.report.cells import MOST_ROWS, split, spot
 from tollbar.report.charts import SECOND_LINE, Chart, Dot, dot_rows, scale_over
+from tollbar.report.costs import cost_words
+from tollbar.report.labels import labels, prevailing, where_label
 from tollbar.report.scales import BYTES, NANOSECONDS
 from tollbar.results import Row
 
-# More rows than this in one panel and the eye loses the axis: then each provider gets panels of its own.
-MOST_ROWS = 30
 # A longer baseline does not fit under a panel; the answer above the chart names it.
 LONGEST_IN_TITLE = 30
 
@@ -30,7 +30,7 @@ def toll_charts(study: StudyJudgement) -> list[Chart]:
     # A cell without a baseline among the cells stands as its own.
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     rows = [t.row for t in tolls] + list(baselines.values())
-    in_rows, in_panels = _split(study, rows)
+    in_rows, in_panels = split(study, rows)
     shared: dict[Value | None, list[Toll]] = {}
     for toll in tolls:
         operation = toll.row.coordinates.get("op") if "op" in in_panels else None
@@ -38,30 +38,41 @@ def toll_charts(study: StudyJudgement) -> list[Chart]:
     charts: dict[str, Chart] = {}
     for alike in shared.values():
         charts |= _alike_panels(study, alike, in_rows, in_panels)
-    titles = [title for title, _ in _panels(study.study.study.family, rows, in_panels)]
+    titles = [
+        title for title, _ in _panels(study.study.study.family, _with_something(study, rows, in_panels), in_panels)
+    ]
     return [charts[title] for title in titles if title in charts]
+
+
+def _with_something(study: StudyJudgement, rows: Sequence[Row], in_panels: Sequence[str]) -> Sequence[Row]:
+    """The rows without those of panels in which nothing was measured; all of them where nothing was anywhere."""
+    measured = words.by_row(study, words.cost_metric(study))
+    spots = {spot(r, in_panels) for r in rows if r.key in measured}
+    return [r for r in rows if spot(r, in_panels) in spots] or rows
 
 
 def _alike_panels(
     study: StudyJudgement, tolls: Sequence[Toll], in_rows: Sequence[str], in_panels: Sequence[str]
 ) -> dict[str, Chart]:
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
-    dots = {t.row.key: _toll_dot(study, t, in_rows) for t in tolls}
-    dots |= {r.key: _baseline_dot(study, r, in_rows) for r in baselines.values()}
+    label = labels(study, in_rows)
+    dots = {t.row.key: _toll_dot(label(t.row), t) for t in tolls}
+    dots |= {r.key: _baseline_dot(label(r), study, r) for r in baselines.values()}
     order = _order(tolls, in_rows)
     floors = {t.row.key: t.noise_floor for t in tolls}
     baseline = words.baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
-    title = f"CPU time per operation, as a multiple of {against} (log scale)"
+    title = f"{cost_words(study).title}, as a multiple of {against} (log scale)"
     scale = scale_over(title, list(dots.values()), worth=study.study.study.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
     for name, panel in _panels(study.study.study.family, rows, in_panels):
-        shown = [dots[r.key] for r in sorted(panel, key=lambda r: order.get(_spot(r, in_rows), 0.0))]
+        shown = [dots[r.key] for r in sorted(panel, key=lambda r: order.get(spot(r, in_rows), 0.0))]
         heard = "; ".join(f"{d.label}: {d.note}" for d in shown)
         described = f"Tolls against {baseline}{', ' + name if name else ''}. {heard}."
         noise = max((f for r in panel if (f := floors.get(r.key)) is not None), default=None)
-        charts[name] = Chart(name, described, dot_rows(shown, replace(scale, noise_floor=noise)))
+        letters = max(len(d.label) for d in shown)
+        charts[name] = Chart(name, described, dot_rows(shown, replace(scale, noise_floor=noise)), letters)
     return charts
 
 
@@ -72,16 +83,16 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
     rows = [m.row for m in cost.values() if m.row.key in memory]
     if not words.matters(memory):
         return []
-    names = words.varying(rows) or ("choice",)
+    label = labels(study, words.varying(rows) or ("choice",), whole=True)
     rows.sort(key=lambda r: cost[r.key].value)
     charts = []
-    for title, found, labels, binary in (
-        ("CPU time per operation", cost, NANOSECONDS, False),
+    for title, found, ticks, binary in (
+        (cost_words(study).title, cost, NANOSECONDS, False),
         ("Memory that one operation holds", memory, BYTES, True),
     ):
         dots = [
             Dot(
-                label=words.place(study.study.study.family, r.coordinates, names),
+                label=label(r),
                 note=words.amount(m.value, m.unit),
                 value=m.value if m.value > 0 else None,
                 low=m.low,
@@ -91,7 +102,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
             for r in rows
             for m in [found[r.key]]
         ]
-        scale = scale_over(f"{title} (log scale)", dots, labels=labels, binary=binary)
+        scale = scale_over(f"{title} (log scale)", dots, labels=ticks, binary=binary)
         heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
         charts.append(Chart(title, f"{title}. {heard}.", dot_rows(dots, scale)))
     return charts
@@ -102,12 +113,15 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
     family = study.study.study.family
     by_setting: dict[str, list[Contrast]] = {}
     for contrast in study.contrasts:
+        # What more users change is drawn against the users; here the table has it.
+        if contrast.setting in words.LOADS:
+            continue
         by_setting.setdefault(contrast.setting, []).append(contrast)
     charts = []
     for setting, found in by_setting.items():
         dots = [
             Dot(
-                label=contrast_label(family, c),
+                label=contrast_label(study, c),
                 note=f"{words.times(c.ratio.estimate)} {c.verdict}",
                 value=c.ratio.estimate,
                 low=c.ratio.low,
@@ -117,17 +131,20 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
             # The table below the chart has them all.
             for c in found[:MOST_ROWS]
         ]
-        scale = scale_over("CPU time, as a multiple (log scale)", dots, worth=study.study.study.worth)
+        scale = scale_over(
+            f"{words.opened(cost_words(study).short)}, as a multiple (log scale)", dots, worth=study.study.study.worth
+        )
         title = f"By {words.column_title(family, setting)}"
         heard = "; ".join(f"{d.label}: {d.note}" for d in dots)
         charts.append(Chart(title, f"{title}, all else equal. {heard}.", dot_rows(_distinct(dots), scale)))
     return charts
 
 
-def contrast_label(family: Family, contrast: Contrast) -> str:
+def contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
     """`no-aes for native`, and on a second line where."""
+    family = study.study.study.family
     pair = " for ".join(words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value))
-    where = words.where_words(family, contrast.where, most=3)
+    where = where_label(study, contrast.where, most=3)
     return f"{pair}{SECOND_LINE}{where}" if where else pair
 
 
@@ -170,11 +187,12 @@ def claim_numbers(claims: Sequence[ClaimResult]) -> list[str]:
 def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
     """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
     vary = words.varying(study.study.rows)
-    return words.place(study.study.study.family, claim.at, [n for n in claim.at if n in vary])
+    usual = prevailing(study)
+    names = [n for n in claim.at if n in vary and claim.at[n] != usual.get(n)]
+    return words.place(study.study.study.family, claim.at, names)
 
 
-def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
-    label = words.row_label(study, toll.row, names)
+def _toll_dot(label: str, toll: Toll) -> Dot:
     if toll.ratio is None:
         outcome = str(toll.verdict) if toll.row.reason is None else str(toll.row.outcome)
         return Dot(label, outcome, None, standing=toll.row.standing)
@@ -189,55 +207,46 @@ def _toll_dot(study: StudyJudgement, toll: Toll, names: Sequence[str]) -> Dot:
     )
 
 
-def _baseline_dot(study: StudyJudgement, row: Row, names: Sequence[str]) -> Dot:
-    label = words.row_label(study, row, names)
+def _baseline_dot(label: str, study: StudyJudgement, row: Row) -> Dot:
     measured = row.key in words.by_row(study, words.cost_metric(study))
     return Dot(label, "baseline" if measured else str(row.outcome), 1.0 if measured else None, standing=row.standing)
 
 
-def _split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Which coordinates tell the rows of a panel apart, and which tell the panels apart.
-
-    What the baseline fixes is compared within a panel; what it leaves open gives each panel its own baseline.
-    """
-    vary = words.varying(rows)
-    in_rows = [n for n in vary if n == "choice" or n in study.study.study.baseline] or list(vary[:1])
-    for name in ("provider", "bed"):
-        if name in vary and name not in in_rows:
-            in_panels = [n for n in vary if n not in in_rows and n != name]
-            sizes = Counter(_spot(r, in_panels) for r in rows)
-            if max(sizes.values()) <= MOST_ROWS:
-                in_rows.append(name)
-    return in_rows, [n for n in vary if n not in in_rows]
-
-
-def _spot(row: Row, names: Iterable[str]) -> tuple[Value | None, ...]:
-    return tuple(row.coordinates.get(n) for n in names)
-
-
 def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[tuple[Value | None, ...], float]:
-    """Each row's place: its mean log ratio over the panels, so that every panel has the same order."""
-    logs: dict[tuple[Value | None, ...], list[float]] = {}
+    """Each row's place: its mean log ratio over the panels, so that every panel has the same order.
+
+    Over the fullest panels: where some have few of the rows, a mean over all would compare what is not alike.
+    """
+    panels: dict[str, dict[tuple[Value | None, ...], float]] = {}
     for toll in tolls:
         if toll.ratio is not None:
-            logs.setdefault(_spot(toll.row, names), []).append(log(toll.ratio.estimate))
-    order = {spot: sum(found) / len(found) for spot, found in logs.items()}
+            panels.setdefault(toll.against.key, {})[spot(toll.row, names)] = log(toll.ratio.estimate)
+    most = max(map(len, panels.values()), default=0)
+    logs: dict[tuple[Value | None, ...], list[float]] = {}
+    for fullest in (True, False):
+        added: dict[tuple[Value | None, ...], list[float]] = {}
+        for found in panels.values():
+            for where, value in found.items():
+                if (len(found) == most) is fullest and where not in logs:
+                    added.setdefault(where, []).append(value)
+        logs |= added
+    order = {where: sum(found) / len(found) for where, found in logs.items()}
     # What was not measured anywhere stands last, where a reader looks for what is missing.
-    unmeasured = {_spot(t.row, names): float("inf") for t in tolls if _spot(t.row, names) not in order}
+    unmeasured = {spot(t.row, names): float("inf") for t in tolls if spot(t.row, names) not in order}
     return order | unmeasured
 
 
 def _panels(family: Family, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
     panels: dict[tuple[Value | None, ...], list[Row]] = {}
     for row in rows:
-        panels.setdefault(_spot(row, names), []).append(row)
+        panels.setdefault(spot(row, names), []).append(row)
     found = [
         (
-            words.place(family, {n: v for n, v in zip(names, spot, strict=True) if v is not None}, names),
-            spot,
+            words.place(family, {n: v for n, v in zip(names, where, strict=True) if v is not None}, names),
+            where,
             inside,
         )
-        for spot, inside in panels.items()
+        for where, inside in panels.items()
     ]
     found.sort(
         key=lambda panel: [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar import units
 from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
-from tollbar.measure import Outcome
 from tollbar.report import words
-from tollbar.stats import Interval
+from tollbar.report.cells import split
+from tollbar.report.costs import cost_words
+from tollbar.report.labels import labels
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 4
@@ -37,14 +37,14 @@ def answer(study: StudyJudgement) -> tuple[str, str]:
     everywhere = _everywhere(subjects)
     if everywhere:
         scope = ", in every cell measured" if several_cells else ""
-        first = f"Against {baseline}{scope}, {everywhere}."
+        first = f"{_against(study, baseline)}{scope}, {everywhere}."
     else:
         throughout = " throughout" if several_cells else ""
-        first = f"Against {baseline}, nothing is found to cost more or to cost less{throughout}."
+        first = f"{_against(study, baseline)}, nothing is found to cost more or to cost less{throughout}."
     rest = _rest(study, subjects)
     if rest:
         return first, _sentence("; ".join(rest))
-    number = _count(len(tolls), "cell")
+    number = words.counted(len(tolls), "cell")
     return first, f"{'The' if len(tolls) == 1 else 'All'} {number} compared {_is(tolls)} decided."
 
 
@@ -59,12 +59,19 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls)
     rest = []
     if others:
-        rest.append(f"{_count(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
+        rest.append(f"{words.counted(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
     if gone:
-        rest.append(f"{_count(gone, 'cell')} could not be measured")
-    second = _sentence("; ".join(rest)) if rest else f"All {_count(len(tolls), 'cell')} compared are decided."
+        rest.append(f"{words.counted(gone, 'cell')} could not be measured")
+    second = _sentence("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided."
     told = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
-    return f"Against {baseline}, {told}.", second
+    return f"{_against(study, baseline)}, {told}.", second
+
+
+def _against(study: StudyJudgement, baseline: str) -> str:
+    """What is compared with what: whose CPU time is said where it is not just the operation's own."""
+    if words.cost_metric(study) == "cpu":
+        return f"Against {baseline}"
+    return f"By {cost_words(study).in_sentence} and against {baseline}"
 
 
 def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
@@ -96,7 +103,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     gone = sum(len(s.tolls) - len(s.measured) for s in subjects if s.measured)
     if gone:
         more = "more " if missing else ""
-        clauses.append(f"{_count(gone, f'{more}cell')} could not be measured")
+        clauses.append(f"{words.counted(gone, f'{more}cell')} could not be measured")
     return clauses
 
 
@@ -138,11 +145,12 @@ class _Subject:
 def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
     """The tolls by what sets a cell apart from its baseline: most often the choice."""
     baseline = study.study.study.baseline
-    vary = words.varying(row for t in tolls for row in (t.row, t.against))
-    names = [n for n in vary if n in baseline] or ["choice"]
+    in_rows, _ = split(study, [row for t in tolls for row in (t.row, t.against)])
+    names = [n for n in in_rows if n != "provider" or n in baseline] or ["choice"]
+    label = labels(study, names)
     grouped: dict[str, list[Toll]] = {}
     for toll in tolls:
-        grouped.setdefault(words.row_label(study, toll.row, names), []).append(toll)
+        grouped.setdefault(label(toll.row), []).append(toll)
     subjects = []
     for name, found in grouped.items():
         standing = found[0].row.standing
@@ -184,7 +192,7 @@ def _mixed(family: Family, subject: _Subject) -> str:
             return f"{subject.named} {words.enumeration(parts)}"
     counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
     told = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
-    return f"{subject.with_range} {told} of {_count(len(subject.measured), 'cell')}"
+    return f"{subject.with_range} {told} of {words.counted(len(subject.measured), 'cell')}"
 
 
 _SAYS = {
@@ -210,89 +218,20 @@ def _is(subjects: Sequence[object]) -> str:
     return "is" if len(subjects) == 1 else "are"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def claims(study: StudyJudgement) -> str:
     """One sentence: how the published comparisons came out."""
     counts = {v: sum(c.verdict is v for c in study.claims) for v in ClaimVerdict}
     parts = [f"{n} {v}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
     if counts[ClaimVerdict.CANNOT_TELL]:
         parts.append(f"{counts[ClaimVerdict.CANNOT_TELL]} cannot be told")
-    return f"{_count(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
+    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
 
 
 def more_blocks(number: int | None) -> str | None:
     """What would decide an unclear verdict: `about 25 more blocks would tell`."""
-    return None if number is None else f"about {_count(number, 'more block')} would tell"
-
-
-def noise(study: StudyJudgement) -> str:
-    """One sentence: the noise floor, and what follows from it."""
-    if study.noise_floor is None:
-        return "No baseline was measured twice, so there is no noise floor and no verdict rests on one."
-    return (
-        "Each baseline is measured twice in every block. They came out apart by up to"
-        f" {times_exactly(study.noise_floor)} here: no verdict is given below that."
-    )
-
-
-def times_exactly(ratio: float) -> str:
-    """A ratio near one, to three decimals: two would round a noise floor away."""
-    return f"×\u00a0{ratio:.3f}" if 0.5 < ratio < 2 else words.times(ratio)
-
-
-def bracket_exactly(ratio: Interval) -> str:
-    """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
-    return f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.is_bounded else words.TOO_FEW
-
-
-def drift(study: StudyJudgement) -> str:
-    """One sentence: how far the machine moved under the run."""
-    if study.drift is None:
-        return "There are too few blocks to tell whether the machine drifted."
-    change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
-    return (
-        f"From the first to the last third of the blocks the median cell's cost changed by {change};"
-        " ratios are formed within blocks, so this cancels."
-    )
-
-
-def checked(study: StudyJudgement) -> str:
-    """One sentence: how many cells answered rightly and were measured, and what became of the others."""
-    rows = study.study.rows
-    ok = sum(r.outcome is Outcome.OK for r in rows)
-    text = f"{ok:,} of {_count(len(rows), 'cell')} gave the right answer before they were timed"
-    others = [(o, sum(r.outcome is o for r in rows)) for o in Outcome if o is not Outcome.OK]
-    rest = [f"{n:,} {o}" for o, n in others if n]
-    return f"{text}; {words.enumeration(rest)}." if rest else f"{text}."
-
-
-def proof(study: StudyJudgement) -> str:
-    """One sentence: what the cells showed for themselves before they were timed."""
-    rows = [r for r in study.study.rows if r.outcome is Outcome.OK]
-    met = sum(r.known_answers for r in rows)
-    refused = dict.fromkeys(what for r in rows for what in r.refused)
-    text = f"They met {_count(met, 'known answer')}"
-    return f"{text} and refused {words.enumeration(list(refused))}." if refused else f"{text}."
-
-
-def steal(study: StudyJudgement) -> str:
-    """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
-    trials = [t for r in study.study.rows for t in (*r.trials, *r.twins)]
-    stolen, wall = sum(t.steal_ns for t in trials), sum(t.wall_ns for t in trials)
-    if not trials:
-        return "There are no trials."
-    if not stolen:
-        return f"No CPU time was given to other machines in {_count(len(trials), 'trial')}."
-    touched = sum(t.steal_ns > 0 for t in trials)
-    return (
-        f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during"
-        f" {touched:,} of {_count(len(trials), 'trial')}, which took {units.show_nanoseconds(wall)} in all."
-    )
+    return None if number is None else f"about {words.counted(number, 'more block')} would tell"
 
 
 def not_drawn(shown: int, folded: int) -> str:
     """One sentence for a chart that keeps some of its panels folded."""
-    return f"{shown} of {_count(shown + folded, 'panel')} drawn; the others unfold below." if folded else ""
+    return f"{shown} of {words.counted(shown + folded, 'panel')} drawn; the others unfold below." if folded else ""

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tollbar.catalogue import Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.measure import Outcome
-from tollbar.report import prose, words
+from tollbar.report import limits, prose, words
+from tollbar.report.costs import cost_words
 from tollbar.report.markup import Cell, Column, folded, symbol, table, tag, text
 from tollbar.results import Row
+
+MOST_LEFT_OUT = 12
+# What stands beside the cost, by metric; each where some cell has it.
+_BESIDE = {
+    words.WALL: "wall time per operation",
+    "client-cpu": "client CPU per request",
+    "throughput": "requests a second",
+    "latency-p50": "half answered within",
+    "latency-p95": "95 % within",
+    "latency-p99": "99 % within",
+    words.MEMORY: "memory",
+    "server-memory": "server memory",
+}
 
 
 def full_table(study: StudyJudgement) -> str:
@@ -19,20 +33,22 @@ def full_table(study: StudyJudgement) -> str:
     rows = study.study.rows
     names = [n for n in words.varying(rows) if n != "choice"]
     metric = words.cost_metric(study)
-    cost, memory = words.by_row(study, metric), words.by_row(study, words.MEMORY)
-    memory = memory if words.matters(memory) else {}
+    cost = words.by_row(study, metric)
     tolls = {t.row.key: t for t in study.tolls if t.metric == metric}
-    wall = words.by_row(study, words.WALL)
+    beside = {name: found for name in _BESIDE if name != metric and (found := words.by_row(study, name))}
+    if words.MEMORY in beside and not words.matters(beside[words.MEMORY]):
+        del beside[words.MEMORY]
+    # Of a request the inverse is no news: how many a second there were stands beside it.
+    speed = metric == "cpu"
     strengths = any(row.strength is not None for row in rows)
     columns = [
         Column("choice"),
-        *(Column(words.column_title(family, n)) for n in names),
-        Column("CPU time per operation", True),
-        Column("per second of CPU", True),
+        *(Column(words.column_title(family, n), n in words.LOADS) for n in names),
+        Column(cost_words(study).title, True),
+        *([Column("per second of CPU", True)] if speed else []),
         Column(f"against {words.baseline_words(study)}", True),
         Column("verdict"),
-        *([Column("wall time per operation", True)] if wall else []),
-        *([Column("memory", True)] if memory else []),
+        *(Column(_BESIDE[name], True) for name in beside),
         Column("blocks", True),
         Column("standing"),
         *([Column("strength, bits", True)] if strengths else []),
@@ -41,10 +57,9 @@ def full_table(study: StudyJudgement) -> str:
         [
             Cell(row.title),
             *(_coordinate(study, row, n) for n in names),
-            *_measured(row, cost.get(row.key)),
+            *_measured(row, cost.get(row.key))[: 2 if speed else 1],
             *_judged(row, tolls.get(row.key)),
-            *([_plain(wall.get(row.key))] if wall else []),
-            *([_plain(memory.get(row.key))] if memory else []),
+            *(_plain(found.get(row.key)) for found in beside.values()),
             _blocks(cost.get(row.key)),
             Cell(
                 words.standing_words(row.standing),
@@ -62,16 +77,25 @@ def _caption(study: StudyJudgement) -> str:
     family, rows = study.study.study.family, study.study.rows
     first = rows[0].coordinates if rows else {}
     vary = set(words.varying(rows))
-    alike = {n: v for n, v in first.items() if n not in vary and n != "choice"}
+    # A server stands for its provider, which is then named here and nowhere else.
+    providers = list(dict.fromkeys(r.provider for r in rows))
+    silent = "provider" if len(providers) > 1 else "bed"
+    alike = {n: v for n, v in first.items() if n not in vary and n not in ("choice", silent)}
     said = [f"{words.column_title(family, n)} {words.value_words(family, n, v)}" for n, v in alike.items()]
     text = f"Every cell of the study {study.study.study.name}, with its interval in brackets"
-    return f"{text}; all at {', '.join(said)}" if said else text
+    if len(providers) > 1 and "provider" not in vary:
+        text += f"; on {words.enumeration(providers)}"
+    found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
+    marks = ", ".join(f"{limits.MARKS[limit]} {limit}" for limit in found)
+    return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
 
 
 def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
     value = row.coordinates.get(name)
     if value is None:
         return Cell("does not apply")
+    if name in words.LOADS:
+        return Cell(f"{value:,}", float(value))
     return Cell(
         words.value_words(study.study.study.family, name, value),
         float(value) if isinstance(value, int) else None,
@@ -104,7 +128,9 @@ def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell]:
 
 
 def _plain(found: Measurement | None) -> Cell:
-    return Cell("–") if found is None else Cell(words.amount(found.value, found.unit), found.value)
+    if found is None:
+        return Cell("–")
+    return Cell(limits.limited(found), found.value)
 
 
 def _blocks(cost: Measurement | None) -> Cell:
@@ -125,8 +151,14 @@ def _left_out(study: StudyJudgement) -> str:
     for coordinates, reason in study.study.left_out:
         by_reason.setdefault(reason, []).append(coordinates)
     rows = [
-        (Cell("; ".join(words.place(family, c, c) for c in found)), Cell(reason)) for reason, found in by_reason.items()
+        (Cell(_few([words.place(family, c, c) for c in found])), Cell(reason)) for reason, found in by_reason.items()
     ]
     number = len(study.study.left_out)
     summary = f"{number:,} combination{'' if number == 1 else 's'} left out of the study, and why"
     return folded(summary, table(summary, (Column("left out"), Column("because")), rows))
+
+
+def _few(places: Sequence[str]) -> str:
+    """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
+    more = len(places) - MOST_LEFT_OUT
+    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more:,} more"] if more > 1 else places)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from tollbar.catalogue import Authority
 from tollbar.judge import StudyJudgement, Verdict
-from tollbar.report import panels, prose, words
-from tollbar.report.charts import Chart
+from tollbar.report import panels, prose, prose_served, prose_trust, words
+from tollbar.report.cells import MOST_ROWS, at_one_load
+from tollbar.report.costs import cost_words
 from tollbar.report.drift import drift_chart
+from tollbar.report.labels import prevailing, where_label
+from tollbar.report.layout import Draw, figure, figures, section
 from tollbar.report.markup import (
     Cell,
     Column,
@@ -16,19 +16,14 @@ from tollbar.report.markup import (
     folded,
     legend,
     paragraph,
-    symbol,
     table,
     tag,
     text,
 )
+from tollbar.report.protects import protects
 from tollbar.report.results_table import full_table
-from tollbar.report.strength import MOST_LEVELS, strength_charts
-
-Draw = Callable[[Chart], str]
-"""Puts a chart on the page and gives the markup of its place."""
-
-# The panels beyond these are drawn when the reader unfolds them: a thousand cells must not cost a slow page.
-MOST_PANELS = 6
+from tollbar.report.served import over_time, under_load, what_was_agreed, where_cpu_goes
+from tollbar.report.standing import strength_and_standing
 
 
 def study_section(study: StudyJudgement, draw: Draw) -> str:
@@ -36,33 +31,18 @@ def study_section(study: StudyJudgement, draw: Draw) -> str:
     parts = (
         _answer(study, draw),
         _all_else_equal(study, draw),
-        _strength_and_standing(study, draw),
+        strength_and_standing(study, draw),
+        protects(study),
         _published(study, draw),
         _memory(study, draw),
-        _section("Every result", full_table(study)),
+        where_cpu_goes(study, draw),
+        over_time(study, draw),
+        under_load(study, draw),
+        what_was_agreed(study),
+        section("Every result", full_table(study)),
         _trust(study, draw),
     )
     return tag("section", *parts, id=f"study-{study.study.study.name}", class_="study")
-
-
-def _section(title: str, *inside: str) -> str:
-    return tag("section", tag("h3", text(title)), *inside)
-
-
-def _figures(charts: Sequence[Chart], draw: Draw, style: str = "panels") -> str:
-    """The charts in a grid, as many side by side as fit; the later ones folded."""
-    shown, rest = charts[:MOST_PANELS], charts[MOST_PANELS:]
-    grid = tag("div", *(_figure(c, draw) for c in shown), class_=style)
-    if not rest:
-        return grid
-    more = tag("div", *(_figure(c, draw) for c in rest), class_=style)
-    said = paragraph(prose.not_drawn(len(shown), len(rest)), class_="note")
-    return grid + said + folded(f"{len(rest)} more panels", more)
-
-
-def _figure(chart: Chart, draw: Draw) -> str:
-    title = tag("figcaption", text(chart.title)) if chart.title else ""
-    return tag("figure", title, draw(chart))
 
 
 def _answer(study: StudyJudgement, draw: Draw) -> str:
@@ -71,12 +51,13 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
     worth = words.percent(about.worth)
     keys = [("band", f"within {worth}, which this study calls free")] if tolls else []
     if tolls and study.noise_floor is not None:
-        keys.append(("floor", f"noise floor, at most {prose.times_exactly(study.noise_floor)}"))
+        keys.append(("floor", f"noise floor, at most {prose_trust.times_exactly(study.noise_floor)}"))
     if any(t.verdict is Verdict.UNCLEAR for t in tolls):
         keys.append(("hollow", "hollow: unclear"))
     standings = [r.standing for r in study.study.rows]
+    at = at_one_load(study)
     chart = (
-        legend(standings, *keys) + _figures(panels.toll_charts(study), draw)
+        legend(standings, *keys) + paragraph(at.note, class_="note") + figures(panels.toll_charts(at.study), draw)
         if tolls
         else paragraph("There is nothing to compare.", class_="note")
     )
@@ -84,6 +65,7 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
         tag("h2", text(about.question))
         + paragraph(" ".join(prose.answer(study)), class_="answer")
         + chart
+        + "".join(paragraph(said) for said in prose_served.not_here(study))
         + _section_notes(study)
     )
 
@@ -92,7 +74,11 @@ def _section_notes(study: StudyJudgement) -> str:
     """What the study's author says, and what the words beside the rows mean."""
     family = study.study.study.family
     vary = words.varying(study.study.rows)
-    means = [f"{n}: {s.title}" for n, s in family.settings.items() if n in vary and not s.is_size]
+    settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
+    means = [f"{words.column_title(family, n)}: {s.title}" for n, s in settings]
+    prevails = [words.named_value(family, n, v) for n, v in prevailing(study).items()]
+    if prevails:
+        means.append(f"Where a name says nothing of it: {words.enumeration(prevails)}")
     return paragraph(". ".join(means) + "." if means else "", class_="note") + bullets(study.study.study.notes)
 
 
@@ -104,7 +90,7 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
         (
             Cell(words.column_title(family, c.setting)),
             Cell(" for ".join(words.value_words(family, c.setting, v) for v in (c.value, c.for_value))),
-            Cell(words.where_words(family, c.where, most=12) or "everywhere"),
+            Cell(where_label(study, c.where, most=12) or "everywhere"),
             Cell(words.times(c.ratio.estimate), c.ratio.estimate, words.bracket(c.ratio)),
             Cell(str(c.verdict), mark=_mark(c.verdict), small=prose.more_blocks(c.more_blocks)),
             Cell(f"{c.pairs:,}", float(c.pairs)),
@@ -115,19 +101,19 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
         Column("setting"),
         Column("one for the other"),
         Column("where"),
-        Column("times the CPU", True),
+        Column(f"times the {cost_words(study).short}", True),
         Column("verdict"),
         Column("pairs of cells", True),
     )
     told = table("One value for another, all else equal", columns, rows, sortable=True)
-    return _section(
+    return section(
         "All else equal",
         paragraph(
             "Each line compares cells that differ in one thing only. Where pairs disagree they are split,"
             " and the line says by what.",
             class_="note",
         ),
-        _figures(panels.contrast_charts(study), draw, _contrast_style(study)),
+        figures(panels.contrast_charts(study), draw, _contrast_style(study)),
         folded(f"The {len(rows):,} comparisons as a table", told) if len(rows) > 1 else told,
     )
 
@@ -140,56 +126,6 @@ def _contrast_style(study: StudyJudgement) -> str:
 
 def _mark(verdict: Verdict) -> str:
     return tag("span", text(words.VERDICT_MARKS[verdict]), class_="mark", aria_hidden="true")
-
-
-def _strength_and_standing(study: StudyJudgement, draw: Draw) -> str:
-    family = study.study.study.family
-    charts = strength_charts(study)
-    sources = _sources(study)
-    means = f"Strength: {family.strength_means}." if family.strength_means else ""
-    if not charts:
-        return _section("What each choice is worth", paragraph(means, class_="note"), sources)
-    note = (
-        f"{means} Down and to the right is better. The dashed line is the"
-        " cheapest recommended or acceptable choice of at least that strength."
-    )
-    measured = [m.row for m in words.by_row(study, words.cost_metric(study)).values()]
-    levels = len({r.strength for r in measured})
-    standings = [r.standing for r in measured if r.strength is not None]
-    return _section(
-        "Cost against strength and standing",
-        paragraph(note, class_="note"),
-        legend(standings, ("frontier", "cheapest in good standing for at least so many bits")),
-        _figures(charts, draw, "panels strength wide" if levels > MOST_LEVELS else "panels strength"),
-        sources,
-    )
-
-
-def _sources(study: StudyJudgement) -> str:
-    family = study.study.study.family
-    names = dict.fromkeys(r.choice for r in study.study.rows)
-    rows = []
-    for choice in (family.choices[n] for n in names if n in family.choices):
-        bits = "–" if choice.strength is None else f"{choice.strength} bits"
-        specified = f"{choice.spec}, {choice.year}" if choice.year else choice.spec
-        by = "; ".join(_authority(a) for a in choice.authority)
-        rows.append(
-            (
-                Cell(choice.title, small=specified),
-                Cell(words.standing_words(choice.standing), mark=symbol(choice.standing)),
-                Cell(by or "–", small=choice.note),
-                Cell(bits, None if choice.strength is None else float(choice.strength), choice.strength_from),
-            )
-        )
-    columns = (Column("choice"), Column("standing"), Column("who says so"), Column("strength"))
-    title = "Who says so: the source of every standing and strength"
-    return folded(title, table(title, columns, rows)) if rows else ""
-
-
-def _authority(authority: Authority) -> str:
-    unread = "" if authority.checked else "; clause not re-read"
-    seen = authority.seen.isoformat()
-    return f"{authority.by}, {authority.where}: “{authority.says}” (seen {seen}{unread})"
 
 
 def _published(study: StudyJudgement, draw: Draw) -> str:
@@ -219,13 +155,13 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
     )
     told = table("Published comparisons, then and here", columns, rows)
     chart = panels.claim_chart(study)
-    drawn = legend((), ("then", "then"), ("here", "here")) + _figure(chart, draw) if chart else ""
+    drawn = legend((), ("then", "then"), ("here", "here")) + figure(chart, draw) if chart else ""
     source = study.study.study.source
-    return _section(
+    return section(
         "What was published, and what is measured here",
         paragraph(prose.claims(study) + (f" Source: {source}." if source else ""), class_="note"),
         drawn,
-        folded(f"All {len(rows)} comparisons", told) if len(rows) > panels.MOST_ROWS else told,
+        folded(f"All {len(rows)} comparisons", told) if len(rows) > MOST_ROWS else told,
     )
 
 
@@ -234,16 +170,21 @@ def _memory(study: StudyJudgement, draw: Draw) -> str:
     if not charts:
         return ""
     standings = [m.row.standing for m in study.measurements]
-    return _section("Memory beside CPU", legend(standings), _figures(charts, draw))
+    return section("Memory beside CPU", legend(standings), figures(charts, draw))
 
 
 def _trust(study: StudyJudgement, draw: Draw) -> str:
     chart = drift_chart(study)
-    drawn = legend((), ("line", "median cell"), ("band", "eight cells of ten")) + _figure(chart, draw) if chart else ""
+    drawn = legend((), ("line", "median cell"), ("band", "eight cells of ten")) + figure(chart, draw) if chart else ""
     warned = tag("h4", "Warnings") + bullets(study.warnings)
     warnings = tag("div", warned, class_="warnings") if study.warnings else ""
-    said = [f"{prose.checked(study)} {prose.proof(study)}", prose.noise(study), prose.drift(study), prose.steal(study)]
-    return _section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
+    said = [
+        f"{prose_trust.checked(study)} {prose_trust.proof(study)}",
+        prose_trust.noise(study),
+        prose_trust.drift(study),
+        prose_trust.steal(study),
+    ]
+    return section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
 
 
 def _twins(study: StudyJudgement) -> str:
@@ -253,8 +194,8 @@ def _twins(study: StudyJudgement) -> str:
     written = [
         (
             Cell(words.place(study.study.study.family, t.row.coordinates, names)),
-            Cell(prose.times_exactly(t.ratio.estimate), t.ratio.estimate, prose.bracket_exactly(t.ratio)),
-            Cell("–") if t.noise_floor is None else Cell(prose.times_exactly(t.noise_floor), t.noise_floor),
+            Cell(prose_trust.times_exactly(t.ratio.estimate), t.ratio.estimate, prose_trust.bracket_exactly(t.ratio)),
+            Cell("–") if t.noise_floor is None else Cell(prose_trust.times_exactly(t.noise_floor), t.noise_floor),
             Cell(f"{t.ratio.n:,}", float(t.ratio.n)),
         )
         for t in tolls

@@ -9,6 +9,7 @@ from math import exp, log
 from tollbar.catalogue import Standing
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.report import palette, words
+from tollbar.report.cells import split
 from tollbar.report.charts import (
     Chart,
     Spec,
@@ -20,6 +21,8 @@ from tollbar.report.charts import (
     standing_shape,
     unvalidated,
 )
+from tollbar.report.costs import cost_words
+from tollbar.report.labels import labels
 from tollbar.report.scales import NANOSECONDS, Scale
 
 HEIGHT_PX = 280
@@ -43,15 +46,18 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     if len({m.row.strength for m in points}) < 2:
         return []
     about = study.study.study
-    vary = words.varying(m.row for m in points)
-    # As with the tolls: what the baseline fixes is compared within a panel.
-    inside = [n for n in vary if n == "choice" or n in about.baseline] or ["choice"]
+    # As with the tolls: what has one baseline is compared within a panel.
+    inside = [n for n in split(study, [m.row for m in points])[0] if n != "provider" or n in about.baseline] or [
+        "choice"
+    ]
+    titled = [n for n in words.varying(m.row for m in points) if n not in inside]
+    label = labels(study, inside)
     panels: dict[str, list[Measurement]] = {}
     for point in points:
-        title = words.place(about.family, point.row.coordinates, [n for n in vary if n not in inside])
+        title = words.place(about.family, point.row.coordinates, titled)
         panels.setdefault(title, []).append(point)
     return [
-        _panel(title, [_point(study, m, inside) for m in found])
+        _panel(title, cost_words(study).title, [_point(label(m.row), m) for m in found])
         for title, found in panels.items()
         if len({m.row.strength for m in found}) > 1
     ]
@@ -74,31 +80,58 @@ def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return kept[::-1]
 
 
-def _point(study: StudyJudgement, measured: Measurement, names: Sequence[str]) -> _Point:
+def _point(label: str, measured: Measurement) -> _Point:
     row = measured.row
-    return _Point(words.row_label(study, row, names), row.strength or 0, measured.value, row.standing)
+    return _Point(label, row.strength or 0, measured.value, row.standing)
 
 
-def _panel(title: str, points: Sequence[_Point]) -> Chart:
-    scale = Scale.over("CPU time per operation (log scale)", [p.cost for p in points], labels=NANOSECONDS)
+def _panel(title: str, cost: str, points: Sequence[_Point]) -> Chart:
+    scale = Scale.over(f"{cost} (log scale)", [p.cost for p in points], labels=NANOSECONDS)
     # Room below the lowest name, so that it does not stand on the axis.
     scale = replace(scale, low=scale.low * (scale.low / scale.high) ** (LINE_PX / HEIGHT_PX))
     good = frontier([(p.bits, p.cost) for p in points if p.standing in IN_GOOD_STANDING])
     heard = "; ".join(f"{p.label}: {p.bits} bits, {words.amount(p.cost, 'ns/op')}" for p in points)
     described = f"Cost against strength{', ' + title if title else ''}. {heard}."
-    return Chart(title, described, _spec(points, good, scale))
+    letters = max(len(p.label) for p in points)
+    return Chart(title, described, _spec(points, good, scale), letters)
+
+
+def needs_width(letters: int, levels: int) -> bool:
+    """Whether names of so many letters at so many levels need the page's whole width."""
+    return levels > MOST_LEVELS or letters * LETTER_PX > NARROW_PX / levels
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Where the levels stand, in steps and in pixels, so that the names of the last ones have room too."""
+
+    levels: Sequence[int]
+    padding: float
+    step_px: float
+
+    @classmethod
+    def of(cls, points: Sequence[_Point]) -> _Columns:
+        levels = sorted({p.bits for p in points})
+        letters = max(len(p.label) for p in points)
+        width = WIDE_PX if needs_width(letters, len(levels)) else NARROW_PX
+        name = min(MARK_PX + letters * LETTER_PX, 0.4 * width)
+        # A quarter of a step to the left of the first level, and a name's length to the right of the last.
+        padding = max(0.25, (name * (len(levels) - 1) + width / 4) / (width - name) / 2)
+        return cls(levels, padding, width / (len(levels) - 1 + 2 * padding))
 
 
 def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Scale) -> Spec:
     import altair as alt
 
     with unvalidated():
-        levels = sorted({p.bits for p in points})
+        columns = _Columns.of(points)
         # Levels lie close together (112, 128) or far apart (128, 256): in even steps all names have room.
+        # Names stand to the right of their points, and so does most of the room.
+        align = round(0.125 / columns.padding, 3)
         x = alt.X(
             "bits:O",
             title="strength in bits (even steps, not to scale)",
-            scale=alt.Scale(type="point", domain=levels, padding=0.25),
+            scale=alt.Scale(type="point", domain=columns.levels, padding=round(columns.padding, 3), align=align),
             axis=alt.Axis(labelAngle=0, grid=True),
         )
         y = alt.Y("cost:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
@@ -129,7 +162,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             ),
             names.mark_text(align="left", dx=9),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), right=16)
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
 
 
 def _solid() -> object:
@@ -140,10 +173,9 @@ def _solid() -> object:
 
 def _spread(points: Sequence[_Point], scale: Scale) -> list[float]:
     """Where each point's name stands: at the point, or at the nearest height where it covers nothing else."""
-    levels = sorted({p.bits for p in points})
-    column_px = (WIDE_PX if len(levels) > MOST_LEVELS else NARROW_PX) / len(levels)
+    columns = _Columns.of(points)
     px = HEIGHT_PX / log(scale.high / scale.low)
-    marks = [(levels.index(p.bits) * column_px, log(p.cost / scale.low) * px) for p in points]
+    marks = [(columns.levels.index(p.bits) * columns.step_px, log(p.cost / scale.low) * px) for p in points]
     # Each taken place as left, right and middle height, from the bottom of the plot.
     taken = [(x - MARK_PX / 2, x + MARK_PX / 2, y) for x, y in marks]
     beside = [0.0] * len(points)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from tollbar import units
-from tollbar.catalogue import Family, Standing, Value
+from tollbar.catalogue import Family, Setting, Standing, Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome, Trial
 from tollbar.results import Row
@@ -25,6 +25,9 @@ STANDINGS = tuple(Standing)
 # Standings that a reader must meet beside the name, wherever the name stands.
 CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
 
+LOADS = ("users", "rate")
+"""The coordinates that say how much is asked of a server."""
+
 # A mark beside each verdict, so that a column of them reads without colour.
 VERDICT_MARKS = {
     Verdict.COSTS: "▲",
@@ -35,7 +38,14 @@ VERDICT_MARKS = {
 }
 
 # What every family has; a value of one of these says by itself what it is.
-_TITLES = {"choice": "choice", "provider": "provider", "op": "operation", "bed": "servers"}
+_TITLES = {
+    "choice": "choice",
+    "provider": "provider",
+    "op": "operation",
+    "bed": "server",
+    "users": "users",
+    "rate": "arrivals a second",
+}
 
 
 def setting_title(family: Family, name: str) -> str:
@@ -61,28 +71,34 @@ def value_words(family: Family, name: str, value: Value) -> str:
         return family.choices[str(value)].title
     if isinstance(value, str):
         return value
+    if name == "users":
+        return "1 user" if value == 1 else f"{value:,} users"
+    if name == "rate":
+        return f"{value:,}\u00a0/s"
     setting = family.settings.get(name)
+    if setting is not None and setting.is_share:
+        return f"{value} %"
     return units.show_bytes(value) if setting is not None and setting.is_size else f"{value:,}"
 
 
 def named_value(family: Family, name: str, value: Value) -> str:
     """The same with its name where it says nothing by itself: `key fresh`, but `SHA-256` and `4 KiB`."""
     setting = family.settings.get(name)
-    clear = name in _TITLES or (setting is not None and setting.is_size)
+    clear = name in _TITLES or (setting is not None and (setting.is_size or _is_known(family, setting, value)))
     words = value_words(family, name, value)
     return words if clear else f"{_spaced(name)} {words}"
+
+
+def _is_known(family: Family, setting: Setting, value: Value) -> bool:
+    """Whether a setting's value is a thing with a name of its own, such as `x25519`, and which one is plain."""
+    earlier = list(family.settings)[: list(family.settings).index(setting.name)]
+    others = (known for name in earlier for known in family.settings[name].values or ())
+    return str(value) in setting.about and not any(str(other).startswith(str(value)) for other in others)
 
 
 def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
     """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`."""
     return " · ".join(named_value(family, n, coordinates[n]) for n in names if n in coordinates)
-
-
-def row_label(study: StudyJudgement, row: Row, names: Iterable[str]) -> str:
-    """A row's place, without what is as in the baseline: `RSA-2048`, but `RSA-2048 · padding pss`."""
-    baseline = study.study.study.baseline
-    said = [n for n in names if n == "choice" or n not in baseline or row.coordinates.get(n) != baseline[n]]
-    return place(study.study.study.family, row.coordinates, said) or row.title
 
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
@@ -95,7 +111,8 @@ def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int 
         if len(values) > most:
             shown.append(f"{len(values) - most} more")
         setting = family.settings.get(name)
-        other = "at" if setting is not None and setting.is_size else "with"
+        is_size = name in LOADS or (setting is not None and setting.is_size)
+        other = "at" if is_size else "with"
         preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
         parts.append(f"{preposition} {enumeration(shown)}")
     return ", ".join(parts)
@@ -107,6 +124,16 @@ def quoted(name: str) -> str:
     return f"“{name}”" if "," in name or phrase else name
 
 
+def opened(text: str) -> str:
+    """The text with the capital that opens a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def enumeration(words: Sequence[str], joint: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     if len(words) < 2:
@@ -116,11 +143,24 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 def varying(rows: Iterable[Row]) -> tuple[str, ...]:
     """The coordinates with more than one value among these rows: choice and provider first, then the rest."""
+    rows = list(rows)
     values: dict[str, set[Value]] = {"choice": set(), "provider": set(), "bed": set(), "op": set()}
     for row in rows:
         for name, value in row.coordinates.items():
             values.setdefault(name, set()).add(value)
-    return tuple(name for name, found in values.items() if len(found) > 1)
+    # How much is asked comes last: rows of one cell differ in nothing else.
+    ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
+    vary = tuple(name for name in ordered if len(values[name]) > 1)
+    said_twice = _said_twice(rows) if "bed" in vary and "provider" in vary else None
+    return tuple(name for name in vary if name != said_twice)
+
+
+def _said_twice(rows: Iterable[Row]) -> str | None:
+    """The one of server and provider that says nothing beside the other: a served provider names its server."""
+    pairs = {(row.coordinates.get("provider"), row.coordinates.get("bed")) for row in rows}
+    if len({bed for _, bed in pairs}) == len(pairs):
+        return "provider"
+    return "bed" if len({provider for provider, _ in pairs}) == len(pairs) else None
 
 
 def standing_words(standing: Standing) -> str:
@@ -171,6 +211,10 @@ def amount(value: float, unit: str) -> str:
         return units.show_nanoseconds(value)
     if unit in ("B", "bytes"):
         return units.show_bytes(value)
+    if unit == "us":
+        return units.show_nanoseconds(value * 1000)
+    if unit == "1/s":
+        return f"{_short(value)}\u00a0/s"
     return f"{value:,.4g} {unit}"
 
 
@@ -205,8 +249,7 @@ def _short(value: float) -> str:
 
 def cost_metric(study: StudyJudgement) -> str:
     """The metric that the tolls are about."""
-    metrics = [t.metric for t in study.tolls] + [m.metric for m in study.measurements if m.metric not in (MEMORY, WALL)]
-    return metrics[0] if metrics else "cpu"
+    return study.study.study.measure.cost
 
 
 def matters(memory: Mapping[str, Measurement]) -> bool:

@@ -29,7 +29,7 @@ create table cell (
 create table trial (
     study text, cell text, twin integer, block integer, ord integer not null, started_s real not null,
     outcome text not null, reason text, operations integer, cpu_ns integer, wall_ns integer, memory_bytes integer,
-    steal_ns integer, batches text not null,
+    steal_ns integer, batches text not null, load text,
     primary key (study, cell, twin, block)
 ) without rowid;
 create table left_out (study text, coordinates text not null, because text not null);
@@ -50,7 +50,7 @@ class Store:
         values = (
             trial.study, trial.cell, trial.twin, trial.block, trial.order, trial.started_s, trial.outcome, trial.reason,
             trial.operations, trial.cpu_ns, trial.wall_ns, trial.memory_bytes, trial.steal_ns,
-            json.dumps(trial.batches, separators=(",", ":")),
+            json.dumps(trial.batches, separators=(",", ":")), trial.load.model_dump_json() if trial.load else None,
         )  # fmt: skip
         with self._writing() as database:
             database.execute(f"insert into trial values ({_marks(values)})", values)
@@ -141,7 +141,7 @@ def create(
             "seed": plan.seed,
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
-            "providers": {p.name: {"spec": p.spec, "path": p.path, **p.receipt} for p in plan.providers.values()},
+            "providers": dict(plan.receipts),
             "studies": studies,
         }
         store = _open(directory)
@@ -214,8 +214,8 @@ def _insert_plan(database: sqlite3.Connection, planned: StudyPlan) -> None:
     name = planned.study.name
     for position, cell in enumerate(planned.cells):
         values = (
-            name, cell.key, position, json.dumps(dict(cell.coordinates)), cell.choice.title, cell.choice.standing,
-            cell.choice.strength, cell.against, None, None, 0, "[]", "[]",
+            name, cell.key, position, json.dumps(dict(cell.coordinates)), cell.choice.title, cell.standing,
+            cell.strength, cell.against, None, None, 0, "[]", "[]",
         )  # fmt: skip
         database.execute(f"insert into cell values ({_marks(values)})", values)
     for coordinates, because in planned.left_out:

@@ -1,0 +1,300 @@
+"""Load: our client beside wrk, h2load, ab and `openssl s_time` at one nginx; and whether it is ever the bottleneck.
+
+About two minutes. Load clients on one core, servers on another, all over loopback.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import clients
+from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
+from bench.figures import ENGINE, Figure
+from tollbar import beds, libraries, machine
+from tollbar.beds import Found, NotHere, NotStarted, driver, proc, tls
+from tollbar.beds.driver import Server
+from tollbar.beds.premises import Premises
+from tollbar.errors import TollbarError
+from tollbar.libraries import Provider
+from tollbar.runner import LoadRecord, Outcome, ask
+
+USERS = 16
+BYTES = 4096
+PATH = f"/bytes/{BYTES}"
+# Of one round: half a second each on a machine that does nothing else.
+REQUESTS = 60_000
+HANDSHAKES = 1000
+CONNECTIONS = 10_000
+# What a process may have open besides its connections.
+OTHER_FILES = 200
+
+KEEP_ALIVE_GOAL = 0.85
+HANDSHAKE_GOAL = 0.45
+BUSY_GOAL = 0.95
+BUSY_ROUNDS = 5
+MEMORY_GOAL_BYTES = 20_000
+EMBEDDED_GOAL = 1.0
+
+Settings = Mapping[str, str | int]
+PLAINTEXT: Settings = {"choice": "plaintext", "bytes": BYTES}
+TLS_12: Settings = {"choice": "tls-1.2", "key-exchange": "ecdhe-p256", "bytes": BYTES}
+TLS_13: Settings = {"choice": "tls-1.3", "key-exchange": "x25519", "bytes": BYTES}
+CERTIFICATES = ("rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p256")
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """A full handshake, and how each client is told to make it."""
+
+    name: str
+    settings: Settings
+    to_ab: tuple[str, ...]
+    to_s_time: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        return f"load: client CPU a handshake, {self.name}, ours over"
+
+
+def _of_tls_12(name: str, settings: Settings, suite: str) -> Handshake:
+    return Handshake(name, settings, ("-f", "TLS1.2", "-Z", suite), ("-tls1_2", "-cipher", suite))
+
+
+TODAY = (
+    Handshake("TLS 1.3 X25519, ECDSA P-256", {**TLS_13, "certificate": "ecdsa-p256"}, ("-f", "TLS1.3"), ("-tls1_3",)),
+    _of_tls_12("TLS 1.2 ECDHE P-256, RSA-2048", {**TLS_12, "certificate": "rsa-2048"}, "ECDHE-RSA-AES128-GCM-SHA256"),
+)
+STATIC_RSA = _of_tls_12(
+    "static RSA-2048", {**TLS_12, "certificate": "rsa-2048", "key-exchange": "rsa"}, "AES128-GCM-SHA256"
+)
+
+
+def figures() -> Iterator[Figure]:
+    """Client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
+    try:
+        nginx, embedded = _bed("nginx", "libcrypto"), _bed("embedded", "aws-lc")
+        with Premises() as premises:
+            yield from _keep_alive(nginx, premises)
+            for handshake in TODAY:
+                yield from _handshake(nginx, premises, handshake)
+            yield from _static_rsa(nginx, premises)
+            yield _saturation(nginx, premises)
+            yield _memory(nginx, premises, PLAINTEXT, "in clear", judged=True)
+            yield _memory(nginx, premises, {**TLS_13, "certificate": "ecdsa-p256"}, "TLS 1.3", judged=False)
+            yield _embedded(nginx, embedded, premises)
+    except (NotStarted, Spoilt, TollbarError) as error:
+        yield Figure("load: what is left of it", "(not measured)", str(error), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """A server that is here, and the library it runs on."""
+
+    found: Found
+    provider: Provider
+
+    def start(self, premises: Premises, settings: Settings) -> Server:
+        """Raises NotStarted."""
+        return driver.start(premises, self.found, self.provider, settings, (), machine.measuring_core())
+
+
+def _bed(name: str, provider: str) -> Bed:
+    found = beds.find(beds.all_beds()[name])
+    if isinstance(found, NotHere):
+        raise Spoilt(found.reason)
+    return Bed(found, libraries.resolve([provider])[0])
+
+
+def _keep_alive(nginx: Bed, premises: Premises) -> Iterator[Figure]:
+    """Plain requests of 4 KiB on connections that stay."""
+    with nginx.start(premises, PLAINTEXT) as server:
+        url = f"http://{server.address}{PATH}"
+        measured = in_turn(
+            {
+                "ours": partial(ours, _load(server, premises, PLAINTEXT, "user") | {"requests": REQUESTS}),
+                "wrk": partial(clients.wrk, url, USERS, 1),
+                "h2load": partial(clients.h2load, url, USERS, REQUESTS),
+                "ab": partial(clients.ab, url, USERS, REQUESTS, "-k"),
+            }
+        )
+    what = f"load: client CPU a keep-alive request of 4 KiB, {USERS} connections, ours over"
+    yield _beside(what, measured, "wrk", KEEP_ALIVE_GOAL)
+    yield _beside(what, measured, "h2load", 1.0, below=True)
+    yield _beside(what, measured, "ab", 1.0, below=True)
+
+
+def _handshake(nginx: Bed, premises: Premises, handshake: Handshake) -> Iterator[Figure]:
+    """A connection, a full handshake, 4 KiB, and its end."""
+    with nginx.start(premises, handshake.settings) as server:
+        load = _load(server, premises, handshake.settings, "new") | {"requests": HANDSHAKES}
+        measured = in_turn({"ours": partial(ours, load), **_rivals(server, handshake)})
+    yield _beside(handshake.what, measured, "ab", HANDSHAKE_GOAL)
+    yield _beside(handshake.what, measured, "s_time", None)
+
+
+def _static_rsa(nginx: Bed, premises: Premises) -> Iterator[Figure]:
+    """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
+    newest = libraries.libcryptos().get("psycopg")
+    with nginx.start(premises, STATIC_RSA.settings) as server:
+        load = _load(server, premises, STATIC_RSA.settings, "new") | {"requests": HANDSHAKES}
+        measured = in_turn(
+            {
+                "ours": partial(ours, _on(newest, load)),
+                "ours on the system's": partial(ours, _on(None, load)),
+                **_rivals(server, STATIC_RSA),
+            }
+        )
+    library = libraries.resolve(["libcrypto:psycopg" if newest else "libcrypto"])[0].name
+    for rival in ("ab", "s_time"):
+        yield _beside(f"{STATIC_RSA.what} (on {library})", measured, rival, 1.0)
+    if newest:
+        name = "ours on the system's"
+        yield _beside(f"{STATIC_RSA.what} (on {nginx.provider.name}, as ab)", measured, "ab", None, one=name)
+
+
+def _rivals(server: Server, handshake: Handshake) -> dict[str, Contender]:
+    return {
+        "ab": partial(clients.ab, f"https://{server.address}{PATH}", USERS, HANDSHAKES, *handshake.to_ab),
+        "s_time": partial(clients.s_time, server.address, PATH, 1, *handshake.to_s_time),
+    }
+
+
+def _saturation(nginx: Bed, premises: Premises) -> Figure:
+    """How much of the time the server had work.
+
+    It works, or waits for its core while somebody else on this machine has it. Nobody is kept off the client's
+    core either, so that of each cell the best round counts: others can only take from it.
+    """
+    wanted: dict[str, list[float]] = {}
+    had: dict[str, list[float]] = {}
+    for _ in range(BUSY_ROUNDS):
+        for certificate in CERTIFICATES:
+            for protocol in (TLS_12, TLS_13):
+                settings = {**protocol, "certificate": certificate}
+                name = f"{certificate}, {protocol['choice']}"
+                with nginx.start(premises, settings) as server:
+                    works, waits = _shares(server, _load(server, premises, settings, "new"))
+                wanted.setdefault(name, []).append(works + waits)
+                had.setdefault(name, []).append(works)
+    worst = min(wanted, key=lambda name: max(wanted[name]))
+    share = max(wanted[worst])
+    waited = share - had[worst][wanted[worst].index(share)]
+    aside = f", {waited:.0%} of it waiting while others had its core" if waited > 0.01 else ""
+    return Figure(
+        f"load: one-core nginx kept busy by {USERS} users, best of {BUSY_ROUNDS} rounds, worst of {len(wanted)} cells",
+        f"at least {BUSY_GOAL:.0%}",
+        f"{share:.1%} ({worst}{aside}); the lowest median {min(map(median, wanted.values())):.1%}",
+        share >= BUSY_GOAL,
+    )
+
+
+def _shares(server: Server, load: Mapping[str, Any]) -> tuple[float, float]:
+    """Which shares of a time well inside the load the server works, and waits for its core. Raises Spoilt."""
+    with ThreadPoolExecutor(1) as beside:
+        loaded = beside.submit(_asked, load, 0.05, 0.6)
+        time.sleep(0.2)
+        before = _scheduled_ns(server)
+        time.sleep(0.3)
+        after = _scheduled_ns(server)
+        loaded.result()
+    wall_ns = after[2] - before[2]
+    return (after[0] - before[0]) / wall_ns, (after[1] - before[1]) / wall_ns
+
+
+def _scheduled_ns(server: Server) -> tuple[int, int, int]:
+    """How long the server's processes have worked, and waited for their core, and the time of asking."""
+    texts = [
+        Path(f"/proc/{process}/schedstat").read_text()
+        for root in server.components.values()
+        for process in proc.tree(root)
+    ]
+    fields = [text.split() for text in texts]
+    return sum(int(field[0]) for field in fields), sum(int(field[1]) for field in fields), time.monotonic_ns()
+
+
+def _memory(nginx: Bed, premises: Premises, settings: Settings, how: str, *, judged: bool) -> Figure:
+    """Half of the connections are used, half are silent."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
+    with nginx.start(premises, settings) as server:
+        load = _load(server, premises, settings, "user")
+        without = _asked(load, 0.1, 0.5)
+        held = _asked(load | {"users": room // 2, "idle": room - room // 2, "request_limit_s": 30.0}, 0.1, 0.5)
+    each = (held.client_memory_bytes - without.client_memory_bytes) / (room - USERS)
+    least = "" if room == CONNECTIONS else f" (all that {limit} file descriptors allow)"
+    return Figure(
+        f"load: client memory a connection, {room} held{least}, half of them idle, {how}",
+        f"at most {MEMORY_GOAL_BYTES // 1000} KB" if judged else "(for comparison)",
+        f"{each / 1000:.1f} KB",
+        each <= MEMORY_GOAL_BYTES if judged else None,
+    )
+
+
+def _embedded(nginx: Bed, embedded: Bed, premises: Premises) -> Figure:
+    """Both run, and are asked in turn."""
+    with nginx.start(premises, PLAINTEXT) as one, embedded.start(premises, PLAINTEXT) as other:
+
+        def served_by(server: Server) -> float:
+            load = _asked(_load(server, premises, PLAINTEXT, "user"), 0.1, 0.8)
+            return load.server_cpu_ns / load.requests / 1e3
+
+        measured = in_turn({"ours": partial(served_by, other), "nginx": partial(served_by, one)})
+    what = f"load: server CPU a keep-alive request of 4 KiB, {USERS} connections, the embedded server's over"
+    return _beside(what, measured, "nginx", EMBEDDED_GOAL)
+
+
+def _load(server: Server, premises: Premises, settings: Settings, connection: str) -> dict[str, Any]:
+    """The load of a task, as the lab would have it of this server."""
+    return {
+        "address": server.address,
+        "host": "localhost",
+        "clients": tls.clients(tls.Settings.read(settings), premises.certificates),
+        "users": USERS,
+        "connection": connection,
+        "request": {"paths": [PATH]},
+        "expect": {"bytes": BYTES},
+        "components": dict(server.components),
+    }
+
+
+def _on(libcrypto: str | None, load: Mapping[str, Any]) -> dict[str, Any]:
+    """The same load, its clients on this libcrypto wherever they need one."""
+    kinds = [{**kind, "tls": {**kind["tls"], "libcrypto": libcrypto}} for kind in load["clients"]]
+    return {**load, "clients": kinds}
+
+
+def _asked(load: Mapping[str, Any], warm_up_s: float, duration_s: float) -> LoadRecord:
+    """What the load client saw of the server, measured as the lab measures. Raises Spoilt."""
+    task = {"mode": "measure", "seed": 1, "load": load, "warm_up_s": warm_up_s, "duration_s": duration_s}
+    record = ask((ENGINE, "load"), task, limit_s=clients.LIMIT_S, core=clients.client_core())
+    if record.outcome is not Outcome.OK or record.load is None:
+        raise Spoilt(record.reason or "the load client says nothing of the load")
+    return record.load
+
+
+def _beside(
+    what: str,
+    measured: Mapping[str, Measured],
+    rival: str,
+    goal: float | None,
+    *,
+    one: str = "ours",
+    below: bool = False,
+) -> Figure:
+    """The median of the ratios within a round, and both contenders' own medians."""
+    what = f"{what} {rival}'s"
+    said = "(for comparison)" if goal is None else f"{'below' if below else 'at most'} {goal:.2f}"
+    for name in (one, rival):
+        if fault := measured[name].fault:
+            return Figure(what, said, fault, None if name == rival else False)
+    share = ratio(measured[one], measured[rival])
+    here = f"{share:.2f} ({measured[one].median_us:.2f} / {measured[rival].median_us:.2f} µs)"
+    return Figure(what, said, here, None if goal is None else share < goal or (share == goal and not below))

@@ -1,0 +1,85 @@
+"""Servers: the lab's own time for a trial on a server, with all that is started and stopped for it. Half a minute."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from bench.figures import TOLLBAR, Figure, timed
+from tollbar import results
+from tollbar.measure import Trial
+from tollbar.results import Row, Run
+
+GOAL_MS = 250.0
+BLOCKS = 5
+
+STUDY = f"""
+question  = "How long does it take to have a server measured?"
+family    = "tls"
+beds      = ["nginx", "httpd", "embedded"]
+providers = ["libcrypto"]
+choices   = ["plaintext", "tls-1.3"]
+baseline  = "plaintext"
+
+[vary]
+op           = ["connect"]
+certificate  = ["rsa-2048", "ecdsa-p256"]
+key-exchange = ["x25519"]
+bytes        = ["4 KiB"]
+
+[load]
+shape   = "closed"
+users   = [8]
+request = {{ get = "/bytes/{{bytes}}" }}
+expect  = {{ status = 200, bytes = "{{bytes}}" }}
+
+[measure]
+cost    = "server-cpu"
+trial   = "50 ms"
+warm-up = "20 ms"
+blocks  = {BLOCKS}
+"""
+
+
+def figures() -> Iterator[Figure]:
+    """For each server: start, readiness, proof of the library, the load client's own start, stop, and the commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "servers.toml"
+        path.write_text(STUDY)
+        done = timed(TOLLBAR, "run", str(path), "--json", "--no-report", cwd=Path(folder))
+        try:
+            run = results.read(Path(folder) / json.loads(done.out)["run"])
+        except ValueError:
+            yield Figure("servers: the lab adds to a trial", "(not measured)", f"status {done.status}", None)
+            return
+    warm_up_s = run.studies[0].study.measure.warm_up_s
+    rows = [row for one in run.studies for row in one.rows]
+    for bed in ("nginx", "httpd", "embedded"):
+        # The timed part comes with its end: what was under way is finished and counted.
+        found = [
+            gap_s - warm_up_s - trial.load.wall_ns / 1e9
+            for row, trial, gap_s in gaps(run)
+            if row.bed == bed and trial.load is not None
+        ]
+        goal = f"at most {GOAL_MS:.0f} ms" if bed == "nginx" else "(for comparison)"
+        what = f"servers: the lab adds to a trial on {bed} (median)"
+        if not found:
+            why = next((row.reason for row in rows if row.bed == bed and row.reason), "no trial")
+            yield Figure(what, goal, str(why), None)
+            continue
+        took_ms = median(found) * 1e3
+        here = f"{took_ms:.0f} ms (9 of 10 within {sorted(found)[len(found) * 9 // 10] * 1e3:.0f} ms)"
+        yield Figure(what, goal, here, took_ms <= GOAL_MS if bed == "nginx" else None)
+
+
+def gaps(run: Run) -> Iterator[tuple[Row, Trial, float]]:
+    """Each trial but a study's last, with the seconds from its start to the next one's."""
+    for one in run.studies:
+        trials = [(row, trial) for row in one.rows for trial in (*row.trials, *row.twins)]
+        trials.sort(key=lambda pair: pair[1].order)
+        for (row, trial), (_, after) in pairwise(trials):
+            yield row, trial, after.started_s - trial.started_s

@@ -1,0 +1,118 @@
+//! What each user draws, from its own seeded sequence: which kind of client, which path, which unique query.
+//!
+//! Two sequences a user, one advanced by its connections and one by its requests: what a user asks depends
+//! on how many it asked before, and neither on time nor on how often its connection had to be made again.
+
+/// SplitMix64: 8 bytes of state, and every seed is as good as another.
+#[derive(Debug, Clone)]
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A whole number under `below`, by the high bits: no division, and no bias that could be seen.
+    fn under(&mut self, below: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Draws {
+    connections: Sequence,
+    requests: Sequence,
+}
+
+impl Draws {
+    /// The sequence of one user in one phase. The timed part draws from its beginning, however
+    /// many requests the warm-up had time for.
+    pub fn new(seed: u64, user: u32, phase: u64) -> Draws {
+        let mut mixer = Sequence(seed);
+        let mut mixer = Sequence(mixer.next() ^ (u64::from(user) << 8) ^ phase);
+        Draws { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
+    }
+
+    /// The kind of the next connection; `shares` are weights, and their sum is above 0.
+    pub fn kind(&mut self, shares: &[u32]) -> u16 {
+        if shares.len() == 1 {
+            return 0;
+        }
+        let mut left = self.connections.under(shares.iter().map(|share| u64::from(*share)).sum());
+        for (kind, share) in shares.iter().enumerate() {
+            match left.checked_sub(u64::from(*share)) {
+                None => return kind as u16,
+                Some(rest) => left = rest,
+            }
+        }
+        0
+    }
+
+    /// The next request: which of so many paths, and a number that no other request has.
+    pub fn request(&mut self, paths: usize) -> (u16, u64) {
+        let path = self.requests.under(paths as u64) as u16;
+        (path, self.requests.next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64, user: u32) -> Vec<(u16, u16, u64)> {
+        let mut draws = Draws::new(seed, user, 0);
+        (0..100)
+            .map(|_| {
+                let kind = draws.kind(&[3, 1]);
+                let (path, unique) = draws.request(5);
+                (kind, path, unique)
+            })
+            .collect()
+    }
+
+    /// The same seed and user draw the same; another of either does not.
+    #[test]
+    fn a_user_draws_the_same_again() {
+        assert_eq!(drawn(7, 3), drawn(7, 3));
+        assert_ne!(drawn(7, 3), drawn(7, 4));
+        assert_ne!(drawn(7, 3), drawn(8, 3));
+    }
+
+    /// A connection made again does not change what is asked after it.
+    #[test]
+    fn requests_do_not_depend_on_connections() {
+        let (mut once, mut often) = (Draws::new(7, 0, 1), Draws::new(7, 0, 1));
+        for _ in 0..50 {
+            often.kind(&[1, 1]);
+            often.kind(&[1, 1]);
+            assert_eq!(once.request(9), often.request(9));
+        }
+    }
+
+    /// Shares are kept to, and a share of 0 is never drawn.
+    #[test]
+    fn kinds_come_by_their_shares() {
+        let mut draws = Draws::new(1, 1, 1);
+        let mut counts = [0_u32; 3];
+        for _ in 0..10_000 {
+            counts[usize::from(draws.kind(&[30, 0, 70]))] += 1;
+        }
+        assert_eq!(0, counts[1]);
+        assert!((2_800..3_200).contains(&counts[0]), "{counts:?}");
+    }
+
+    /// Unique queries are unique.
+    #[test]
+    fn no_two_users_share_a_query() {
+        let mut seen = std::collections::HashSet::new();
+        for user in 0..50 {
+            for (_, _, unique) in drawn(7, user) {
+                assert!(seen.insert(unique));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `load`: clients of a server, and the account of what answering them cost it.
+
+mod account;
+mod arrivals;
+mod chunked;
+mod draws;
+mod ending;
+mod event_loop;
+mod fault;
+mod kinds;
+mod latencies;
+mod phase;
+mod proc;
+mod record;
+mod refusals;
+mod request;
+mod response;
+mod slices;
+mod socket;
+mod source;
+mod tally;
+mod task;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod user;
+mod verify;
+
+use std::io::Read;
+
+use crate::contract::{Failure, Mode, Receipt};
+use kinds::Kind;
+use record::{Outcome, Record};
+use task::{Load, Task};
+
+pub fn main() -> i32 {
+    crate::guard::die_with_parent();
+    let record = match read_task() {
+        Ok(task) => perform(&task),
+        Err(reason) => refusal(Failure::Failed(reason), None),
+    };
+    match serde_json::to_string(&record) {
+        Ok(line) => {
+            println!("{line}");
+            0
+        }
+        Err(error) => {
+            eprintln!("the record cannot be written: {error}");
+            1
+        }
+    }
+}
+
+fn read_task() -> Result<Task, String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| format!("the task cannot be read: {error}"))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("the task is not one this engine understands: {error}"))
+}
+
+fn perform(task: &Task) -> Record {
+    if task.mode == Mode::List {
+        return record(Outcome::Ok, None, Some(receipt(&[])));
+    }
+    let load = match task.load() {
+        Ok(load) => load,
+        Err(reason) => return refusal(Failure::Failed(reason), Some(receipt(&[]))),
+    };
+    let libraries = match libraries(load) {
+        Ok(libraries) => libraries,
+        Err(failure) => return refusal(failure, Some(receipt(&[]))),
+    };
+    let receipt = receipt(&libraries);
+    let done = match task.mode {
+        Mode::Measure => measure(task, load),
+        _ => {
+            verify::verify(load).map(|proof| Record { proof: Some(proof), ..record(Outcome::Ok, None, None) })
+        }
+    };
+    match done {
+        Ok(done) => Record { receipt: Some(receipt), ..done },
+        Err(failure) => refusal(failure, Some(receipt)),
+    }
+}
+
+fn measure(task: &Task, load: &Load) -> Result<Record, Failure> {
+    if cfg!(debug_assertions) {
+        return Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned()));
+    }
+    let ending = trial::measure(load, task.warm_up_s, task.duration_s, task.seed)?;
+    let record = record(ending.outcome, ending.reason, None);
+    Ok(Record { measured: ending.measured, ..record })
+}
+
+/// The TLS libraries that this load's clients work with, each once.
+fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
+    let mut libraries = Vec::new();
+    for kind in &load.clients {
+        if let Some(library) = Kind::new(kind)?.library()
+            && !libraries.contains(&library)
+        {
+            libraries.push(library);
+        }
+    }
+    Ok(libraries)
+}
+
+fn receipt(libraries: &[String]) -> Receipt {
+    let version = env!("CARGO_PKG_VERSION");
+    let profile = if cfg!(debug_assertions) { "debug" } else { "optimised" };
+    let mut provider = vec![format!("tollbar-engine {version} load")];
+    provider.extend(libraries.iter().cloned());
+    Receipt {
+        provider: provider.join(", "),
+        name: format!("tollbar-engine {version}"),
+        engine: format!("tollbar-engine {version} ({profile})"),
+        ..Receipt::default()
+    }
+}
+
+fn record(outcome: Outcome, reason: Option<String>, receipt: Option<Receipt>) -> Record {
+    Record { outcome, reason, receipt, proof: None, measured: None }
+}
+
+fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
+    match failure {
+        Failure::Unsupported(reason) => record(Outcome::Unsupported, Some(reason), receipt),
+        Failure::Failed(reason) => record(Outcome::Failed, Some(reason), receipt),
+    }
+}

@@ -1,0 +1,136 @@
+//! What `/proc` and the CPU clocks say of another process.
+
+use std::fs;
+
+/// The few fields of `/proc/PID/stat` that accounts need.
+pub struct Stat {
+    pub parent: i32,
+    /// Ended, and not waited for yet.
+    pub ended: bool,
+    /// CPU time of the children it has waited for; to a clock tick.
+    pub waited_ns: u64,
+    /// In ticks since the machine started.
+    pub started: u64,
+}
+
+impl Stat {
+    pub fn read(pid: i32) -> Option<Stat> {
+        Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Stat> {
+        // The second field is the program's name, which may hold anything; the rest begins with the third.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            parent: fields.get(4 - 3)?.parse().ok()?,
+            ended: matches!(*fields.first()?, "Z" | "X"),
+            waited_ns: (number(16)? + number(17)?) * tick_ns(),
+            started: number(22)?,
+        })
+    }
+}
+
+fn tick_ns() -> u64 {
+    match unsafe { libc::sysconf(libc::_SC_CLK_TCK) } {
+        hertz if hertz > 0 => 1_000_000_000 / hertz as u64,
+        _ => 10_000_000,
+    }
+}
+
+/// CPU time of a process, all its threads, living and ended, user and system.
+pub fn cpu_clock_ns(pid: i32) -> Option<u64> {
+    if !(1..=i32::MAX >> 3).contains(&pid) {
+        return None;
+    }
+    // The kernel's encoding of "the scheduler's clock of that process".
+    let clock = ((!pid) << 3) | 2;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let status = unsafe { libc::clock_gettime(clock, &mut time) };
+    (status == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The processes that this one started and that are there.
+pub fn children(pid: i32) -> Vec<i32> {
+    let mut children = Vec::new();
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return children };
+    for task in tasks.flatten() {
+        match fs::read_to_string(task.path().join("children")) {
+            Ok(text) => {
+                children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()))
+            }
+            // A kernel without that file: asked the slow way.
+            Err(_) if !fs::exists("/proc/self/task").unwrap_or(false) || !has_children_file() => {
+                return children_by_scan(pid);
+            }
+            // A thread that ended meanwhile.
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+fn has_children_file() -> bool {
+    let own = std::process::id();
+    fs::exists(format!("/proc/self/task/{own}/children")).unwrap_or(false)
+}
+
+fn children_by_scan(parent: i32) -> Vec<i32> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
+}
+
+/// Voluntary and not, of all threads that are there.
+pub fn context_switches(pid: i32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let of_task = |status: &str| -> u64 {
+        field(status, "voluntary_ctxt_switches:").unwrap_or(0)
+            + field(status, "nonvoluntary_ctxt_switches:").unwrap_or(0)
+    };
+    let statuses = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    Some(statuses.map(|status| of_task(&status)).sum())
+}
+
+/// The most memory it ever held.
+pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    field(&status, "VmHWM:").map(|kib| kib * 1024)
+}
+
+fn field(status: &str, name: &str) -> Option<u64> {
+    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program may call itself anything, brackets and blanks included.
+    #[test]
+    fn a_name_does_not_shift_the_fields() {
+        let text = "7 (a) b (c)) S 3 1 1 0 -1 4194560 1 2 3 4 50 60 7 8 20 0 1 0 4711 1 1";
+        let stat = Stat::parse(text).expect("fields");
+        assert_eq!((3, false, 15 * tick_ns(), 4711), (stat.parent, stat.ended, stat.waited_ns, stat.started));
+        assert!(Stat::parse("7 (a) S 3").is_none());
+        assert!(Stat::parse("").is_none());
+    }
+
+    /// This process has a clock that moves, and switches and memory that are not nothing.
+    #[test]
+    fn this_process_is_seen() {
+        let own = std::process::id() as i32;
+        let before = cpu_clock_ns(own).expect("a clock");
+        let mut sum = 0_u64;
+        while cpu_clock_ns(own).expect("a clock") < before + 1_000_000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(context_switches(own).is_some());
+        assert!(peak_memory_bytes(own).expect("memory") > 100_000);
+        assert!(cpu_clock_ns(i32::MAX).is_none());
+    }
+}

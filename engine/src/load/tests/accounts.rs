@@ -1,0 +1,145 @@
+//! CPU time of process trees, held against what the kernel says when they have ended.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use crate::load::account::Accounts;
+
+/// Two fields of the kernel's account, each cut off to a tick of 10 ms.
+const TICKS_NS: u64 = 20_000_000;
+
+/// Enough work to be seen over ticks, by a shell without other programs.
+const BURN: &str = "burn() { i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; }";
+
+struct Shell(Child, BufReader<std::process::ChildStdout>);
+
+impl Shell {
+    /// A shell that runs this script after the word "go", and then waits for another word.
+    fn start(script: &str) -> Shell {
+        let script = format!("{BURN}; read word; {script}; echo done; read word");
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let answers = BufReader::new(child.stdout.take().expect("its answers"));
+        Shell(child, answers)
+    }
+
+    fn accounts(&self) -> Accounts {
+        Accounts::open(&BTreeMap::from([("web".to_owned(), self.0.id() as i32)])).expect("accounts")
+    }
+
+    fn say(&mut self) {
+        self.0.stdin.as_mut().expect("its input").write_all(b"word\n").expect("a word");
+    }
+
+    fn hear(&mut self) {
+        let mut line = String::new();
+        self.1.read_line(&mut line).expect("an answer");
+        assert!(!line.is_empty());
+    }
+
+    /// Lets it end: the CPU time of all it was and waited for.
+    fn end(mut self) -> u64 {
+        self.say();
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let (pid, mut status) = (self.0.id() as i32, 0);
+        assert_eq!(pid, unsafe { libc::wait4(pid, &mut status, 0, &mut usage) });
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        ns(usage.ru_utime) + ns(usage.ru_stime)
+    }
+}
+
+#[track_caller]
+fn agree(expected_ns: u64, counted_ns: u64) {
+    assert!(expected_ns > 3 * TICKS_NS, "the script burned {expected_ns} ns only");
+    assert!(expected_ns.abs_diff(counted_ns) <= TICKS_NS, "{expected_ns} ns, counted {counted_ns}");
+}
+
+/// Children that come and go between two readings are in the account.
+#[test]
+fn children_nobody_saw_are_counted() {
+    let mut shell = Shell::start("(burn); (burn)");
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let counted_ns = accounts.close().0["web"].cpu_ns;
+    agree(shell.end(), counted_ns);
+}
+
+/// A child that was read while it was there, and then ended, is counted once.
+#[test]
+fn children_that_were_seen_are_counted_once() {
+    let mut shell = Shell::start("(burn; echo half; burn); (burn)");
+    let mut accounts = shell.accounts();
+    shell.say();
+    let before_ns = accounts.read()["web"];
+    shell.hear();
+    let half_ns = accounts.read()["web"];
+    shell.hear();
+    let (records, there) = accounts.close();
+    assert!(before_ns <= half_ns && half_ns < records["web"].cpu_ns);
+    assert!(records["web"].processes >= 2);
+    assert_eq!(Ok(()), there);
+    agree(shell.end(), records["web"].cpu_ns);
+}
+
+/// A child whose parent never waits for it keeps its last reading.
+#[test]
+fn children_nobody_waited_for_keep_their_last_reading() {
+    // The inner shell becomes another program that waits for nobody, and its child is let go before it.
+    let (child, parent) = (Pipe::new("child"), Pipe::new("parent"));
+    let (child_path, parent_path) = (&child.0, &parent.0);
+    let script = format!("sh -c '{BURN}; (burn; echo burnt; cat {child_path}) & exec cat {parent_path}'");
+    let mut shell = Shell::start(&script);
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let burnt_ns = accounts.read()["web"];
+    assert!(burnt_ns > 3 * TICKS_NS, "{burnt_ns}");
+    child.let_go();
+    parent.let_go();
+    shell.hear();
+    assert!(accounts.read()["web"] >= burnt_ns);
+    shell.end();
+}
+
+/// A named pipe that somebody waits at.
+struct Pipe(String);
+
+impl Pipe {
+    fn new(name: &str) -> Pipe {
+        let path = std::env::temp_dir().join(format!("tollbar-accounts-{}-{name}", std::process::id()));
+        let path = path.to_str().expect("a plain path").to_owned();
+        assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+        Pipe(path)
+    }
+
+    fn let_go(&self) {
+        drop(std::fs::OpenOptions::new().write(true).open(&self.0).expect("a reader"));
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// What a process did before the opening is not the trial's.
+#[test]
+fn the_past_is_not_counted() {
+    let mut shell = Shell::start("burn; (burn); echo ready; read word");
+    shell.say();
+    shell.hear();
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let (records, _) = accounts.close();
+    assert!(records["web"].cpu_ns < TICKS_NS, "{:?}", records["web"]);
+    assert!(records["web"].memory_bytes > 100_000 && records["web"].processes == 1);
+    assert!(shell.end() > 3 * TICKS_NS);
+}

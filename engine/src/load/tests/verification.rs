@@ -1,0 +1,62 @@
+//! Proof before a number, in clear; under TLS it is proved against real servers.
+
+use serde_json::json;
+
+use super::load;
+use super::server::{GOOD, Server, Then, say};
+use crate::contract::Failure;
+use crate::load::verify::verify;
+
+fn verified(server: &Server, change: serde_json::Value) -> Result<(Vec<String>, Vec<String>), String> {
+    match verify(&load(server.address, change)) {
+        Ok(proof) => Ok((proof.accepted, proof.refused)),
+        Err(Failure::Failed(words) | Failure::Unsupported(words)) => Err(words),
+    }
+}
+
+/// This process stands for the server's: then a path that is not there has to be refused.
+fn ours() -> serde_json::Value {
+    json!({"components": {"web": std::process::id()}})
+}
+
+/// The right path is served and another is not.
+#[test]
+fn a_server_that_tells_paths_apart_is_proved() {
+    // In the order they are asked: right, wrong, right again.
+    let server = Server::start(|stream, number| match number {
+        1 => say(stream, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", Then::GoOn),
+        _ => say(stream, GOOD, Then::GoOn),
+    });
+    let expected = (vec!["status 200 and 5 bytes".to_owned()], vec!["a path that is not there".to_owned()]);
+    assert_eq!(Ok(expected), verified(&server, ours()));
+    assert!(server.lines()[1].starts_with("GET /a-path-that-is-not-there "));
+}
+
+/// A server that answers everything alike proves nothing, except where it is the user's own.
+#[test]
+fn a_server_that_refuses_nothing_is_not_proved() {
+    let server = Server::good();
+    assert_eq!(Err("not refused: a path that is not there".to_owned()), verified(&server, ours()));
+    assert_eq!(Ok((vec!["status 200 and 5 bytes".to_owned()], vec![])), verified(&server, json!({})));
+}
+
+/// A wrong answer is not accepted, in its own words.
+#[test]
+fn a_wrong_answer_is_not_accepted() {
+    let server = Server::good();
+    assert_eq!(
+        Err("not accepted: GET /: wrong length: expected 7 bytes, got 5".to_owned()),
+        verified(&server, json!({"expect": {"bytes": 7}}))
+    );
+}
+
+/// A server that breaks over what it should refuse has not refused it.
+#[test]
+fn a_server_that_breaks_is_not_proved() {
+    let server = Server::start(|stream, number| match number {
+        1 => say(stream, "", Then::Die),
+        _ => say(stream, GOOD, Then::GoOn),
+    });
+    let words = verified(&server, ours()).expect_err("a broken server");
+    assert!(words.contains("refused"), "{words}");
+}

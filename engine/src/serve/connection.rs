@@ -1,0 +1,248 @@
+//! One connection: bytes to requests, requests to answers, answers to bytes, in whatever pieces they go.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::fd::RawFd;
+
+use crate::tls::Stream;
+
+use super::answers::{Answer, Answers};
+use super::request;
+use super::routes::Service;
+
+/// A connection without progress is closed after so long.
+const IDLE_S: u32 = 60;
+/// The longest plaintext of a TLS record.
+const RECORD_BYTES: usize = 16 * 1024;
+/// How long a client that was refused may take to stop talking.
+const LINGER_S: u32 = 5;
+
+pub struct Connection {
+    stream: Stream,
+    /// What was received and is not answered yet.
+    held: Vec<u8>,
+    output: Output,
+    stage: Stage,
+    /// Whether what is held may be whole requests, left when an answer could not be sent.
+    resuming: bool,
+    /// Whether the descriptor is watched for room to write instead of something to read.
+    pub watched_for_write: bool,
+    in_clear: bool,
+    /// When it last made progress.
+    since_s: u32,
+}
+
+#[derive(PartialEq, Clone, Copy)]
+enum Stage {
+    Handshake,
+    Serving,
+    /// Ends when all is sent.
+    Closing,
+    /// As `Closing`, but what the client still sends is read first: closing a socket that has something unread
+    /// resets the connection, and the client might lose the answer.
+    ClosingUnread,
+    Lingering,
+}
+
+/// The rest of an answer.
+#[derive(Default)]
+struct Output {
+    copied: Vec<u8>,
+    sent: usize,
+    filler: Range<usize>,
+}
+
+/// What a connection waits for.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub enum Next {
+    Read,
+    Write,
+    Close,
+}
+
+impl Connection {
+    pub fn new(stream: Stream, now_s: u32) -> Connection {
+        let in_clear = matches!(stream, Stream::Plain(_));
+        Connection {
+            stream,
+            held: Vec::new(),
+            output: Output::default(),
+            stage: if in_clear { Stage::Serving } else { Stage::Handshake },
+            resuming: false,
+            watched_for_write: false,
+            in_clear,
+            since_s: now_s,
+        }
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.stream.fd()
+    }
+
+    pub fn is_overdue(&self, now_s: u32) -> bool {
+        let limit_s = if self.stage == Stage::Lingering { LINGER_S } else { IDLE_S };
+        now_s.saturating_sub(self.since_s) > limit_s
+    }
+
+    /// Goes on as far as it goes without waiting. `scratch` is longer than any head may be.
+    pub fn advance(&mut self, scratch: &mut [u8], service: &mut Service, now_s: u32) -> Next {
+        match self.go_on(scratch, service, now_s) {
+            Ok(next) => next,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                let unsent = !self.output.is_empty() || self.stream.wants_write();
+                if unsent { Next::Write } else { Next::Read }
+            }
+            // A client that went away, or that does not speak TLS: nobody is left to be told.
+            Err(_) => Next::Close,
+        }
+    }
+
+    fn go_on(&mut self, scratch: &mut [u8], service: &mut Service, now_s: u32) -> io::Result<Next> {
+        if self.stage == Stage::Handshake {
+            self.stream.handshake()?;
+            self.stage = Stage::Serving;
+        }
+        loop {
+            self.send_rest(&service.answers, now_s)?;
+            match self.stage {
+                Stage::Closing => {
+                    self.stream.say_goodbye();
+                    return Ok(Next::Close);
+                }
+                Stage::ClosingUnread => {
+                    self.stream.say_goodbye();
+                    unsafe { libc::shutdown(self.fd(), libc::SHUT_WR) };
+                    (self.stage, self.since_s) = (Stage::Lingering, now_s);
+                    self.held = Vec::new();
+                }
+                Stage::Handshake | Stage::Serving | Stage::Lingering => {}
+            }
+            if self.stage == Stage::Lingering {
+                return self.discard(scratch);
+            }
+            let mut length = self.held.len();
+            scratch[..length].copy_from_slice(&self.held);
+            if !std::mem::take(&mut self.resuming) {
+                match self.stream.read(&mut scratch[length..])? {
+                    0 => return Ok(Next::Close),
+                    read => length += read,
+                }
+            }
+            let (used, sent) = self.answer(&scratch[..length], service, now_s);
+            self.hold(&scratch[used..length]);
+            sent?;
+            // Of what is left in the socket the kernel tells. Of what TLS took from it nobody does: then reading
+            // goes on until there is nothing, as servers under TLS do.
+            if self.stage == Stage::Serving && self.in_clear {
+                return Ok(Next::Read);
+            }
+        }
+    }
+
+    /// Answers the whole requests of the input, as far as answers can be sent. Returns how much of it is done with.
+    fn answer(&mut self, input: &[u8], service: &mut Service, now_s: u32) -> (usize, io::Result<()>) {
+        let mut used = 0;
+        while self.stage == Stage::Serving && used < input.len() {
+            let answer = match request::parse(&input[used..]) {
+                Ok(None) => break,
+                Ok(Some(request)) => {
+                    used += request.bytes;
+                    service.answer(&request)
+                }
+                Err(refused) => service.refuse(refused),
+            };
+            if answer.closing {
+                let unread = answer.unread || used < input.len();
+                self.stage = if unread { Stage::ClosingUnread } else { Stage::Closing };
+            }
+            self.since_s = now_s;
+            if let Err(error) = self.send(answer) {
+                self.resuming = used < input.len();
+                return (used, Err(error));
+            }
+        }
+        (used, Ok(()))
+    }
+
+    fn hold(&mut self, rest: &[u8]) {
+        if rest.is_empty() {
+            // Thousands of idle connections hold nothing.
+            if self.held.capacity() > 0 {
+                self.held = Vec::new();
+            }
+        } else {
+            self.held.clear();
+            self.held.extend_from_slice(rest);
+        }
+    }
+
+    /// Sends an answer, or keeps what the socket does not take.
+    fn send(&mut self, answer: Answer<'_>) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < answer.whole.len() {
+            match taken(self.stream.write(&answer.whole[sent..])) {
+                Ok(taken) => sent += taken,
+                Err(error) => {
+                    self.output = Output::rest_of(answer, sent);
+                    return Err(error);
+                }
+            }
+        }
+        if self.stream.wants_write() { self.stream.flush() } else { Ok(()) }
+    }
+
+    fn send_rest(&mut self, answers: &Answers, now_s: u32) -> io::Result<()> {
+        while !self.output.is_empty() {
+            let Output { copied, sent, filler } = &mut self.output;
+            if *sent < copied.len() {
+                *sent += taken(self.stream.write(&copied[*sent..]))?;
+            } else {
+                filler.start += taken(self.stream.write(answers.filler(filler.clone())))?;
+            }
+            self.since_s = now_s;
+        }
+        if self.output.copied.capacity() > 0 {
+            self.output = Output::default();
+        }
+        if self.stream.wants_write() { self.stream.flush() } else { Ok(()) }
+    }
+
+    /// Reads past what nobody will answer. Of the socket itself: it ends the same under TLS.
+    fn discard(&mut self, scratch: &mut [u8]) -> io::Result<Next> {
+        let read = unsafe { libc::recv(self.fd(), scratch.as_mut_ptr().cast(), scratch.len(), 0) };
+        match read {
+            0 => Ok(Next::Close),
+            1.. => Ok(Next::Read),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Output {
+    fn rest_of(answer: Answer<'_>, sent: usize) -> Output {
+        let Answer { whole, filler_from, .. } = answer;
+        // With the head goes the part of the body that a library may have sealed into one record with it, and
+        // wants to be given again.
+        let copied_to = match sent < filler_from {
+            true => filler_from.max(whole.len().min(sent + RECORD_BYTES)),
+            false => sent,
+        };
+        Output {
+            copied: whole[sent..copied_to].to_vec(),
+            sent: 0,
+            filler: copied_to - filler_from..whole.len() - filler_from,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sent == self.copied.len() && self.filler.is_empty()
+    }
+}
+
+/// Taking nothing is waiting too; a loop would go round for ever.
+fn taken(written: io::Result<usize>) -> io::Result<usize> {
+    match written {
+        Ok(0) => Err(ErrorKind::WouldBlock.into()),
+        written => written,
+    }
+}

@@ -1,0 +1,206 @@
+//! The operations a server performs, each proved before the first connection is accepted.
+
+use crate::contract::{Failure, ProviderName, Receipt, Task};
+use crate::op;
+use crate::operation::Operation;
+use crate::provider::Provider;
+use crate::providers;
+use crate::tls::ServerSpec;
+
+#[derive(Default)]
+pub struct Operations {
+    prepared: Vec<Prepared>,
+    providers: Vec<Opened>,
+}
+
+pub struct Prepared {
+    family: String,
+    choice: String,
+    op: String,
+    /// The setting `bytes`, where the task has one.
+    bytes: Option<u64>,
+    operation: Box<dyn Operation>,
+    /// The body of each answer: of one length, whatever happened before.
+    done: String,
+}
+
+/// What a path asks to be performed.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub struct Asked<'a> {
+    pub family: &'a str,
+    pub choice: &'a str,
+    /// As it was written: a number that is none matches nothing.
+    pub bytes: Option<&'a str>,
+    pub op: Option<&'a str>,
+}
+
+/// Why nothing was performed.
+#[derive(Debug, PartialEq)]
+pub enum Refusal {
+    NotPrepared,
+    /// Several operations fit, so that nobody could say which one was measured.
+    Ambiguous,
+    Failed(String),
+}
+
+struct Opened {
+    name: ProviderName,
+    cpu: String,
+    provider: Box<dyn Provider>,
+}
+
+impl Operations {
+    pub fn prepare(tasks: &[Task]) -> Result<Operations, Failure> {
+        let mut operations = Operations::default();
+        for task in tasks {
+            operations.add(task).map_err(|failure| in_front(&failure, &path_of(task)))?;
+        }
+        Ok(operations)
+    }
+
+    fn add(&mut self, task: &Task) -> Result<(), Failure> {
+        let mut operation = op::prepare(self.provider(task)?, task)?;
+        operation.perform()?;
+        operation.prove()?;
+        self.push(task, operation)
+    }
+
+    /// Puts an operation under its path.
+    pub fn push(&mut self, task: &Task, operation: Box<dyn Operation>) -> Result<(), Failure> {
+        let prepared = Prepared {
+            family: task.family.clone(),
+            choice: task.choice.clone(),
+            op: task.op.clone(),
+            bytes: bytes_of(task)?,
+            done: format!("done {}\n", operation.bytes()),
+            operation,
+        };
+        let path = prepared.path();
+        if self.paths().any(|other| other == path) {
+            return Err(Failure::Failed("two operations would answer to this path".to_owned()));
+        }
+        self.prepared.push(prepared);
+        Ok(())
+    }
+
+    /// The provider of a task, opened once for all that name it.
+    fn provider(&mut self, task: &Task) -> Result<&dyn Provider, Failure> {
+        let cpu = task.word("cpu", "native")?;
+        let same = |opened: &Opened| {
+            opened.name.kind == task.provider.kind
+                && opened.name.path == task.provider.path
+                && opened.cpu == cpu
+        };
+        let index = match self.providers.iter().position(same) {
+            Some(index) => index,
+            None => {
+                if task.provider.kind == "libcrypto"
+                    && let Some(other) = self.libcrypto()
+                {
+                    return Err(Failure::Failed(format!(
+                        "a process holds one libcrypto: {} ({}) and {} ({cpu}) are two",
+                        path_or_system(other.name.path.as_deref()),
+                        other.cpu,
+                        path_or_system(task.provider.path.as_deref()),
+                    )));
+                }
+                let provider = providers::open(&task.provider, cpu)?;
+                let name =
+                    ProviderName { kind: task.provider.kind.clone(), path: task.provider.path.clone() };
+                self.providers.push(Opened { name, cpu: cpu.to_owned(), provider });
+                self.providers.len() - 1
+            }
+        };
+        Ok(self.providers[index].provider.as_ref())
+    }
+
+    fn libcrypto(&self) -> Option<&Opened> {
+        self.providers.iter().find(|opened| opened.name.kind == "libcrypto")
+    }
+
+    /// Fails where TLS runs on a libssl whose libcrypto is not the one of the operations.
+    pub fn refuse_another_libcrypto(&self, spec: &ServerSpec, library: &str) -> Result<(), Failure> {
+        match self.libcrypto() {
+            Some(opened) if !library.starts_with("rustls") && opened.name.path != spec.libcrypto => {
+                Err(Failure::Failed(format!(
+                    "a process holds one libcrypto: {} for operations and {} for TLS are two",
+                    path_or_system(opened.name.path.as_deref()),
+                    path_or_system(spec.libcrypto.as_deref()),
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Who performs; several providers are strung together, in the order in which they were named.
+    pub fn receipt(&self) -> Option<Receipt> {
+        let mut receipts = self.providers.iter().map(|opened| opened.provider.receipt());
+        let mut all = receipts.next()?;
+        for receipt in receipts {
+            all.provider = format!("{}, {}", all.provider, receipt.provider);
+            all.name = format!("{}, {}", all.name, receipt.name);
+            // Only a libcrypto has these, and there is at most one.
+            all.path = all.path.or(receipt.path);
+            all.cflags = all.cflags.or(receipt.cflags);
+            all.cpu = all.cpu.or(receipt.cpu);
+            all.parts.extend(receipt.parts);
+        }
+        Some(Receipt { engine: op::engine_receipt(), ..all })
+    }
+
+    /// Does once what a path asks for, and says what to answer.
+    pub fn perform(&mut self, asked: Asked<'_>) -> Result<&str, Refusal> {
+        let mut fitting = (0..self.prepared.len()).filter(|index| self.prepared[*index].fits(asked));
+        let index = fitting.next().ok_or(Refusal::NotPrepared)?;
+        if fitting.next().is_some() {
+            return Err(Refusal::Ambiguous);
+        }
+        let prepared = &mut self.prepared[index];
+        match prepared.operation.perform() {
+            Ok(()) => Ok(&prepared.done),
+            Err(Failure::Failed(reason) | Failure::Unsupported(reason)) => Err(Refusal::Failed(reason)),
+        }
+    }
+
+    /// The paths that perform something.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.prepared.iter().map(Prepared::path)
+    }
+}
+
+impl Prepared {
+    fn fits(&self, asked: Asked<'_>) -> bool {
+        self.family == asked.family
+            && self.choice == asked.choice
+            && asked.op.is_none_or(|op| op == self.op)
+            && self.bytes.is_none_or(|bytes| asked.bytes.is_some_and(|asked| asked.parse() == Ok(bytes)))
+    }
+
+    fn path(&self) -> String {
+        path(&self.family, &self.choice, &self.op, self.bytes)
+    }
+}
+
+fn path(family: &str, choice: &str, op: &str, bytes: Option<u64>) -> String {
+    let bytes = bytes.map_or(String::new(), |bytes| format!("bytes={bytes}&"));
+    format!("/op/{family}/{choice}?{bytes}op={op}")
+}
+
+fn path_of(task: &Task) -> String {
+    path(&task.family, &task.choice, &task.op, bytes_of(task).unwrap_or_default())
+}
+
+fn bytes_of(task: &Task) -> Result<Option<u64>, Failure> {
+    task.setting.contains_key("bytes").then(|| task.number("bytes", 0)).transpose()
+}
+
+fn path_or_system(path: Option<&str>) -> &str {
+    path.unwrap_or("the system's")
+}
+
+fn in_front(failure: &Failure, path: &str) -> Failure {
+    match failure {
+        Failure::Unsupported(reason) => Failure::Unsupported(format!("{path}: {reason}")),
+        Failure::Failed(reason) => Failure::Failed(format!("{path}: {reason}")),
+    }
+}

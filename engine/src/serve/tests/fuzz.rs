@@ -1,0 +1,162 @@
+//! Anything a client may send, and then some.
+
+use std::io::{Read, Write};
+
+use super::super::request::{MOST_HEAD_BYTES, parse};
+use super::super::routes::route;
+use super::{Served, get};
+
+/// SplitMix64, so that a failure comes again.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn of<'a>(&mut self, pieces: &[&'a str]) -> &'a str {
+        pieces[self.below(pieces.len())]
+    }
+
+    /// A request, or something that looks like one.
+    fn request(&mut self) -> Vec<u8> {
+        const METHODS: &[&str] = &["GET", "GET", "GET", "HEAD", "POST", "get", "", "G\0T", "PRI"];
+        const TARGETS: &[&str] = &[
+            "/",
+            "*",
+            "/bytes/4096",
+            "/bytes/",
+            "/bytes/99999999999999999999",
+            "/op/digest/sha-256?bytes=16&op=hash",
+            "/op/",
+            "/op//?",
+            "/op/a/b?bytes=&op&=&&",
+            "http://x/bytes/1",
+            "https://",
+            "/é",
+            "?",
+            "/bytes/1?bytes/2",
+        ];
+        const ENDS: &[&str] = &["\r\n", "\r\n", "\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r", "", "\r\n\r\n"];
+        const HEADERS: &[&str] = &[
+            "Host: x",
+            "Host: x",
+            "Host:",
+            "Connection: close",
+            "Connection: keep-alive, close",
+            "Connection: ,,,",
+            "Content-Length: 0",
+            "Content-Length: 18446744073709551616",
+            "Content-Length: +1",
+            "Content-Length:",
+            "Transfer-Encoding: chunked",
+            ": x",
+            "X",
+            " folded: x",
+            "X: \u{7f}",
+            "Range: bytes=0-",
+        ];
+        let mut text = format!(
+            "{} {} {}",
+            self.of(METHODS),
+            self.of(TARGETS),
+            self.of(&["HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/3", ""])
+        );
+        text += self.of(ENDS);
+        for _ in 0..self.below(6) {
+            text += self.of(HEADERS);
+            text += self.of(ENDS);
+        }
+        text += self.of(ENDS);
+        let mut bytes = text.into_bytes();
+        for _ in 0..self.below(8).saturating_sub(5) {
+            let (at, byte) = (self.below(bytes.len() + 1), self.next() as u8);
+            match self.below(5) {
+                0 => bytes.insert(at, byte),
+                1 if at < bytes.len() => bytes[at] = byte,
+                2 => bytes.truncate(at),
+                3 if at < bytes.len() => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        if self.below(200) == 0 {
+            let long = self.below(2 * MOST_HEAD_BYTES);
+            bytes.extend(std::iter::repeat_n(b'x', long));
+        }
+        bytes
+    }
+}
+
+#[test]
+fn the_parser_takes_anything() {
+    let mut chance = Chance(1);
+    let (mut requests, mut refusals) = (0, 0);
+    for _ in 0..300_000 {
+        let bytes = chance.request();
+        match parse(&bytes) {
+            Ok(Some(request)) => {
+                requests += 1;
+                assert!((1..=bytes.len().min(MOST_HEAD_BYTES)).contains(&request.bytes));
+                // What comes behind a request changes nothing of it, and less than it is not a request.
+                assert_eq!(Ok(Some(request)), parse(&bytes[..request.bytes]));
+                assert!(!matches!(parse(&bytes[..request.bytes - 1]), Ok(Some(_))));
+                route(request.target);
+            }
+            Ok(None) => assert!(bytes.len() < MOST_HEAD_BYTES),
+            Err(refused) => {
+                refusals += 1;
+                assert!(!refused.why.is_empty());
+            }
+        }
+    }
+    assert!(requests > 10_000 && refusals > 10_000, "{requests} {refusals}");
+}
+
+#[test]
+fn bytes_without_any_sense_are_taken_too() {
+    let mut chance = Chance(2);
+    for _ in 0..100_000 {
+        let length = chance.below(200);
+        let bytes: Vec<u8> = (0..length).map(|_| chance.next() as u8).collect();
+        assert!(!matches!(parse(&bytes), Ok(Some(_))));
+    }
+}
+
+#[test]
+fn targets_without_any_sense_are_taken() {
+    const PIECES: &[&str] =
+        &["/", "bytes", "op", "?", "&", "=", "://", "http", "4096", "9", "-", "é", "digest", "%2f", "#", ""];
+    let mut chance = Chance(3);
+    for _ in 0..100_000 {
+        let target: String = (0..chance.below(12)).map(|_| chance.of(PIECES)).collect();
+        route(&target);
+    }
+}
+
+#[test]
+fn the_server_outlives_what_it_is_sent() {
+    let served = Served::plain();
+    let mut chance = Chance(4);
+    for _ in 0..300 {
+        let mut client = served.client();
+        for _ in 0..1 + chance.below(4) {
+            // The server may have ended the connection already.
+            let _ = client.socket.write_all(&chance.request());
+        }
+        let _ = client.socket.shutdown(std::net::Shutdown::Write);
+        // It answers or not, but it ends; a reset is an end too.
+        if let Err(error) = client.socket.read_to_end(&mut Vec::new()) {
+            assert_eq!(std::io::ErrorKind::ConnectionReset, error.kind());
+        }
+    }
+    let mut client = served.client();
+    client.send(get("/bytes/5"));
+    assert_eq!(5, client.reply().body.len());
+}

@@ -1,0 +1,116 @@
+//! How a server starts and ends.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::{Served, get, refused, start};
+
+#[test]
+fn it_says_where_it_listens_and_what_it_is_made_of() {
+    let served = Served::plain();
+    assert_eq!(
+        json!({"listening": served.address.to_string(), "tls": null, "provider": null}),
+        served.listening
+    );
+    assert_ne!(0, served.address.port());
+}
+
+#[test]
+fn it_listens_on_ipv6_as_well() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        println!("this machine has no IPv6 loopback");
+        return;
+    }
+    let served = Served::start(&json!({"listen": "[::1]:0"}), None);
+    assert_eq!(3, served.ask("/bytes/3").body.len());
+}
+
+#[test]
+fn a_signal_ends_it_without_a_fault() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let mut served = Served::plain();
+        let mut client = served.client();
+        client.send(get("/bytes/3"));
+        assert_eq!(200, client.reply().status);
+        served.signal(signal);
+        assert_eq!(Some(0), served.process.wait().unwrap().code());
+        assert!(client.is_ended());
+    }
+}
+
+#[test]
+fn a_port_is_free_again_as_soon_as_its_server_has_ended() {
+    let address = {
+        let served = Served::plain();
+        // The server ends the connection, so it is the server's side that lingers.
+        let mut client = served.client();
+        client.send("GET /bytes/3 HTTP/1.0\r\n\r\n");
+        assert_eq!(200, client.reply().status);
+        assert!(client.is_ended());
+        served.address
+    };
+    let served = Served::start(&json!({"listen": address.to_string()}), None);
+    assert_eq!(3, served.ask("/bytes/3").body.len());
+}
+
+#[test]
+fn a_taken_port_is_an_error_in_words() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (status, line, words) = refused(&json!({"listen": address}).to_string());
+    assert_eq!((Some(2), ""), (status.code(), line.as_str()));
+    assert!(words.contains(&address) && words.contains("in use"), "{words}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_in_words() {
+    let digest = json!({"mode": "measure", "provider": {"kind": "rustcrypto"}, "family": "digest",
+        "op": "hash", "choice": "sha-256", "setting": {"bytes": 16}});
+    let with = |key: &str, value: Value| {
+        let mut task = digest.clone();
+        task[key] = value;
+        json!({"listen": "127.0.0.1:0", "operations": [task]}).to_string()
+    };
+    let libcrypto = |path: &str| {
+        let mut task = digest.clone();
+        task["provider"] = json!({"kind": "libcrypto", "path": path});
+        task
+    };
+    let rows = [
+        ("failed", "not one this engine understands", "nonsense".to_owned()),
+        ("failed", "not one this engine understands", String::new()),
+        ("failed", "unknown field `port`", json!({"listen": "127.0.0.1:0", "port": 1}).to_string()),
+        ("failed", "socket address", json!({"listen": "localhost"}).to_string()),
+        ("failed", "asks for something else", with("mode", json!("verify"))),
+        ("failed", "no such provider: `abacus`", with("provider", json!({"kind": "abacus"}))),
+        (
+            "failed",
+            "cannot be loaded",
+            with("provider", libcrypto("/nowhere/libcrypto.so")["provider"].clone()),
+        ),
+        ("failed", "no operation `sing`", with("op", json!("sing"))),
+        ("unsupported", "/op/digest/sha-0?bytes=16&op=hash", with("choice", json!("sha-0"))),
+        ("failed", "whole number", with("setting", json!({"bytes": "many"}))),
+        (
+            "failed",
+            "two operations would answer to this path",
+            json!({"listen": "127.0.0.1:0", "operations": [digest, digest]}).to_string(),
+        ),
+    ];
+    for (outcome, words, config) in rows {
+        let (status, line, _) = refused(&config);
+        let record: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {config}"));
+        assert_eq!((Some(3), Some(outcome)), (status.code(), record["outcome"].as_str()), "{line}");
+        assert!(record["reason"].as_str().unwrap().contains(words), "{words}: {line}");
+    }
+}
+
+#[test]
+fn it_ends_with_the_one_who_started_it() {
+    // The server's parent is the thread that started it, and that thread ends at once.
+    let config = json!({"listen": "127.0.0.1:0"}).to_string();
+    let (mut process, line, _out) = std::thread::spawn(move || start(&config, None)).join().unwrap();
+    assert!(line.contains("listening"), "{line}");
+    assert_eq!(None, process.wait().unwrap().code());
+}

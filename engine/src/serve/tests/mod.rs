@@ -1,0 +1,207 @@
+//! The server in a process of its own, spoken to over loopback.
+
+mod fuzz;
+mod http;
+mod life;
+mod operations;
+mod pressure;
+mod secured;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Long enough for a machine that is busy with other things; reached only by what hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Set for the process that is to be the server.
+const VARIABLE: &str = "TOLLBAR_TEST_SERVES";
+
+#[test]
+#[ignore = "the server that the other tests start"]
+fn the_server_itself() {
+    if std::env::var_os(VARIABLE).is_some() {
+        let status = super::main();
+        unsafe { libc::_exit(status) };
+    }
+}
+
+struct Served {
+    process: Child,
+    address: SocketAddr,
+    /// The line it said when it was ready.
+    listening: Value,
+}
+
+impl Served {
+    fn plain() -> Served {
+        Served::with(json!([]))
+    }
+
+    fn with(operations: Value) -> Served {
+        Served::start(&json!({"listen": "127.0.0.1:0", "operations": operations}), None)
+    }
+
+    fn start(config: &Value, descriptors: Option<u64>) -> Served {
+        let (process, line, _) = start(&config.to_string(), descriptors);
+        let listening: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let address = listening["listening"].as_str().unwrap_or_else(|| panic!("not ready: {line}"));
+        Served { process, address: address.parse().unwrap(), listening }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(TcpStream::connect(self.address).unwrap())
+    }
+
+    /// The answer to one GET, on a connection of its own.
+    fn ask(&self, target: &str) -> Reply {
+        let mut client = self.client();
+        client.send(get(target));
+        client.reply()
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        unsafe { libc::kill(self.process.id() as libc::pid_t, signal) };
+    }
+
+    /// CPU time used so far, in ticks of 10 ms.
+    fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts this test program as a server; returns it with its first line of JSON.
+fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<ChildStdout>) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "serve::tests::the_server_itself", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(VARIABLE, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(descriptors) = descriptors {
+        let limit = libc::rlimit { rlim_cur: descriptors, rlim_max: descriptors };
+        unsafe {
+            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_NOFILE, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+    }
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut line = String::new();
+    // What the test program itself says comes first.
+    while out.read_line(&mut line).unwrap() > 0 {
+        match line.find('{') {
+            Some(brace) => {
+                line.drain(..brace);
+                break;
+            }
+            None => line.clear(),
+        }
+    }
+    (process, line, out)
+}
+
+/// How a server ended that was not to start: status, line on standard output, words on standard error.
+fn refused(config: &str) -> (ExitStatus, String, String) {
+    let (mut process, line, _out) = start(config, None);
+    let mut words = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    (process.wait().unwrap(), line, words)
+}
+
+struct Client {
+    socket: TcpStream,
+    held: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Clone)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Client {
+    fn new(socket: TcpStream) -> Client {
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Client { socket, held: Vec::new() }
+    }
+
+    fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.socket.write_all(bytes.as_ref()).unwrap();
+    }
+
+    fn end_sending(&self) {
+        self.socket.shutdown(Shutdown::Write).unwrap();
+    }
+
+    fn reply(&mut self) -> Reply {
+        self.reply_to("GET")
+    }
+
+    fn reply_to(&mut self, method: &str) -> Reply {
+        let end = loop {
+            if let Some(end) = self.held.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert!(self.read_more() > 0, "the connection ended in a head: {:?}", self.held);
+        };
+        let head = String::from_utf8(self.held.drain(..end).collect()).unwrap();
+        let length = header(&head, "Content-Length").expect("a length").parse().unwrap();
+        let length = if method == "HEAD" { 0 } else { length };
+        while self.held.len() < length {
+            assert!(self.read_more() > 0, "the connection ended in a body");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply { status, head, body: self.held.drain(..length).collect() }
+    }
+
+    fn read_more(&mut self) -> usize {
+        let mut piece = [0; 65536];
+        let count = self.socket.read(&mut piece).unwrap();
+        self.held.extend_from_slice(&piece[..count]);
+        count
+    }
+
+    /// Whether the server has ended the connection, with nothing more said.
+    fn is_ended(&mut self) -> bool {
+        self.held.is_empty() && self.read_more() == 0
+    }
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+}

@@ -1,0 +1,141 @@
+//! Many clients, slow clients, and clients that go away.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::super::connection::Connection;
+use super::{Client, Served, get};
+use crate::tls::Stream;
+
+#[test]
+fn a_slow_reader_gets_it_whole_and_holds_nobody_up() {
+    let served = Served::plain();
+    let mut slow = served.client();
+    let small: libc::c_int = 65536;
+    let size = std::mem::size_of_val(&small) as libc::socklen_t;
+    unsafe {
+        let fd = slow.socket.as_raw_fd();
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), size);
+    }
+    slow.send(get("/bytes/1048576") + &get("/bytes/8388608") + &get("/bytes/3"));
+    let expected = served.ask("/bytes/8388608").body;
+    let mut piece = [0; 10_000];
+    for _ in 0..50 {
+        let count = slow.socket.read(&mut piece).unwrap();
+        slow.held.extend_from_slice(&piece[..count]);
+        assert_eq!(10, served.ask("/bytes/10").body.len());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(expected[..1_048_576], slow.reply().body);
+    assert_eq!(expected, slow.reply().body);
+    assert_eq!(expected[..3], slow.reply().body);
+}
+
+#[test]
+fn a_client_that_asks_without_reading_is_answered_once_it_reads() {
+    let served = Served::plain();
+    let asking = served.client();
+    let mut reading = Client::new(asking.socket.try_clone().unwrap());
+    const REQUESTS: usize = 20_000;
+    let sender = std::thread::spawn(move || {
+        let mut asking = asking;
+        for index in 0..REQUESTS {
+            asking.send(get(&format!("/bytes/{}", 1000 + index % 3)));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    for index in 0..REQUESTS {
+        assert_eq!(1000 + index % 3, reading.reply().body.len());
+    }
+    sender.join().unwrap();
+}
+
+#[test]
+fn two_hundred_connections_at_once() {
+    let served = Served::plain();
+    let mut clients: Vec<Client> = (0..200).map(|_| served.client()).collect();
+    for round in 0..3 {
+        for (index, client) in clients.iter_mut().enumerate() {
+            client.send(get(&format!("/bytes/{}", index + round)));
+        }
+        for (index, client) in clients.iter_mut().enumerate() {
+            assert_eq!(index + round, client.reply().body.len());
+        }
+    }
+}
+
+#[test]
+fn without_a_descriptor_left_a_connection_waits_and_the_server_rests() {
+    let served = Served::start(&json!({"listen": "127.0.0.1:0"}), Some(40));
+    let mut clients: Vec<Client> = (0..60).map(|_| served.client()).collect();
+    for client in &mut clients {
+        client.send(get("/bytes/1"));
+    }
+    assert_eq!(200, clients[0].reply().status);
+    let before = served.cpu_ticks();
+    std::thread::sleep(Duration::from_secs(1));
+    let used = served.cpu_ticks() - before;
+    assert!(used <= 20, "{used} ticks of 10 ms in a second of nothing to do");
+    // Each that goes makes room for one that waits.
+    for mut client in clients.drain(1..) {
+        assert_eq!(200, client.reply().status);
+    }
+}
+
+#[test]
+fn clients_that_go_away_are_forgotten() {
+    let served = Served::plain();
+    let at_rest = descriptors(&served);
+    for round in 0..100 {
+        let mut client = served.client();
+        match round % 4 {
+            0 => {}
+            1 => client.send("GET /bytes/1 HT"),
+            2 => client.send(get("/bytes/8000000")),
+            _ => {
+                client.send(get("/bytes/8000000"));
+                reset(client.socket);
+            }
+        }
+    }
+    assert_eq!(5, served.ask("/bytes/5").body.len());
+    for _ in 0..500 {
+        if descriptors(&served) == at_rest {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} descriptors are open, {at_rest} were at rest", descriptors(&served));
+}
+
+fn descriptors(served: &Served) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", served.process.id())).unwrap().count()
+}
+
+/// Closes a socket by a reset.
+fn reset(socket: TcpStream) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = std::mem::size_of_val(&linger) as libc::socklen_t;
+    unsafe {
+        let fd = socket.as_raw_fd();
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), size);
+    }
+}
+
+#[test]
+fn a_connection_without_progress_is_overdue_after_a_minute() {
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    let connection = Connection::new(Stream::plain(OwnedFd::from(socket)), 1000);
+    assert_eq!([false, false, true], [1000, 1060, 1061].map(|now_s| connection.is_overdue(now_s)));
+}
+
+#[test]
+fn a_connection_that_rests_is_small() {
+    // The memory of ten thousand of them is measured with the server.
+    assert!(std::mem::size_of::<Connection>() <= 256, "{}", std::mem::size_of::<Connection>());
+}

@@ -1,0 +1,248 @@
+//! What connections of one kind share: an `SSL_CTX`, told exactly what to speak.
+
+use std::ffi::{c_int, c_long, c_void};
+
+use super::api::{Api, Handle, Owned, c_name};
+use crate::contract::Failure;
+use crate::tls::spec::{Cipher, Identity, KeyExchange, Protocol, Signer};
+
+// Numbers of SSL_CTX_ctrl and SSL_ctrl, which stand behind macros.
+const SET_TMP_DH: c_int = 3;
+const MODE: c_int = 33;
+const SET_READ_AHEAD: c_int = 41;
+const SET_SESSION_CACHE_MODE: c_int = 44;
+const CHAIN_CERTIFICATE: c_int = 89;
+const SET_GROUPS_LIST: c_int = 92;
+const SET_SIGNATURES_LIST: c_int = 98;
+const SET_LEAST_PROTOCOL: c_int = 123;
+const SET_MOST_PROTOCOL: c_int = 124;
+
+/// A write may take a part and be offered again from elsewhere; an idle connection gives its buffers back.
+const MODES: c_long = 0x1 | 0x2 | 0x10;
+/// A peer that closes its socket without a word has closed it.
+const OPTION_IGNORE_UNEXPECTED_END: u64 = 1 << 7;
+pub const OPTION_NO_TICKET: u64 = 1 << 14;
+pub const CACHE_OFF: c_long = 0;
+pub const CACHE_CLIENT_OWN: c_long = 0x1 | 0x300;
+pub const CACHE_SERVER: c_long = 0x2;
+
+pub struct Context {
+    pub api: &'static Api,
+    handle: Owned,
+    /// The size of the group for finite-field exchanges; a server's connections do not keep it. 0: none.
+    pub group_bits: c_int,
+    /// The one group there is to agree on, where there is one.
+    pub only_group: Option<&'static str>,
+}
+
+/// What is to be spoken; None leaves it to the library.
+pub struct Speech {
+    pub protocol: Option<Protocol>,
+    pub key_exchange: Option<KeyExchange>,
+    pub cipher: Option<Cipher>,
+    pub signer: Option<Signer>,
+    /// Whether certificates on other curves than that of the key exchange are to be accepted from the peer.
+    pub curves_of_peer: bool,
+}
+
+impl Context {
+    pub fn new(api: &'static Api, method: Handle, speech: &Speech) -> Result<Context, Failure> {
+        api.clear_errors();
+        let handle = Owned::new(unsafe { (api.SSL_CTX_new)(method) }, api.SSL_CTX_free);
+        let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
+        let mut context = Context { api, handle, group_bits: 0, only_group: None };
+        // Weak keys and old hashes are among what is measured: nothing is refused for its strength.
+        unsafe { (api.SSL_CTX_set_security_level)(context.raw(), 0) };
+        context.option(OPTION_IGNORE_UNEXPECTED_END);
+        context.control(MODE, MODES);
+        // Else every record takes two calls: one for its header, one for the rest.
+        context.control(SET_READ_AHEAD, 1);
+        context.speak(speech)?;
+        Ok(context)
+    }
+
+    pub fn raw(&self) -> Handle {
+        self.handle.handle
+    }
+
+    pub fn option(&self, option: u64) {
+        unsafe { (self.api.SSL_CTX_set_options)(self.raw(), option) };
+    }
+
+    pub fn session_cache(&self, mode: c_long) {
+        self.control(SET_SESSION_CACHE_MODE, mode);
+    }
+
+    fn control(&self, command: c_int, number: c_long) -> c_long {
+        unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, std::ptr::null_mut()) }
+    }
+
+    fn control_with(&self, command: c_int, number: c_long, pointer: *const c_void) -> c_long {
+        unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
+    }
+
+    fn speak(&mut self, speech: &Speech) -> Result<(), Failure> {
+        let Speech { key_exchange, cipher, signer, .. } = *speech;
+        let only_older = matches!(key_exchange, Some(KeyExchange::Rsa | KeyExchange::Dhe))
+            || cipher == Some(Cipher::Aes128Cbc);
+        let protocol = speech.protocol.or(only_older.then_some(Protocol::Tls12));
+        if let Some(reason) =
+            protocol.and_then(|protocol| protocol.contradiction(key_exchange, cipher, signer))
+        {
+            return Err(Failure::Unsupported(reason.to_owned()));
+        }
+        let (least, most) = match protocol {
+            None => (Protocol::Tls12, Protocol::Tls13),
+            Some(protocol) => (protocol, protocol),
+        };
+        if self.control(SET_LEAST_PROTOCOL, wire(least)) != 1
+            || self.control(SET_MOST_PROTOCOL, wire(most)) != 1
+        {
+            return Err(self.api.unsupported(most.name()));
+        }
+        self.choose_suites(key_exchange, cipher, signer)?;
+        self.choose_groups(protocol, key_exchange, signer, speech.curves_of_peer)?;
+        if let Some(signer) = signer {
+            self.list(SET_SIGNATURES_LIST, signatures(signer), "the signatures")?;
+        }
+        Ok(())
+    }
+
+    fn choose_suites(
+        &self,
+        key_exchange: Option<KeyExchange>,
+        cipher: Option<Cipher>,
+        signer: Option<Signer>,
+    ) -> Result<(), Failure> {
+        // Neither list touches the other protocol's suites, so both may be set whatever is spoken.
+        let ciphers = Cipher::all().into_iter().filter(|one| cipher.is_none_or(|cipher| cipher == *one));
+        let older: Vec<String> = ciphers
+            .flat_map(|one| {
+                let exchanges = KeyExchange::exchanges(key_exchange, signer).into_iter();
+                exchanges.filter_map(move |exchange| one.openssl_12(exchange))
+            })
+            .collect();
+        if (cipher.is_some() || key_exchange.is_some()) && !older.is_empty() {
+            let list = older.join(":");
+            if unsafe { (self.api.SSL_CTX_set_cipher_list)(self.raw(), c_name(&list).as_ptr()) } != 1 {
+                return Err(self.api.unsupported(&format!("the suites {list}")));
+            }
+        }
+        if let Some(suite) = cipher.and_then(Cipher::suite_13)
+            && unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1
+        {
+            return Err(self.api.unsupported(&format!("the suite {suite}")));
+        }
+        Ok(())
+    }
+
+    fn choose_groups(
+        &mut self,
+        protocol: Option<Protocol>,
+        key_exchange: Option<KeyExchange>,
+        signer: Option<Signer>,
+        curves_of_peer: bool,
+    ) -> Result<(), Failure> {
+        let Some((exchange, group)) = key_exchange.and_then(|exchange| Some((exchange, exchange.openssl()?)))
+        else {
+            return Ok(());
+        };
+        let mut groups = vec![group];
+        // Before TLS 1.3 this one list also says which curves the peer's certificate may be on. The group
+        // asked for stays first; that it was taken is proved after the handshake.
+        if curves_of_peer
+            && protocol != Some(Protocol::Tls13)
+            && signer.is_none_or(|signer| signer == Signer::Ecdsa)
+        {
+            groups.extend(["P-256", "P-384"].iter().filter(|curve| **curve != group));
+        }
+        self.only_group = (groups.len() == 1).then(|| exchange.group());
+        self.list(SET_GROUPS_LIST, &groups.join(":"), "the groups")
+    }
+
+    fn list(&self, command: c_int, names: &str, what: &str) -> Result<(), Failure> {
+        match self.control_with(command, 0, c_name(names).as_ptr().cast()) {
+            1 => Ok(()),
+            _ => Err(self.api.unsupported(&format!("{what} {names}"))),
+        }
+    }
+
+    /// Adds a certificate with its chain and key; those of other kinds that were added before stay.
+    pub fn present(&self, identity: &Identity) -> Result<(), Failure> {
+        let api = self.api;
+        // Read here first: if this makes sense of it and the library does not, the library lacks something.
+        let kind = identity.key()?.describe();
+        let mut chain = api.certificates(&identity.chain_pem).into_iter();
+        let refused = |what: &str| Err(api.unsupported(&format!("{what} ({kind})")));
+        match chain.next() {
+            Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.handle) } == 1 => (),
+            _ => return refused("the certificate"),
+        }
+        let none = std::ptr::null_mut;
+        let key = api.with_pem(&identity.key_pem, |bio| {
+            let key = unsafe { (api.PEM_read_bio_PrivateKey)(bio, none(), none(), none()) };
+            Owned::new(key, api.EVP_PKEY_free)
+        });
+        match key {
+            Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.handle) } == 1 => (),
+            _ => return refused("the private key"),
+        }
+        for authority in chain {
+            // The one among the numbers that makes the library count its own reference.
+            if self.control_with(CHAIN_CERTIFICATE, 1, authority.handle) != 1 {
+                return refused("the certificate's chain");
+            }
+        }
+        Ok(())
+    }
+
+    /// The group that finite-field exchanges take place in.
+    pub fn diffie_hellman(&mut self, parameters_pem: &str) -> Result<(), Failure> {
+        let api = self.api;
+        let none = std::ptr::null_mut;
+        if let (Some(read), Some(set)) = (api.PEM_read_bio_Parameters, api.SSL_CTX_set0_tmp_dh_pkey) {
+            let parameters = api.with_pem(parameters_pem, |bio| unsafe { read(bio, none()) });
+            let parameters = Owned::new(parameters, api.EVP_PKEY_free)
+                .ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
+            let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits);
+            self.group_bits = bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
+            if unsafe { set(self.raw(), parameters.handle) } != 1 {
+                return Err(api.unsupported("the DH parameters"));
+            }
+            parameters.give_away();
+            return Ok(());
+        }
+        let (Some(read), Some(free)) = (api.PEM_read_bio_DHparams, api.DH_free) else {
+            return Err(Failure::Unsupported(format!("{} has no DH parameters", api.name())));
+        };
+        let parameters = api.with_pem(parameters_pem, |bio| unsafe { read(bio, none(), none(), none()) });
+        let parameters =
+            Owned::new(parameters, free).ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
+        self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
+        match self.control_with(SET_TMP_DH, 0, parameters.handle) {
+            1 => Ok(()),
+            _ => Err(api.unsupported("the DH parameters")),
+        }
+    }
+}
+
+/// A protocol as its number on the wire.
+fn wire(protocol: Protocol) -> c_long {
+    match protocol {
+        Protocol::Tls12 => 0x0303,
+        Protocol::Tls13 => 0x0304,
+    }
+}
+
+/// The signatures by keys of one kind, SHA-256 first.
+fn signatures(signer: Signer) -> &'static str {
+    match signer {
+        Signer::Rsa => {
+            "rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:\
+             rsa_pkcs1_sha256:rsa_pkcs1_sha384:rsa_pkcs1_sha512"
+        }
+        Signer::Ecdsa => "ecdsa_secp256r1_sha256:ecdsa_secp384r1_sha384:ecdsa_secp521r1_sha512",
+        Signer::Ed25519 => "ed25519",
+        Signer::MlDsa => "mldsa44:mldsa65:mldsa87",
+    }
+}

@@ -1,0 +1,110 @@
+//! Which libssl: the one beside the libcrypto that a task names, or the system's.
+
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use super::api::Api;
+use crate::contract::Failure;
+
+/// What the dynamic loader finds by itself, newest first.
+const SYSTEM_NAMES: [&str; 2] = ["libssl.so.3", "libssl.so.1.1"];
+
+pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
+    match libcrypto {
+        // A bare name is the loader's to find.
+        Some(path) if path.contains('/') => beside(Path::new(path)),
+        _ => SYSTEM_NAMES
+            .iter()
+            .find_map(|name| load(Path::new(name)).ok())
+            .ok_or_else(|| Failure::Unsupported(format!("none of {} is here", SYSTEM_NAMES.join(", ")))),
+    }
+}
+
+/// The libssl in a libcrypto's folder that stands on this libcrypto and no other.
+fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
+    // Loaded first, it is what the libssl's own reference finds by name, wherever the loader would look.
+    let first = dlopen(libcrypto).map_err(Failure::Failed)?;
+    std::mem::forget(first);
+    let wanted = canonical(libcrypto);
+    let mut reasons = Vec::new();
+    for candidate in candidates(libcrypto) {
+        let api = match load(&candidate) {
+            Ok(api) => api,
+            Err(reason) => {
+                reasons.push(reason);
+                continue;
+            }
+        };
+        let found = loaded_from(api);
+        if found.as_deref() == Some(&wanted) {
+            return Ok(api);
+        }
+        let found = found.unwrap_or_default();
+        reasons.push(format!("{} stands on {} instead", candidate.display(), found.display()));
+    }
+    let path = libcrypto.display();
+    if reasons.is_empty() {
+        return Err(Failure::Unsupported(format!("there is no libssl beside {path}")));
+    }
+    Err(Failure::Unsupported(format!("no libssl beside {path} will do: {}", reasons.join("; "))))
+}
+
+/// Files named like a libssl, those of the same version first. (`libssl3.so` is another project's.)
+fn candidates(libcrypto: &Path) -> Vec<PathBuf> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let version = |name: &str| name.find(".so").map(|at| name[at..].to_owned());
+    let wanted = version(&name(libcrypto));
+    let folder = libcrypto.parent().unwrap_or(Path::new("/"));
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = name(path);
+            name.strip_prefix("libssl").is_some_and(|rest| rest.starts_with(['.', '-']))
+                && name.contains(".so")
+        })
+        .collect();
+    found.sort_by_key(|path| (version(&name(path)) != wanted, path.clone()));
+    found
+}
+
+fn load(path: &Path) -> Result<&'static Api, String> {
+    let library = dlopen(path)?;
+    let api = Api::bind(&library).map_err(|missing| {
+        format!("{} is not a libssl of OpenSSL 1.1.1 or later: it has no `{missing}`", path.display())
+    })?;
+    // Never closed: OpenSSL leaves exit handlers behind that must not point at unmapped memory.
+    std::mem::forget(library);
+    ignore_broken_pipes();
+    Ok(Box::leak(Box::new(api)))
+}
+
+fn dlopen(path: &Path) -> Result<Library, String> {
+    // Local scope: two versions may be in one process, and neither must find the other's functions.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
+}
+
+/// OpenSSL writes to its socket in a way that a peer gone away ends the process, unless the process objects.
+fn ignore_broken_pipes() {
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// The file that the libcrypto in use was loaded from.
+fn loaded_from(api: &Api) -> Option<PathBuf> {
+    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let symbol = api.OpenSSL_version as *const libc::c_void;
+    if unsafe { libc::dladdr(symbol, &mut found) } == 0 || found.dli_fname.is_null() {
+        return None;
+    }
+    let name = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy().into_owned();
+    Some(canonical(Path::new(&name)))
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

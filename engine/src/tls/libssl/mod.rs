@@ -1,0 +1,13 @@
+//! TLS by a libssl bound at run time: what rustls has left out, and whatever a task wants of OpenSSL itself.
+
+mod api;
+mod client;
+mod context;
+mod library;
+mod server;
+mod sessions;
+mod stream;
+
+pub use client::Client;
+pub use server::Server;
+pub use stream::Tls;

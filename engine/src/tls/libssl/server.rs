@@ -1,0 +1,94 @@
+//! Servers.
+
+use std::ffi::c_int;
+use std::os::fd::OwnedFd;
+
+use super::context::{CACHE_OFF, CACHE_SERVER, Context, OPTION_NO_TICKET, Speech};
+use super::library;
+use super::stream::Tls;
+use crate::contract::Failure;
+use crate::tls::spec::{KeyExchange, Resumption, ServerSpec};
+
+const VERIFY_PEER: c_int = 1;
+const VERIFY_FAIL_WITHOUT: c_int = 2;
+/// Sessions are good for the server that granted them, and this names it. Any name will do.
+const SESSIONS_OF: &[u8] = b"tollbar";
+
+pub struct Server {
+    context: Context,
+}
+
+impl Server {
+    pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
+        let api = library::open(spec.libcrypto.as_deref())?;
+        let speech = Speech {
+            protocol: Some(spec.protocol),
+            key_exchange: Some(spec.key_exchange),
+            cipher: Some(spec.cipher),
+            signer: None,
+            curves_of_peer: spec.client_authority_pem.is_some(),
+        };
+        let mut context = Context::new(api, unsafe { (api.TLS_server_method)() }, &speech)?;
+        for identity in &spec.identities {
+            context.present(identity)?;
+        }
+        if spec.key_exchange == KeyExchange::Dhe {
+            let parameters = spec.dh_parameters_pem.as_deref();
+            let missing = || Failure::Failed("the key exchange dhe needs `dh_parameters_pem`".to_owned());
+            context.diffie_hellman(parameters.ok_or_else(missing)?)?;
+        }
+        unsafe {
+            let length = SESSIONS_OF.len() as u32;
+            (api.SSL_CTX_set_session_id_context)(context.raw(), SESSIONS_OF.as_ptr(), length);
+        }
+        match spec.resumption {
+            Resumption::None => {
+                context.session_cache(CACHE_OFF);
+                context.option(OPTION_NO_TICKET);
+                unsafe { (api.SSL_CTX_set_num_tickets)(context.raw(), 0) };
+            }
+            // In TLS 1.3 tickets are sent all the same, and this makes them names for what is remembered.
+            Resumption::SessionId => {
+                context.session_cache(CACHE_SERVER);
+                context.option(OPTION_NO_TICKET);
+            }
+            Resumption::Ticket => context.session_cache(CACHE_OFF),
+        }
+        if let Some(authority) = &spec.client_authority_pem {
+            trust(&context, authority)?;
+        }
+        Ok(Server { context })
+    }
+
+    pub fn library(&self) -> String {
+        self.context.api.name()
+    }
+
+    pub fn accept(&self, socket: OwnedFd) -> Result<Tls, Failure> {
+        let connection = Tls::new(&self.context, socket, None)?;
+        unsafe { (self.context.api.SSL_set_accept_state)(connection.raw()) };
+        Ok(connection)
+    }
+}
+
+/// Requires a certificate of every client, signed by one of these.
+fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
+    let api = context.api;
+    let authorities = api.certificates(authority_pem);
+    if authorities.is_empty() {
+        return Err(Failure::Failed("the clients' authority is no certificate in PEM".to_owned()));
+    }
+    let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
+    for authority in authorities {
+        let added = unsafe {
+            (api.X509_STORE_add_cert)(store, authority.handle) == 1
+                && (api.SSL_CTX_add_client_CA)(context.raw(), authority.handle) == 1
+        };
+        if !added {
+            return Err(api.unsupported("the clients' authority"));
+        }
+    }
+    let mode = VERIFY_PEER | VERIFY_FAIL_WITHOUT;
+    unsafe { (api.SSL_CTX_set_verify)(context.raw(), mode, std::ptr::null_mut()) };
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! One connection: the library reads and writes the socket by itself.
+
+use std::ffi::c_int;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use super::api::{Api, Handle, Owned, text};
+use super::client::{Shared, refusal};
+use super::context::Context;
+use crate::contract::Failure;
+use crate::tls::spec::{Negotiated, Protocol};
+
+const ERROR_SSL: c_int = 1;
+const ERROR_WANT_READ: c_int = 2;
+const ERROR_WANT_WRITE: c_int = 3;
+const ERROR_SYSCALL: c_int = 5;
+const ERROR_ZERO_RETURN: c_int = 6;
+/// Said and heard: both sides are done.
+const SHUT_DOWN: c_int = 3;
+const GET_PEER_EXCHANGE_KEY: c_int = 109;
+const GET_OWN_EXCHANGE_KEY: c_int = 133;
+const GET_GROUP: c_int = 134;
+const TLS_12: c_int = 0x0303;
+
+pub struct Tls {
+    // Dropped in this order: the connection, the socket it uses, what its context's callbacks use.
+    connection: Owned,
+    socket: OwnedFd,
+    api: &'static Api,
+    /// The last step stopped because the socket took no more.
+    wants_write: bool,
+    client: Option<Arc<Shared>>,
+    /// What the context knows where a library has kept nothing.
+    group_bits: c_int,
+    only_group: Option<&'static str>,
+}
+
+impl Tls {
+    pub fn new(context: &Context, socket: OwnedFd, client: Option<Arc<Shared>>) -> Result<Tls, Failure> {
+        let api = context.api;
+        api.clear_errors();
+        let connection = Owned::new(unsafe { (api.SSL_new)(context.raw()) }, api.SSL_free)
+            .ok_or_else(|| Failure::Failed(api.words("SSL_new")))?;
+        if unsafe { (api.SSL_set_fd)(connection.handle, socket.as_raw_fd()) } != 1 {
+            return Err(Failure::Failed(api.words("SSL_set_fd")));
+        }
+        Ok(Tls {
+            connection,
+            socket,
+            api,
+            wants_write: false,
+            client,
+            group_bits: context.group_bits,
+            only_group: context.only_group,
+        })
+    }
+
+    pub fn raw(&self) -> Handle {
+        self.connection.handle
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub fn handshake(&mut self) -> io::Result<()> {
+        let step = self.api.SSL_do_handshake;
+        match self.step("handshake", |connection| unsafe { step(connection) })? {
+            0 => {
+                let words = "the peer ended the connection in the middle of the handshake";
+                Err(io::Error::new(ErrorKind::UnexpectedEof, words))
+            }
+            _ => {
+                if let Some(sessions) = self.client.as_ref().and_then(|client| client.sessions.as_ref()) {
+                    sessions.finished(self.raw());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        let (read, length) = (self.api.SSL_read, whole(into.len()));
+        self.step("reading", |connection| unsafe { read(connection, into.as_mut_ptr().cast(), length) })
+    }
+
+    pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        if from.is_empty() {
+            return Ok(0);
+        }
+        let (write, length) = (self.api.SSL_write, whole(from.len()));
+        match self.step("writing", |connection| unsafe { write(connection, from.as_ptr().cast(), length) })? {
+            0 => Err(ErrorKind::BrokenPipe.into()),
+            count => Ok(count),
+        }
+    }
+
+    pub fn wants_write(&self) -> bool {
+        self.wants_write
+    }
+
+    /// What the library has taken is sent by the next step of any kind: it takes no more than it can send.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.wants_write = false;
+        Ok(())
+    }
+
+    pub fn say_goodbye(&mut self) {
+        if unsafe { (self.api.SSL_is_init_finished)(self.raw()) } == 1 {
+            let shut_down = self.api.SSL_shutdown;
+            let _ = self.step("closing", |connection| unsafe { shut_down(connection) });
+        }
+    }
+
+    /// Performs a step and makes sense of its answer. Ok(0): the peer has ended the connection.
+    fn step(&mut self, what: &str, step: impl FnOnce(Handle) -> c_int) -> io::Result<usize> {
+        self.api.clear_errors();
+        self.wants_write = false;
+        let connection = self.raw();
+        let answer = match self.client.as_ref().and_then(|client| client.sessions.as_ref()) {
+            Some(sessions) => sessions.during(|| step(connection)),
+            None => step(connection),
+        };
+        if answer > 0 {
+            return Ok(answer as usize);
+        }
+        // Before anything else can change it.
+        let system = io::Error::last_os_error();
+        match unsafe { (self.api.SSL_get_error)(connection, answer) } {
+            ERROR_WANT_READ => Err(ErrorKind::WouldBlock.into()),
+            ERROR_WANT_WRITE => {
+                self.wants_write = true;
+                Err(ErrorKind::WouldBlock.into())
+            }
+            ERROR_ZERO_RETURN => Ok(0),
+            ERROR_SYSCALL if answer == 0 || system.raw_os_error() == Some(0) => Ok(0),
+            ERROR_SYSCALL => Err(system),
+            ERROR_SSL => {
+                let words = refusal().unwrap_or_else(|| self.api.words(what));
+                Err(io::Error::new(ErrorKind::InvalidData, words))
+            }
+            other => Err(io::Error::other(format!("{}: {what}: SSL_get_error {other}", self.api.name()))),
+        }
+    }
+
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        let (api, connection) = (self.api, self.raw());
+        if unsafe { (api.SSL_is_init_finished)(connection) } != 1 {
+            return None;
+        }
+        let number = unsafe { (api.SSL_version)(connection) };
+        let version = match number {
+            TLS_12 => Protocol::Tls12.name().to_owned(),
+            0x0304 => Protocol::Tls13.name().to_owned(),
+            other => format!("version {other:#06x}"),
+        };
+        let suite = unsafe { text((api.SSL_CIPHER_standard_name)((api.SSL_get_current_cipher)(connection))) };
+        let resumed = unsafe { (api.SSL_session_reused)(connection) } == 1;
+        let group = match resumed && number <= TLS_12 {
+            true => String::new(),
+            false => self.group(&suite),
+        };
+        let (certificate, certificate_key) = Default::default();
+        let mut negotiated = Negotiated { version, suite, group, certificate, certificate_key, resumed };
+        if let Some(client) = &self.client {
+            client.describe(&mut negotiated);
+        }
+        Some(negotiated)
+    }
+
+    fn group(&self, suite: &str) -> String {
+        if suite.starts_with("TLS_RSA_") {
+            return "RSA".to_owned();
+        }
+        if suite.starts_with("TLS_DHE_") {
+            return format!("DHE {} bits", self.exchange_key().map_or(self.group_bits, |(_, bits)| bits));
+        }
+        if let Some(name) = self.api.SSL_get0_group_name {
+            let name = unsafe { text(name(self.raw())) };
+            if !name.is_empty() {
+                return name;
+            }
+        }
+        let number = unsafe { (self.api.SSL_ctrl)(self.raw(), GET_GROUP, 0, std::ptr::null_mut()) };
+        // Numbers of the library's own, the same in every version.
+        match (number, self.exchange_key()) {
+            (415, _) | (_, Some((408, 256))) => "secp256r1".to_owned(),
+            (715, _) | (_, Some((408, 384))) => "secp384r1".to_owned(),
+            (716, _) | (_, Some((408, 521))) => "secp521r1".to_owned(),
+            (1034, _) | (_, Some((1034, _))) => "x25519".to_owned(),
+            (1035, _) | (_, Some((1035, _))) => "x448".to_owned(),
+            (0, None) => self.only_group.unwrap_or_default().to_owned(),
+            (number, _) => format!("group {number}"),
+        }
+    }
+
+    /// Kind and bits of the ephemeral key that the peer showed, or else one's own.
+    fn exchange_key(&self) -> Option<(c_int, c_int)> {
+        let api = self.api;
+        let kind = api.EVP_PKEY_get_id.or(api.EVP_PKEY_id)?;
+        let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits)?;
+        [GET_PEER_EXCHANGE_KEY, GET_OWN_EXCHANGE_KEY].into_iter().find_map(|which| {
+            let mut key: Handle = std::ptr::null_mut();
+            let found = unsafe { (api.SSL_ctrl)(self.raw(), which, 0, std::ptr::from_mut(&mut key).cast()) };
+            let key = Owned::new(key, api.EVP_PKEY_free).filter(|_| found == 1)?;
+            Some(unsafe { (kind(key.handle), bits(key.handle)) })
+        })
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        // A connection freed without a farewell takes its session with it, on either side: it would never be
+        // resumed. Most clients of HTTP just close, and are resumed; so are these.
+        unsafe { (self.api.SSL_set_shutdown)(self.raw(), SHUT_DOWN) };
+    }
+}
+
+fn whole(length: usize) -> c_int {
+    c_int::try_from(length).unwrap_or(c_int::MAX)
+}

@@ -1,0 +1,185 @@
+//! The names of suites and groups: one table between what a task asks, what OpenSSL calls it, and what the
+//! specifications register.
+
+use super::spec::{Cipher, KeyExchange, Protocol, Signer};
+
+/// Who proves itself how in a suite of TLS 1.2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exchange {
+    Rsa,
+    DheRsa,
+    EcdheRsa,
+    EcdheEcdsa,
+}
+
+impl KeyExchange {
+    /// As registered, and as [`super::Negotiated::group`] says it.
+    pub fn group(self) -> &'static str {
+        match self {
+            KeyExchange::Rsa => "RSA",
+            KeyExchange::Dhe => "DHE",
+            KeyExchange::EcdheP256 => "secp256r1",
+            KeyExchange::EcdheP384 => "secp384r1",
+            KeyExchange::X25519 => "x25519",
+            KeyExchange::X25519MlKem768 => "X25519MLKEM768",
+        }
+    }
+
+    /// As a list of groups names it to OpenSSL; None where there is no group to name.
+    pub fn openssl(self) -> Option<&'static str> {
+        match self {
+            KeyExchange::Rsa | KeyExchange::Dhe => None,
+            KeyExchange::EcdheP256 => Some("P-256"),
+            KeyExchange::EcdheP384 => Some("P-384"),
+            KeyExchange::X25519 => Some("X25519"),
+            KeyExchange::X25519MlKem768 => Some("X25519MLKEM768"),
+        }
+    }
+
+    /// What makes up the front of a TLS 1.2 suite, for each kind of certificate that could answer.
+    pub fn exchanges(asked: Option<KeyExchange>, signer: Option<Signer>) -> Vec<Exchange> {
+        let all = match asked {
+            Some(KeyExchange::Rsa) => vec![Exchange::Rsa],
+            Some(KeyExchange::Dhe) => vec![Exchange::DheRsa],
+            Some(_) | None => vec![Exchange::EcdheEcdsa, Exchange::EcdheRsa],
+        };
+        all.into_iter().filter(|exchange| signer.is_none_or(|signer| exchange.is_signed_by(signer))).collect()
+    }
+}
+
+impl Exchange {
+    fn is_signed_by(self, signer: Signer) -> bool {
+        match self {
+            Exchange::Rsa | Exchange::DheRsa | Exchange::EcdheRsa => signer == Signer::Rsa,
+            // RFC 8422: Ed25519 goes by the suites of ECDSA.
+            Exchange::EcdheEcdsa => matches!(signer, Signer::Ecdsa | Signer::Ed25519),
+        }
+    }
+
+    fn registered(self) -> &'static str {
+        match self {
+            Exchange::Rsa => "TLS_RSA",
+            Exchange::DheRsa => "TLS_DHE_RSA",
+            Exchange::EcdheRsa => "TLS_ECDHE_RSA",
+            Exchange::EcdheEcdsa => "TLS_ECDHE_ECDSA",
+        }
+    }
+
+    fn openssl(self) -> &'static str {
+        match self {
+            Exchange::Rsa => "",
+            Exchange::DheRsa => "DHE-RSA-",
+            Exchange::EcdheRsa => "ECDHE-RSA-",
+            Exchange::EcdheEcdsa => "ECDHE-ECDSA-",
+        }
+    }
+}
+
+impl Cipher {
+    pub fn all() -> [Cipher; 4] {
+        [Cipher::Aes128Gcm, Cipher::Aes256Gcm, Cipher::Aes128Cbc, Cipher::ChaCha20Poly1305]
+    }
+
+    /// The registered suite of TLS 1.3; it has no CBC.
+    pub fn suite_13(self) -> Option<&'static str> {
+        match self {
+            Cipher::Aes128Gcm => Some("TLS_AES_128_GCM_SHA256"),
+            Cipher::Aes256Gcm => Some("TLS_AES_256_GCM_SHA384"),
+            Cipher::Aes128Cbc => None,
+            Cipher::ChaCha20Poly1305 => Some("TLS_CHACHA20_POLY1305_SHA256"),
+        }
+    }
+
+    /// The registered suite of TLS 1.2; RSA key exchange was never given ChaCha20.
+    pub fn suite_12(self, exchange: Exchange) -> Option<String> {
+        let tail = match self {
+            Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
+            Cipher::Aes256Gcm => "AES_256_GCM_SHA384",
+            Cipher::Aes128Cbc => "AES_128_CBC_SHA",
+            Cipher::ChaCha20Poly1305 if exchange == Exchange::Rsa => return None,
+            Cipher::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA256",
+        };
+        Some(format!("{}_WITH_{tail}", exchange.registered()))
+    }
+
+    /// The same suite as OpenSSL spells it in a cipher list.
+    pub fn openssl_12(self, exchange: Exchange) -> Option<String> {
+        let tail = match self {
+            Cipher::Aes128Gcm => "AES128-GCM-SHA256",
+            Cipher::Aes256Gcm => "AES256-GCM-SHA384",
+            Cipher::Aes128Cbc => "AES128-SHA",
+            Cipher::ChaCha20Poly1305 if exchange == Exchange::Rsa => return None,
+            Cipher::ChaCha20Poly1305 => "CHACHA20-POLY1305",
+        };
+        Some(format!("{}{tail}", exchange.openssl()))
+    }
+}
+
+impl Protocol {
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tls12 => "TLS 1.2",
+            Protocol::Tls13 => "TLS 1.3",
+        }
+    }
+
+    /// Why these cannot go together in any library; None where they can.
+    pub fn contradiction(
+        self,
+        key_exchange: Option<KeyExchange>,
+        cipher: Option<Cipher>,
+        signer: Option<Signer>,
+    ) -> Option<&'static str> {
+        match (self, key_exchange, cipher, signer) {
+            (Protocol::Tls13, Some(KeyExchange::Rsa), ..) => Some("TLS 1.3 has no RSA key exchange"),
+            (Protocol::Tls13, Some(KeyExchange::Dhe), ..) => {
+                Some("TLS 1.3 has no finite-field exchange over parameters of the server's own")
+            }
+            (Protocol::Tls13, _, Some(Cipher::Aes128Cbc), _) => Some("TLS 1.3 has no CBC suites"),
+            (Protocol::Tls12, Some(KeyExchange::X25519MlKem768), ..) => {
+                Some("TLS 1.2 has no post-quantum key exchange")
+            }
+            (Protocol::Tls12, _, _, Some(Signer::MlDsa)) => Some("TLS 1.2 has no ML-DSA certificates"),
+            (Protocol::Tls12, Some(KeyExchange::Rsa), Some(Cipher::ChaCha20Poly1305), _) => {
+                Some("RSA key exchange has no suite with ChaCha20-Poly1305")
+            }
+            (
+                Protocol::Tls12,
+                Some(KeyExchange::Rsa | KeyExchange::Dhe),
+                _,
+                Some(Signer::Ecdsa | Signer::Ed25519),
+            ) => Some("this key exchange has suites for RSA certificates only"),
+            _ => None,
+        }
+    }
+}
+
+impl Signer {
+    /// How the key of such a certificate is described, before its size.
+    pub fn key(self) -> &'static str {
+        match self {
+            Signer::Rsa => "RSA",
+            Signer::Ecdsa => "ECDSA",
+            Signer::Ed25519 => "Ed25519",
+            Signer::MlDsa => "ML-DSA",
+        }
+    }
+}
+
+/// A group by the number that goes over the wire, as IANA names it.
+pub fn group(number: u16) -> String {
+    match number {
+        0x0017 => "secp256r1".to_owned(),
+        0x0018 => "secp384r1".to_owned(),
+        0x0019 => "secp521r1".to_owned(),
+        0x001d => "x25519".to_owned(),
+        0x001e => "x448".to_owned(),
+        0x0100 => "ffdhe2048".to_owned(),
+        0x0101 => "ffdhe3072".to_owned(),
+        0x0102 => "ffdhe4096".to_owned(),
+        0x11eb => "SecP256r1MLKEM768".to_owned(),
+        0x11ec => "X25519MLKEM768".to_owned(),
+        0x11ed => "SecP384r1MLKEM1024".to_owned(),
+        other => format!("group {other:#06x}"),
+    }
+}

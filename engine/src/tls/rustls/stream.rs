@@ -1,0 +1,292 @@
+//! One connection: rustls turns bytes into bytes, this moves them through the socket.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use ::rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+use ::rustls::{HandshakeKind, ProtocolVersion, SideData};
+
+use super::provider;
+use super::side::Side;
+use crate::tls::certificate::Pin;
+use crate::tls::names;
+use crate::tls::socket::{Buffer, receive, send};
+use crate::tls::spec::{Negotiated, Protocol};
+
+/// The largest plaintext of a record.
+const RECORD: usize = 16 * 1024;
+/// What a record adds to its plaintext, rounded up: header, nonce, content type, tag.
+const OVERHEAD: usize = 64;
+/// Bytes taken at once from the writer; and how many may wait before no more are taken.
+const MOST_TAKEN: usize = 4 * RECORD;
+/// What a handshake may bring before it has to make sense: longer than any chain of certificates here.
+const MOST_WAITING: usize = 256 * 1024;
+
+pub struct Tls<S> {
+    socket: OwnedFd,
+    connection: S,
+    /// Records that came and were not opened yet.
+    incoming: Buffer,
+    /// Records that were sealed and not sent yet.
+    outgoing: Buffer,
+    /// What was opened and did not fit where it was wanted.
+    plaintext: Buffer,
+    /// The peer said that nothing more comes.
+    ended: bool,
+    /// A fault has been reported; rustls must not be asked for more.
+    broken: bool,
+    /// What a client's server was held to.
+    pin: Option<Arc<Pin>>,
+}
+
+/// What is to be done with a connection that may be written to.
+enum Then<'a> {
+    Rest,
+    Seal(&'a [u8]),
+    SayGoodbye,
+}
+
+impl<S: Side> Tls<S> {
+    pub fn new(socket: OwnedFd, connection: S, pin: Option<Arc<Pin>>) -> Tls<S> {
+        let (incoming, outgoing, plaintext) = Default::default();
+        Tls { socket, connection, incoming, outgoing, plaintext, ended: false, broken: false, pin }
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    pub fn handshake(&mut self) -> io::Result<()> {
+        loop {
+            self.advance(&mut [], Then::Rest)?;
+            self.flush()?;
+            if !self.connection.state().is_handshaking() {
+                return Ok(());
+            }
+            if self.ended || self.fill()? == 0 {
+                let words = "the peer ended the connection in the middle of the handshake";
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, words));
+            }
+        }
+    }
+
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        if !self.plaintext.is_empty() {
+            let count = self.plaintext.len().min(into.len());
+            into[..count].copy_from_slice(&self.plaintext.waiting()[..count]);
+            self.plaintext.take(count);
+            return Ok(count);
+        }
+        loop {
+            if !self.incoming.is_empty() {
+                let count = self.advance(into, Then::Rest)?;
+                if !self.outgoing.is_empty() {
+                    // An answer to the peer's protocol; what cannot go now goes with the next write.
+                    let _ = self.flush();
+                }
+                if count > 0 {
+                    return Ok(count);
+                }
+            }
+            if self.ended || self.fill()? == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
+    pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        if self.outgoing.len() >= MOST_TAKEN {
+            self.flush()?;
+        }
+        let taken = &from[..from.len().min(MOST_TAKEN)];
+        self.advance(&mut [], Then::Seal(taken))?;
+        match self.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(taken.len()),
+        }
+    }
+
+    pub fn wants_write(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        while !self.outgoing.is_empty() {
+            let count = send(&self.socket, self.outgoing.waiting())?;
+            self.outgoing.take(count);
+        }
+        Ok(())
+    }
+
+    pub fn say_goodbye(&mut self) {
+        if self.advance(&mut [], Then::SayGoodbye).is_ok() {
+            let _ = self.flush();
+        }
+    }
+
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        let state = self.connection.state();
+        if state.is_handshaking() {
+            return None;
+        }
+        let version = match state.protocol_version()? {
+            ProtocolVersion::TLSv1_2 => Protocol::Tls12.name().to_owned(),
+            ProtocolVersion::TLSv1_3 => Protocol::Tls13.name().to_owned(),
+            other => format!("{other:?}"),
+        };
+        let group = state.negotiated_key_exchange_group();
+        let leaf = self.pin.as_ref().and_then(|pin| pin.leaf());
+        Some(Negotiated {
+            version,
+            suite: provider::name(state.negotiated_cipher_suite()?),
+            group: group.map(|group| names::group(group.name().into())).unwrap_or_default(),
+            certificate: leaf.map(|leaf| leaf.fingerprint.clone()).unwrap_or_default(),
+            certificate_key: leaf.map(|leaf| leaf.key.clone()).unwrap_or_default(),
+            resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
+        })
+    }
+
+    /// Receives what has come. Ok(0): the peer has closed its end.
+    fn fill(&mut self) -> io::Result<usize> {
+        self.sound()?;
+        if self.incoming.len() > MOST_WAITING {
+            return Err(io::Error::new(ErrorKind::InvalidData, "the peer's messages have no end"));
+        }
+        let received = receive(&self.socket, self.incoming.room(RECORD + OVERHEAD));
+        match received {
+            Ok(count) => self.incoming.add(count),
+            Err(_) => self.incoming.let_go(),
+        }
+        received
+    }
+
+    fn sound(&self) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::new(ErrorKind::InvalidData, "the connection has failed before"));
+        }
+        Ok(())
+    }
+
+    /// Opens records that have come until `into` is as good as full or there are no more, and queues what is
+    /// to be sent. Says how much of `into` is filled.
+    fn advance(&mut self, into: &mut [u8], then: Then<'_>) -> io::Result<usize> {
+        self.sound()?;
+        let mut filled = 0;
+        loop {
+            let status = self.connection.records(self.incoming.waiting());
+            let mut discard = status.discard;
+            let mut go_on = true;
+            match status.state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record.map_err(fault)?;
+                        discard += record.discard;
+                        let fits = record.payload.len().min(into.len() - filled);
+                        let (now, later) = record.payload.split_at(fits);
+                        into[filled..filled + fits].copy_from_slice(now);
+                        filled += fits;
+                        if !later.is_empty() {
+                            self.plaintext.room(later.len())[..later.len()].copy_from_slice(later);
+                            self.plaintext.add(later.len());
+                        }
+                    }
+                    // A record that does not fit is copied twice: leave it sealed until there is room. Who only
+                    // wants to write has to get past it.
+                    go_on = into.len() - filled >= RECORD || into.is_empty();
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, &mut self.outgoing)?,
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.ended = true,
+                Ok(ConnectionState::WriteTraffic(traffic)) => {
+                    finish(traffic, &then, &mut self.outgoing)?;
+                    go_on = false;
+                }
+                Ok(ConnectionState::BlockedHandshake) => match then {
+                    Then::Seal(_) => return Err(ErrorKind::NotConnected.into()),
+                    Then::Rest | Then::SayGoodbye => go_on = false,
+                },
+                Ok(_) => match then {
+                    Then::Seal(_) => return Err(ErrorKind::BrokenPipe.into()),
+                    Then::Rest | Then::SayGoodbye => go_on = false,
+                },
+                Err(error) => {
+                    self.incoming.take(discard);
+                    self.broken = true;
+                    self.send_alert();
+                    return Err(fault(error));
+                }
+            }
+            self.incoming.take(discard);
+            if !go_on {
+                return Ok(filled);
+            }
+        }
+    }
+
+    /// Tells the peer what went wrong, as far as the socket takes it at once.
+    fn send_alert(&mut self) {
+        // Asked for no more than it has to say, it does not look again at what it did not like.
+        while self.connection.state().wants_write() {
+            let UnbufferedStatus { discard, state, .. } = self.connection.records(self.incoming.waiting());
+            let Ok(ConnectionState::EncodeTlsData(data)) = state else { break };
+            if encode(data, &mut self.outgoing).is_err() {
+                break;
+            }
+            self.incoming.take(discard);
+        }
+        let _ = self.flush();
+    }
+}
+
+fn encode<D>(mut data: EncodeTlsData<'_, D>, outgoing: &mut Buffer) -> io::Result<()> {
+    let mut room = RECORD + OVERHEAD;
+    loop {
+        match data.encode(outgoing.room(room)) {
+            Ok(count) => {
+                outgoing.add(count);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
+                room = size.required_size;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+}
+
+fn finish<D: SideData>(
+    mut traffic: WriteTraffic<'_, D>,
+    then: &Then<'_>,
+    outgoing: &mut Buffer,
+) -> io::Result<()> {
+    let count = match then {
+        Then::Rest => return Ok(()),
+        Then::Seal(plaintext) => {
+            let room = plaintext.len() + (plaintext.len() / RECORD + 1) * OVERHEAD;
+            traffic.encrypt(plaintext, outgoing.room(room))
+        }
+        Then::SayGoodbye => traffic.queue_close_notify(outgoing.room(OVERHEAD)),
+    };
+    match count {
+        Ok(count) => {
+            outgoing.add(count);
+            Ok(())
+        }
+        Err(EncryptError::EncryptExhausted) => Err(ErrorKind::BrokenPipe.into()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+fn fault(error: ::rustls::Error) -> io::Error {
+    let words = match error {
+        ::rustls::Error::General(words) => words,
+        other => other.to_string(),
+    };
+    io::Error::new(ErrorKind::InvalidData, words)
+}

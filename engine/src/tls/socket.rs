@@ -1,0 +1,99 @@
+//! Bytes to and from a socket that does not block, and where they wait.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+pub fn receive(socket: &OwnedFd, into: &mut [u8]) -> io::Result<usize> {
+    let count = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), 0) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+pub fn send(socket: &OwnedFd, from: &[u8]) -> io::Result<usize> {
+    // No SIGPIPE: a peer that went away is an error of this connection and no more.
+    let count =
+        unsafe { libc::send(socket.as_raw_fd(), from.as_ptr().cast(), from.len(), libc::MSG_NOSIGNAL) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// Four of the largest records at once: fewer calls for a large answer, and still within a core's cache.
+const USUAL: usize = 4 * (16 * 1024 + 512);
+/// Idle buffers that a thread keeps; more are only needed while many connections are in mid-record.
+const KEPT: usize = 16;
+
+thread_local! {
+    static IDLE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Bytes that wait: to be understood, or to be sent. It owns memory only while any do, so that a silent
+/// connection costs none and a busy one does not allocate.
+#[derive(Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    pub fn waiting(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.end]
+    }
+
+    /// Room for at least this much more.
+    pub fn room(&mut self, at_least: usize) -> &mut [u8] {
+        if self.bytes.is_empty() {
+            self.bytes = IDLE.with_borrow_mut(|idle| idle.pop()).unwrap_or_else(|| vec![0; USUAL]);
+        }
+        if self.bytes.len() - self.end < at_least {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            if self.bytes.len() - self.end < at_least {
+                self.bytes.resize(self.end + at_least, 0);
+            }
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// This much of the room has been written.
+    pub fn add(&mut self, count: usize) {
+        self.end += count;
+    }
+
+    /// This much of what waits is done with.
+    pub fn take(&mut self, count: usize) {
+        self.start += count;
+        self.let_go();
+    }
+
+    /// Lends the memory to the thread's other connections, unless bytes wait in it.
+    pub fn let_go(&mut self) {
+        if !self.is_empty() || self.bytes.is_empty() {
+            return;
+        }
+        (self.start, self.end) = (0, 0);
+        let bytes = std::mem::take(&mut self.bytes);
+        // A thread that is ending has nobody left to lend to.
+        let _ = IDLE.try_with(|idle| {
+            let mut idle = idle.borrow_mut();
+            if bytes.len() == USUAL && idle.len() < KEPT {
+                idle.push(bytes);
+            }
+        });
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.start = self.end;
+        self.let_go();
+    }
+}

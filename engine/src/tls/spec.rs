@@ -1,0 +1,159 @@
+//! What a client or a server is asked for, and what a connection turned out to be.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    #[serde(rename = "tls-1.2")]
+    Tls12,
+    #[serde(rename = "tls-1.3")]
+    Tls13,
+}
+
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyExchange {
+    /// The client encrypts a secret to the certificate's key. TLS 1.2 only.
+    Rsa,
+    /// Ephemeral finite-field Diffie–Hellman. TLS 1.2 only; the parameters are the server's.
+    Dhe,
+    EcdheP256,
+    EcdheP384,
+    X25519,
+    #[serde(rename = "x25519mlkem768")]
+    X25519MlKem768,
+}
+
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cipher {
+    #[serde(rename = "aes-128-gcm")]
+    Aes128Gcm,
+    #[serde(rename = "aes-256-gcm")]
+    Aes256Gcm,
+    /// With HMAC-SHA-1. TLS 1.2 only.
+    #[serde(rename = "aes-128-cbc")]
+    Aes128Cbc,
+    #[serde(rename = "chacha20-poly1305")]
+    ChaCha20Poly1305,
+}
+
+/// The algorithm of a certificate's key: what a client offers to verify, and with it which certificate it gets.
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signer {
+    Rsa,
+    Ecdsa,
+    #[serde(rename = "ed25519")]
+    Ed25519,
+    MlDsa,
+}
+
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Library {
+    /// rustls where it speaks what is asked, else libssl.
+    #[default]
+    Auto,
+    Rustls,
+    Libssl,
+}
+
+/// A certificate chain and its key, as PEM.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    pub chain_pem: String,
+    pub key_pem: String,
+}
+
+/// How a client connects.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct ClientSpec {
+    #[serde(default)]
+    pub library: Library,
+    /// A libcrypto whose libssl lies beside it; None: the system's.
+    #[serde(default)]
+    pub libcrypto: Option<String>,
+    /// None where anything the server speaks will do, which only a server of the user's own is asked.
+    pub protocol: Option<Protocol>,
+    pub key_exchange: Option<KeyExchange>,
+    pub cipher: Option<Cipher>,
+    pub signer: Option<Signer>,
+    /// The certificate that the server must present, as PEM; None: the first one seen is held to from then on.
+    #[serde(default)]
+    pub certificate_pem: Option<String>,
+    /// The bits of a server's RSA key; below 2048 rustls refuses it. 0: not said.
+    #[serde(default)]
+    pub rsa_bits: u32,
+    /// What the client shows of itself, for mutual TLS.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+    /// Whether sessions are kept and resumed.
+    #[serde(default)]
+    pub resume: bool,
+    /// The server's name, sent as SNI unless it is `localhost` or an address. It is the certificate that is checked.
+    #[serde(default = "localhost")]
+    pub name: String,
+}
+
+/// How a server accepts.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSpec {
+    #[serde(default)]
+    pub library: Library,
+    #[serde(default)]
+    pub libcrypto: Option<String>,
+    pub protocol: Protocol,
+    pub key_exchange: KeyExchange,
+    pub cipher: Cipher,
+    /// `DH PARAMETERS` as PEM, where the key exchange is `dhe`.
+    #[serde(default)]
+    pub dh_parameters_pem: Option<String>,
+    /// One, or several of different kinds: chosen by what the client offers.
+    pub identities: Vec<Identity>,
+    #[serde(default)]
+    pub resumption: Resumption,
+    /// Clients must show a certificate that this authority signed, as PEM.
+    #[serde(default)]
+    pub client_authority_pem: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resumption {
+    #[default]
+    None,
+    /// The server remembers; in TLS 1.3 a pre-shared key whose ticket is only a name for what it remembers.
+    SessionId,
+    /// The client carries the session, sealed; in TLS 1.3 a pre-shared key in a self-contained ticket.
+    Ticket,
+}
+
+fn localhost() -> String {
+    "localhost".to_owned()
+}
+
+impl std::fmt::Debug for Identity {
+    /// Without the key.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Identity").field("chain_pem", &self.chain_pem).finish_non_exhaustive()
+    }
+}
+
+/// What two sides agreed on, in the names of the specifications.
+#[derive(Serialize, Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Negotiated {
+    /// `TLS 1.3`
+    pub version: String,
+    /// `TLS_AES_128_GCM_SHA256`, `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`: the registered name, whatever the library's.
+    pub suite: String,
+    /// `x25519`, `secp256r1`, `X25519MLKEM768`, `DHE 2048 bits`, `RSA`; empty where a resumption had no key exchange.
+    pub group: String,
+    /// SHA-256 of the server's certificate in DER, in hexadecimal.
+    pub certificate: String,
+    /// `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ML-DSA-65`, as read from the certificate's key where that is easy; else empty.
+    pub certificate_key: String,
+    pub resumed: bool,
+}

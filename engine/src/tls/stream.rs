@@ -1,0 +1,80 @@
+//! One connection, whatever carries it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::{libssl, rustls, socket};
+use crate::tls::spec::Negotiated;
+
+/// One connection over a socket that does not block. Dropping it closes the socket.
+///
+/// Errors are `io::Error`: `WouldBlock` when the socket has to be waited for (for writing if `wants_write`,
+/// else for reading); a TLS fault is `InvalidData` with the library's words.
+pub enum Stream {
+    Plain(OwnedFd),
+    RustlsClient(Box<rustls::ClientStream>),
+    RustlsServer(Box<rustls::ServerStream>),
+    Libssl(libssl::Tls),
+}
+
+/// No `dyn`: which library it is, is decided once for a connection and predicted ever after.
+macro_rules! on {
+    ($stream:expr, plain $socket:ident => $plain:expr, tls $tls:ident => $secured:expr) => {
+        match $stream {
+            Stream::Plain($socket) => $plain,
+            Stream::RustlsClient($tls) => $secured,
+            Stream::RustlsServer($tls) => $secured,
+            Stream::Libssl($tls) => $secured,
+        }
+    };
+}
+
+impl Stream {
+    pub fn plain(socket: OwnedFd) -> Stream {
+        Stream::Plain(socket)
+    }
+
+    pub fn fd(&self) -> RawFd {
+        on!(self, plain socket => socket.as_raw_fd(), tls stream => stream.fd())
+    }
+
+    /// Goes on with the handshake. Ok once it is complete; WouldBlock until then.
+    pub fn handshake(&mut self) -> io::Result<()> {
+        on!(self, plain _socket => Ok(()), tls stream => stream.handshake())
+    }
+
+    /// Reads what has come, at most a buffer full. Ok(0): the peer has ended the connection.
+    ///
+    /// Under TLS more may wait in here than in the socket, where nothing will tell of it: read until what is
+    /// expected has come, or until WouldBlock. 16 KiB or more of room spare a copy.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        on!(self, plain socket => socket::receive(socket, into), tls stream => stream.read(into))
+    }
+
+    /// Takes bytes to send, and says how many it took. After WouldBlock the same bytes have to be offered
+    /// again, because a library may have sealed them already.
+    pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        on!(self, plain socket => socket::send(socket, from), tls stream => stream.write(from))
+    }
+
+    /// Whether the socket has to become writable: bytes that were taken still wait, and `flush` sends them.
+    pub fn wants_write(&self) -> bool {
+        on!(self, plain _socket => false, tls stream => stream.wants_write())
+    }
+
+    /// Sends what was taken. Ok when nothing is left.
+    pub fn flush(&mut self) -> io::Result<()> {
+        on!(self, plain _socket => Ok(()), tls stream => stream.flush())
+    }
+
+    /// Tells the peer that nothing more will come, as far as the socket takes it at once. A server owes this
+    /// to clients that tell an end from a cut cable; the socket stays open until the stream is dropped.
+    pub fn say_goodbye(&mut self) {
+        on!(self, plain _socket => (), tls stream => stream.say_goodbye())
+    }
+
+    /// What was agreed on; None in clear, and before the handshake is complete.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        on!(self, plain _socket => None, tls stream => stream.negotiated())
+    }
+}

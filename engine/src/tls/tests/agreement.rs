@@ -1,0 +1,228 @@
+//! What is asked for is what is negotiated, and data go both ways.
+
+use super::*;
+use Cipher::*;
+use KeyExchange::*;
+use Protocol::*;
+
+/// Who speaks it.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    All,
+    /// rustls has left it out.
+    Libssl,
+    /// OpenSSL before 3.5 does not have it.
+    Today,
+}
+
+type Row = (Protocol, KeyExchange, Cipher, &'static str, By, &'static str, &'static str);
+
+/// Asked: protocol, exchange, cipher, certificate. Expected: by whom, suite, group.
+const TABLE: [Row; 21] = [
+    (Tls12, EcdheP256, Aes128Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
+    (Tls12, EcdheP384, Aes256Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "secp384r1"),
+    (Tls12, X25519, ChaCha20Poly1305, "rsa-2048", By::All, ECDHE_RSA_CHACHA, "x25519"),
+    (Tls12, X25519, Aes128Gcm, "ecdsa-p256", By::All, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "x25519"),
+    (
+        Tls12,
+        EcdheP256,
+        Aes128Gcm,
+        "ecdsa-p384",
+        By::All,
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "secp256r1",
+    ),
+    (Tls12, X25519, Aes256Gcm, "ed25519", By::All, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "x25519"),
+    (Tls13, X25519, Aes128Gcm, "rsa-2048", By::All, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls13, EcdheP256, Aes256Gcm, "ecdsa-p256", By::All, "TLS_AES_256_GCM_SHA384", "secp256r1"),
+    (Tls13, EcdheP384, ChaCha20Poly1305, "ecdsa-p384", By::All, "TLS_CHACHA20_POLY1305_SHA256", "secp384r1"),
+    (Tls13, X25519, Aes128Gcm, "ed25519", By::All, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls13, X25519MlKem768, Aes128Gcm, "ecdsa-p256", By::Today, "TLS_AES_128_GCM_SHA256", "X25519MLKEM768"),
+    (Tls13, X25519, Aes128Gcm, "ml-dsa-65", By::Today, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls12, Rsa, Aes128Gcm, "rsa-2048", By::Libssl, "TLS_RSA_WITH_AES_128_GCM_SHA256", "RSA"),
+    (Tls12, Rsa, Aes128Cbc, "rsa-2048", By::Libssl, "TLS_RSA_WITH_AES_128_CBC_SHA", "RSA"),
+    (Tls12, Rsa, Aes256Gcm, "rsa-1024", By::Libssl, "TLS_RSA_WITH_AES_256_GCM_SHA384", "RSA"),
+    (Tls12, Dhe, Aes128Gcm, "rsa-2048", By::Libssl, "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "DHE 2048 bits"),
+    (Tls12, Dhe, Aes128Cbc, "rsa-1024", By::Libssl, "TLS_DHE_RSA_WITH_AES_128_CBC_SHA", "DHE 2048 bits"),
+    (Tls12, EcdheP256, Aes128Cbc, "rsa-2048", By::Libssl, "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "secp256r1"),
+    (Tls12, X25519, Aes128Cbc, "ecdsa-p256", By::Libssl, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "x25519"),
+    (
+        Tls12,
+        EcdheP256,
+        Aes128Gcm,
+        "rsa-1024",
+        By::Libssl,
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "secp256r1",
+    ),
+    (Tls13, X25519, Aes128Gcm, "rsa-1024", By::Libssl, "TLS_AES_128_GCM_SHA256", "x25519"),
+];
+const ECDHE_RSA_CHACHA: &str = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
+
+impl Subject {
+    fn speaks(&self, by: By) -> bool {
+        match by {
+            By::All => true,
+            By::Libssl => self.library == Library::Libssl,
+            By::Today => self.today,
+        }
+    }
+}
+
+fn asked(row: &Row, near: &Subject, far: &Subject) -> (ClientSpec, ServerSpec) {
+    let (protocol, key_exchange, cipher, name, ..) = *row;
+    let key = identity(name).key().expect("a key");
+    let client = ClientSpec {
+        key_exchange: Some(key_exchange),
+        cipher: Some(cipher),
+        signer: Some(key.signer()),
+        certificate_pem: Some(identity(name).chain_pem),
+        rsa_bits: if name == "rsa-1024" { 1024 } else { 0 },
+        ..near.client(protocol)
+    };
+    let server = ServerSpec {
+        key_exchange,
+        cipher,
+        identities: vec![identity(name)],
+        dh_parameters_pem: Some(DH_2048.to_owned()),
+        ..far.server(protocol)
+    };
+    (client, server)
+}
+
+/// Each combination is negotiated exactly as asked, by each library that speaks it with each other.
+#[test]
+fn what_is_asked_is_negotiated() {
+    for row in &TABLE {
+        let (protocol, _, _, name, by, suite, group) = *row;
+        for (near, far) in pairs() {
+            let (client_spec, server_spec) = asked(row, &near, &far);
+            if !near.speaks(by) || !far.speaks(by) {
+                continue;
+            }
+            let met = meet(&client(&client_spec), &server(&server_spec)).unwrap_or_else(|broken| {
+                panic!("{broken:?} of {row:?} between {near:?} and {far:?}", row = (protocol, name, suite))
+            });
+            let got = met.client.negotiated().expect("what was negotiated");
+            let expected = Negotiated {
+                version: protocol.name().to_owned(),
+                suite: suite.to_owned(),
+                group: group.to_owned(),
+                certificate: got.certificate.clone(),
+                certificate_key: identity(name).key().expect("a key").describe(),
+                resumed: false,
+            };
+            assert_eq!(expected, got, "{near:?} and {far:?}");
+            assert_eq!(64, got.certificate.len());
+            assert_eq!(Ok(()), client_spec.expects(&got));
+            let seen = met.server.negotiated().expect("what the server negotiated");
+            let without =
+                Negotiated { certificate: String::new(), certificate_key: String::new(), ..expected };
+            assert_eq!(without, seen, "by the server of {far:?}");
+        }
+    }
+}
+
+/// What a library does not speak it says before any connection is made; `auto` takes one that does.
+#[test]
+fn what_is_not_spoken_is_unsupported() {
+    for row in &TABLE {
+        let by = row.4;
+        for subject in subjects() {
+            let (client_spec, server_spec) = asked(row, &subject, &subject);
+            let (client, server) = (Client::new(&client_spec), Server::new(&server_spec));
+            if subject.speaks(by) {
+                assert!(client.is_ok() && server.is_ok(), "{subject:?} of {}", row.5);
+            } else {
+                let Err(Failure::Unsupported(reason)) = client.map(drop) else {
+                    panic!("client {subject:?}")
+                };
+                assert!(reason.contains("rustls") || reason.contains("openssl"), "{reason}");
+                let Err(Failure::Unsupported(_)) = server.map(drop) else { panic!("server {subject:?}") };
+            }
+        }
+        let automatic = Subject { library: Library::Auto, libcrypto: None, today: true };
+        let (client_spec, server_spec) = asked(row, &automatic, &automatic);
+        let expected = if by == By::Libssl { "openssl" } else { "rustls" };
+        assert!(client(&client_spec).library().starts_with(expected), "{}", row.5);
+        assert!(server(&server_spec).library().starts_with(expected), "{}", row.5);
+    }
+}
+
+/// Data of every size around a record's arrive whole, both ways.
+#[test]
+fn data_arrive_whole() {
+    let everything: Vec<u8> =
+        (0..1u32 << 20).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (near, far) in pairs() {
+        for protocol in [Tls12, Tls13] {
+            let (client, server) = (client(&near.client(protocol)), server(&far.server(protocol)));
+            let mut met = meet(&client, &server).expect("a connection");
+            for size in [1, 4096, 16_383, 16_384, 16_385, 70_000, 1 << 20] {
+                let data = &everything[..size];
+                assert_eq!(
+                    Ok(data),
+                    carry(&mut met.client, &mut met.server, data).as_deref(),
+                    "{near:?} {far:?}"
+                );
+                assert_eq!(
+                    Ok(data),
+                    carry(&mut met.server, &mut met.client, data).as_deref(),
+                    "{near:?} {far:?}"
+                );
+            }
+        }
+    }
+}
+
+/// An end is an end, whether it was announced or not.
+#[test]
+fn an_end_is_seen() {
+    for (near, far) in pairs() {
+        for announced in [true, false] {
+            let (client, server) = (client(&near.client(Tls13)), server(&far.server(Tls13)));
+            let Met { client: mut stays, server: mut leaves } = meet(&client, &server).expect("a connection");
+            assert_eq!(Ok(3), leaves.write(b"bye").map_err(|error| error.to_string()));
+            if announced {
+                leaves.say_goodbye();
+            }
+            drop(leaves);
+            let mut buffer = [0; 100];
+            let mut read = || stays.read(&mut buffer).map_err(|error| error.to_string());
+            assert_eq!((Ok(3), Ok(0)), (read(), read()), "{near:?} {far:?} announced: {announced}");
+        }
+    }
+}
+
+/// Of two certificates on one server, a client gets the one whose signatures it asks for.
+#[test]
+fn a_client_gets_the_certificate_it_can_verify() {
+    for (near, far) in pairs() {
+        for protocol in [Tls12, Tls13] {
+            let identities = vec![identity("rsa-2048"), identity("ecdsa-p256")];
+            let server = server(&ServerSpec { identities, ..far.server(protocol) });
+            for (signer, expected) in [(Signer::Rsa, "RSA 2048"), (Signer::Ecdsa, "ECDSA P-256")] {
+                let spec = ClientSpec { signer: Some(signer), ..near.client(protocol) };
+                let met = meet(&client(&spec), &server).expect("a connection");
+                let got = met.client.negotiated().expect("what was negotiated");
+                assert_eq!(expected, got.certificate_key, "{near:?} {far:?}");
+                assert_eq!(Ok(()), spec.expects(&got));
+            }
+        }
+    }
+}
+
+/// A client that asks for nothing in particular gets what the server has.
+#[test]
+fn anything_will_do_where_nothing_is_asked() {
+    for (near, far) in pairs() {
+        for protocol in [Tls12, Tls13] {
+            let spec =
+                ClientSpec { protocol: None, key_exchange: None, cipher: None, ..near.client(protocol) };
+            let met = meet(&client(&spec), &server(&far.server(protocol))).expect("a connection");
+            let got = met.client.negotiated().expect("what was negotiated");
+            assert_eq!(protocol.name(), got.version);
+            assert_eq!(Ok(()), spec.expects(&got));
+        }
+    }
+}

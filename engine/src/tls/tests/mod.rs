@@ -1,0 +1,200 @@
+//! Every library against every other, over socket pairs, both ends driven by one thread.
+
+mod agreement;
+mod refusals;
+mod resumption;
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use super::spec::{Cipher, Identity, Resumption};
+use super::*;
+
+macro_rules! fixture {
+    ($name:literal) => {
+        include_str!(concat!("../fixtures/", $name, ".pem"))
+    };
+}
+
+const DH_2048: &str = fixture!("dh-2048");
+const AUTHORITY: &str = fixture!("authority");
+
+/// A certificate of `fixtures/` with its key.
+pub fn identity(name: &str) -> Identity {
+    let (chain, key) = match name {
+        "rsa-2048" => (fixture!("rsa-2048"), fixture!("rsa-2048.key")),
+        "rsa-1024" => (fixture!("rsa-1024"), fixture!("rsa-1024.key")),
+        "ecdsa-p256" => (fixture!("ecdsa-p256"), fixture!("ecdsa-p256.key")),
+        "ecdsa-p384" => (fixture!("ecdsa-p384"), fixture!("ecdsa-p384.key")),
+        "ed25519" => (fixture!("ed25519"), fixture!("ed25519.key")),
+        "ml-dsa-65" => (fixture!("ml-dsa-65"), fixture!("ml-dsa-65.key")),
+        "client" => (fixture!("client"), fixture!("client.key")),
+        other => panic!("no fixture {other}"),
+    };
+    Identity { chain_pem: chain.to_owned(), key_pem: key.to_owned() }
+}
+
+/// A library to test, and how a spec names it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub library: Library,
+    pub libcrypto: Option<String>,
+    /// Whether it has what is newer than OpenSSL 3.0: ML-KEM and ML-DSA.
+    pub today: bool,
+}
+
+/// rustls, the system's libssl, and one from the environment's wheels where there is one.
+pub fn subjects() -> Vec<Subject> {
+    let mut subjects = vec![
+        Subject { library: Library::Rustls, libcrypto: None, today: true },
+        libssl(None).expect("a system with a libssl"),
+    ];
+    match wheel() {
+        Some(path) => subjects.extend(libssl(Some(path.display().to_string()))),
+        None => eprintln!("SKIPPED: no libssl in a wheel; name its libcrypto in TOLLBAR_LIBCRYPTO"),
+    }
+    subjects
+}
+
+fn libssl(libcrypto: Option<String>) -> Option<Subject> {
+    let mut subject = Subject { library: Library::Libssl, libcrypto, today: false };
+    let name = Client::new(&subject.client(Protocol::Tls13)).ok()?.library();
+    let version: Vec<u32> =
+        name.strip_prefix("openssl ")?.split('.').filter_map(|part| part.parse().ok()).collect();
+    subject.today = version.as_slice() >= [3, 5].as_slice();
+    Some(subject)
+}
+
+fn wheel() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os("TOLLBAR_LIBCRYPTO") {
+        return Some(path.into());
+    }
+    let below = |folder: &Path, start: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
+        found.next().map(|entry| entry.path())
+    };
+    let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/lib");
+    let packages = below(&environment, "python3")?.join("site-packages/psycopg_binary.libs");
+    below(&packages, "libcrypto")
+}
+
+impl Subject {
+    pub fn client(&self, protocol: Protocol) -> ClientSpec {
+        ClientSpec {
+            library: self.library,
+            libcrypto: self.libcrypto.clone(),
+            protocol: Some(protocol),
+            key_exchange: Some(KeyExchange::X25519),
+            cipher: Some(Cipher::Aes128Gcm),
+            signer: None,
+            certificate_pem: None,
+            rsa_bits: 0,
+            identity: None,
+            resume: false,
+            name: "localhost".to_owned(),
+        }
+    }
+
+    pub fn server(&self, protocol: Protocol) -> ServerSpec {
+        ServerSpec {
+            library: self.library,
+            libcrypto: self.libcrypto.clone(),
+            protocol,
+            key_exchange: KeyExchange::X25519,
+            cipher: Cipher::Aes128Gcm,
+            dh_parameters_pem: None,
+            identities: vec![identity("ecdsa-p256")],
+            resumption: Resumption::None,
+            client_authority_pem: None,
+        }
+    }
+}
+
+/// Each pair of libraries: the client's and the server's.
+pub fn pairs() -> Vec<(Subject, Subject)> {
+    let all = subjects();
+    all.iter().flat_map(|client| all.iter().map(|server| (client.clone(), server.clone()))).collect()
+}
+
+/// Both ends of a connection, after the handshake.
+#[derive(Debug)]
+pub struct Met {
+    pub client: Stream,
+    pub server: Stream,
+}
+
+/// The words with which either end gave up.
+#[derive(Debug)]
+pub struct Broken {
+    pub client: Option<String>,
+    pub server: Option<String>,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:?}", self.negotiated())
+    }
+}
+
+/// Works that cannot be done without are told apart by what they were.
+pub fn client(spec: &ClientSpec) -> Client {
+    Client::new(spec).unwrap_or_else(|failure| panic!("{failure:?} of {spec:?}"))
+}
+
+pub fn server(spec: &ServerSpec) -> Server {
+    Server::new(spec).unwrap_or_else(|failure| panic!("{failure:?} of {spec:?}"))
+}
+
+pub fn meet(client: &Client, server: &Server) -> Result<Met, Broken> {
+    let (near, far) = socket_pair();
+    let mut client = client.open(near).expect("a client's connection");
+    let mut server = server.accept(far).expect("a server's connection");
+    let mut broken = Broken { client: None, server: None };
+    // More turns than any handshake needs; one that is stuck ends in words too.
+    for _ in 0..20 {
+        let (near, far) = (client.handshake(), server.handshake());
+        if near.is_ok() && far.is_ok() {
+            return Ok(Met { client, server });
+        }
+        let words = |end: io::Result<()>| {
+            end.err().filter(|error| error.kind() != ErrorKind::WouldBlock).map(|error| error.to_string())
+        };
+        broken.client = broken.client.or(words(near));
+        broken.server = broken.server.or(words(far));
+    }
+    Err(broken)
+}
+
+/// Sends all of it and receives all of it, or says what went wrong.
+pub fn carry(from: &mut Stream, to: &mut Stream, data: &[u8]) -> Result<Vec<u8>, String> {
+    let (mut sent, mut received) = (0, Vec::new());
+    let mut buffer = vec![0; 20_000];
+    let patient = |step: io::Result<usize>| match step {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error.to_string()),
+        Ok(count) => Ok(count),
+    };
+    for _ in 0..10_000 {
+        if sent < data.len() {
+            sent += patient(from.write(&data[sent..]))?;
+        }
+        if from.wants_write() {
+            patient(from.flush().map(|()| 0))?;
+        }
+        let count = patient(to.read(&mut buffer))?;
+        received.extend_from_slice(&buffer[..count]);
+        if received.len() >= data.len() {
+            return Ok(received);
+        }
+    }
+    Err(format!("{} of {} bytes arrived", received.len(), data.len()))
+}
+
+fn socket_pair() -> (OwnedFd, OwnedFd) {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    assert_eq!(0, unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) });
+    unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) }
+}

@@ -1,0 +1,220 @@
+//! What is not as asked is refused, in words that say so.
+
+use super::*;
+
+/// A server with another certificate than the one expected is refused, and so is one that changes its own.
+#[test]
+fn another_certificate_is_refused() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let expected = Some(identity("ecdsa-p384").chain_pem);
+            let held_to = client(&ClientSpec { certificate_pem: expected, ..near.client(protocol) });
+            let first_seen = client(&near.client(protocol));
+            meet(&first_seen, &server(&far.server(protocol))).expect("a first connection");
+            let other = ServerSpec { identities: vec![identity("ed25519")], ..far.server(protocol) };
+            for (client, server) in [(&held_to, far.server(protocol)), (&first_seen, other)] {
+                let broken = meet(client, &self::server(&server)).expect_err("another certificate");
+                let words = broken.client.expect("the client's words");
+                assert!(words.contains("another certificate"), "{words} of {near:?} {far:?}");
+            }
+        }
+    }
+}
+
+/// A server that holds the certificate but not its key is refused: the handshake's signature is verified.
+#[test]
+fn a_certificate_without_its_key_is_refused() {
+    for (near, far) in pairs() {
+        let stolen = Identity { key_pem: identity("client").key_pem, ..identity("ecdsa-p256") };
+        let spec = ServerSpec { identities: vec![stolen], ..far.server(Protocol::Tls13) };
+        // A library may notice before there is a connection.
+        if let Ok(server) = Server::new(&spec) {
+            meet(&client(&near.client(Protocol::Tls13)), &server).expect_err("a stolen certificate");
+        }
+    }
+}
+
+/// Two ends that have no protocol, group, or suite in common do not meet half-way.
+#[test]
+fn nothing_is_fallen_back_on() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let other = if protocol == Protocol::Tls12 { Protocol::Tls13 } else { Protocol::Tls12 };
+            let asked = near.client(protocol);
+            let cipher = Some(Cipher::Aes256Gcm);
+            let mut unlike = vec![near.client(other), ClientSpec { cipher, ..asked.clone() }];
+            if protocol == Protocol::Tls13 {
+                unlike.push(ClientSpec { key_exchange: Some(KeyExchange::EcdheP384), ..asked });
+            }
+            let server = server(&far.server(protocol));
+            for spec in unlike {
+                let broken = meet(&client(&spec), &server).expect_err("nothing in common");
+                assert!(broken.client.is_some() && broken.server.is_some(), "{broken:?} {near:?} {far:?}");
+            }
+        }
+    }
+}
+
+/// Under mutual TLS a client needs a certificate, and of the right authority.
+#[test]
+fn clients_show_themselves() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let authority = Some(AUTHORITY.to_owned());
+            let server = server(&ServerSpec { client_authority_pem: authority, ..far.server(protocol) });
+            let shows = |name: Option<&str>| {
+                let spec = ClientSpec { identity: name.map(identity), ..near.client(protocol) };
+                meet(&client(&spec), &server)
+            };
+            let mut met =
+                shows(Some("client")).unwrap_or_else(|broken| panic!("{broken:?} {near:?} {far:?}"));
+            assert_eq!(Ok(b"x".to_vec()), carry(&mut met.client, &mut met.server, b"x"));
+            for wrong in [None, Some("ecdsa-p384")] {
+                let broken = shows(wrong).expect_err("no certificate of this authority");
+                assert!(broken.server.is_some(), "{broken:?}");
+            }
+        }
+    }
+}
+
+/// A peer that speaks something else, or nothing and goes, is an error of the connection.
+#[test]
+fn garbage_and_silence_are_errors() {
+    for subject in subjects() {
+        for sent in [b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), b""] {
+            for is_client in [true, false] {
+                let (near, far) = socket_pair();
+                let mut stream = match is_client {
+                    true => client(&subject.client(Protocol::Tls13)).open(near),
+                    false => server(&subject.server(Protocol::Tls13)).accept(near),
+                }
+                .expect("a connection");
+                let mut peer = Stream::plain(far);
+                assert_eq!(Ok(sent.len()), peer.write(sent).map_err(|error| error.to_string()));
+                drop(peer);
+                let error = (0..3).find_map(|_| {
+                    stream.handshake().err().filter(|error| error.kind() != ErrorKind::WouldBlock)
+                });
+                let error = error.unwrap_or_else(|| panic!("no error of {subject:?}"));
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// A mismatch is said in words that name both sides of it.
+#[test]
+fn a_mismatch_is_put_into_words() {
+    let subject = Subject { library: Library::Auto, libcrypto: None, today: true };
+    let spec = ClientSpec { signer: Some(Signer::Ecdsa), ..subject.client(Protocol::Tls13) };
+    let right = Negotiated {
+        version: "TLS 1.3".to_owned(),
+        suite: "TLS_AES_128_GCM_SHA256".to_owned(),
+        group: "x25519".to_owned(),
+        certificate: String::new(),
+        certificate_key: "ECDSA P-256".to_owned(),
+        resumed: false,
+    };
+    assert_eq!(Ok(()), spec.expects(&right));
+    let wrong = [
+        (
+            "negotiated TLS 1.2 instead of TLS 1.3",
+            Negotiated { version: "TLS 1.2".to_owned(), ..right.clone() },
+        ),
+        (
+            "negotiated the suite TLS_AES_256_GCM_SHA384 instead of TLS_AES_128_GCM_SHA256",
+            Negotiated { suite: "TLS_AES_256_GCM_SHA384".to_owned(), ..right.clone() },
+        ),
+        (
+            "negotiated the key exchange secp256r1 instead of x25519",
+            Negotiated { group: "secp256r1".to_owned(), ..right.clone() },
+        ),
+        (
+            "was shown a certificate of RSA 2048 instead of ECDSA",
+            Negotiated { certificate_key: "RSA 2048".to_owned(), ..right.clone() },
+        ),
+    ];
+    for (expected, got) in wrong {
+        assert_eq!(Err(expected.to_owned()), spec.expects(&got));
+    }
+}
+
+/// A libcrypto without a libssl beside it is refused with the folder that was searched.
+#[test]
+fn a_libcrypto_alone_is_unsupported() {
+    let Some(system) =
+        ["/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/aarch64-linux-gnu/libcrypto.so.3"]
+            .into_iter()
+            .find(|path| Path::new(path).exists())
+    else {
+        eprintln!("SKIPPED: no libcrypto where Debian has it");
+        return;
+    };
+    let folder = std::env::temp_dir().join(format!("tollbar-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let alone = folder.join("libcrypto.so.3");
+    std::fs::copy(system, &alone).expect("a copy");
+    let subject =
+        Subject { library: Library::Libssl, libcrypto: Some(alone.display().to_string()), today: false };
+    let outcome = Client::new(&subject.client(Protocol::Tls13)).map(drop);
+    std::fs::remove_dir_all(&folder).expect("the folder to go");
+    let Err(Failure::Unsupported(reason)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(format!("there is no libssl beside {}", alone.display()), reason);
+}
+
+/// A byte changed on the way, wherever in the handshake, breaks it in words; no library falls over it.
+#[test]
+fn a_changed_byte_is_an_error() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let authority = Some(AUTHORITY.to_owned());
+            let server = server(&ServerSpec { client_authority_pem: authority, ..far.server(protocol) });
+            let client = client(&ClientSpec { identity: Some(identity("client")), ..near.client(protocol) });
+            for to_client in [true, false] {
+                let unnoticed = (0..1500).step_by(29).filter(|at| {
+                    let (passed, met) = meet_with_change(&client, &server, to_client, *at);
+                    met && passed > *at
+                });
+                // The version in a record's header is there for old middleboxes, and nobody else reads it.
+                let unnoticed: Vec<usize> = unnoticed.collect();
+                assert!(unnoticed.len() <= 3, "{near:?} {far:?} {protocol:?} {to_client} {unnoticed:?}");
+            }
+        }
+    }
+}
+
+/// Lets two ends shake hands through a relay that inverts one byte. Says how many bytes went that way, and
+/// whether both thought that all was well.
+fn meet_with_change(client: &Client, server: &Server, to_client: bool, at: usize) -> (usize, bool) {
+    let ((near, near_relay), (far, far_relay)) = (socket_pair(), socket_pair());
+    let mut client = client.open(near).expect("a client's connection");
+    let mut server = server.accept(far).expect("a server's connection");
+    let (mut near_relay, mut far_relay) = (Stream::plain(near_relay), Stream::plain(far_relay));
+    let (mut passed, mut buffer) = (0, vec![0; 1 << 16]);
+    for _ in 0..20 {
+        let (near, far) = (client.handshake(), server.handshake());
+        if near.is_ok() && far.is_ok() {
+            return (passed, true);
+        }
+        let over =
+            |end: &io::Result<()>| end.as_ref().is_err_and(|error| error.kind() != ErrorKind::WouldBlock);
+        if over(&near) && over(&far) {
+            return (passed, false);
+        }
+        for towards_client in [true, false] {
+            let (from, to) = match towards_client {
+                true => (&mut far_relay, &mut near_relay),
+                false => (&mut near_relay, &mut far_relay),
+            };
+            let Ok(count) = from.read(&mut buffer) else { continue };
+            if towards_client == to_client {
+                if (passed..passed + count).contains(&at) {
+                    buffer[at - passed] ^= 0xff;
+                }
+                passed += count;
+            }
+            let _ = to.write(&buffer[..count]);
+        }
+    }
+    (passed, false)
+}

@@ -1,0 +1,223 @@
+"""The one driver of all beds: renders, starts, asks for readiness, proves what was loaded, stops.
+
+What cannot be started is a `NotStarted` with an outcome and a reason in the server's own words, and never a
+hang: every wait has a limit.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from tollbar.beds import Component, Found, NotStarted, loading, tls
+from tollbar.beds.configuration import ADDRESS, Request, render, rendered, shown
+from tollbar.beds.premises import Premises
+from tollbar.beds.running import KEPT_TALK_BYTES, POLL_S, PortTaken, Running
+from tollbar.errors import TollbarError
+from tollbar.libraries import Provider
+from tollbar.runner import Outcome
+
+__all__ = ["NotStarted", "Premises", "Server", "rendered", "start"]
+
+# Somebody may take a port between our letting go of it and the server's taking it; but hardly five times in a row.
+PORTS_TRIED = 5
+# That a server has ended is noticed within this.
+NOTICED_S = 0.1
+
+
+def start(
+    premises: Premises,
+    found: Found,
+    provider: Provider,
+    settings: Mapping[str, str | int],
+    operations: Sequence[Mapping[str, Any]] = (),
+    core: int | None = None,
+) -> Server:
+    """Starts a bed for one trial and returns when it answers. Raises NotStarted.
+
+    `settings` are the cell's, as plain words and numbers (see `tls.Settings`); `bytes` is the size of the
+    document that will be asked for. `operations` are tasks that the embedded server offers under `/op/`.
+    """
+    try:
+        asked = tls.Settings.read(settings)
+    except tls.Impossible as impossible:
+        raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
+    able = found.bed.runs_on if asked.encrypted else (*found.bed.runs_on, *found.bed.performs)
+    if provider.kind not in able:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
+    request = Request(
+        found, provider, settings, asked, operations, premises.certificates, premises.documents, premises.account
+    )
+    server = Server(premises, request)
+    try:
+        size = settings.get("bytes")
+        if isinstance(size, int):
+            premises.lay_out(size)
+        server._start(core)
+    except OSError as error:
+        # No room on the disk, no more processes.
+        server._stop(failed=True)
+        raise NotStarted(Outcome.FAILED, f"{found.bed.title} cannot be started: {error}") from error
+    except BaseException:
+        server._stop(failed=True)
+        raise
+    return server
+
+
+class Server:
+    """A bed that runs for one trial. A context: outside it nothing of the trial is left."""
+
+    def __init__(self, premises: Premises, request: Request) -> None:
+        self.address = ""
+        """Of the component that the load talks to."""
+        self.components: dict[str, int] = {}
+        """The process at the root of each component's tree."""
+        self.receipt: dict[str, str] = {}
+        """Which server this is, and on which libraries, as found in its processes."""
+        self._premises = premises
+        self._request = request
+        self._running: dict[str, Running] = {}
+
+    def __repr__(self) -> str:
+        return f"<Server {self.receipt.get('name', 'not started')} at {self.address}>"
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def configuration(self) -> str:
+        """What the servers were told, for people: without keys."""
+        rooms = {name: running.room for name, running in self._running.items()}
+        return shown(self._request, rooms, self._ports())
+
+    def fault(self, within_s: float = 0.0) -> str | None:
+        """What became of a server that ended, or does so soon, although nobody asked it to; None: all are there."""
+        deadline = time.monotonic() + within_s
+        while True:
+            fault = next((fault for running in self._running.values() if (fault := running.fault())), None)
+            if fault or time.monotonic() >= deadline:
+                return fault
+            time.sleep(POLL_S)
+
+    def stop(self) -> None:
+        """Stops what was started for the trial, politely and then not. Raises TollbarError if a process is left."""
+        self._stop(failed=self.fault() is not None)
+
+    def _start(self, core: int | None) -> None:
+        found, provider = self._request.found, self._request.provider
+        for component in found.bed.components:
+            running = self._started_for_run(component) or self._start_one(component, core)
+            self.components[component.name] = running.pid
+        face = self._running[found.bed.face.name]
+        self.address = f"{ADDRESS}:{face.port}"
+        try:
+            libraries = loading.prove(found, provider, face.pid, encrypted=self._request.asked.encrypted)
+        except NotStarted:
+            # One that has ended has nothing loaded: that is no answer to what it runs on.
+            if (fault := self.fault(NOTICED_S)) is not None:
+                raise NotStarted(Outcome.FAILED, fault) from None
+            raise
+        self.receipt = {
+            "name": found.label(provider.name),
+            "server": f"{found.bed.name} {found.version}",
+            "program": str(found.programs[found.bed.face.name]),
+            "provider": provider.name,
+            **libraries,
+        }
+        if face.said.get("tls"):
+            self.receipt["tls"] = str(face.said["tls"])
+
+    def _started_for_run(self, component: Component) -> Running | None:
+        """The component that an earlier trial of this run has started, if it is to be shared and still there."""
+        if component.lifetime == "trial":
+            return None
+        running = self._premises.shared.get(self._name(component))
+        if not isinstance(running, Running) or running.fault():
+            return None
+        self._running[component.name] = running
+        return running
+
+    def _start_one(self, component: Component, core: int | None) -> Running:
+        """Starts a component, on another port where somebody was quicker, and waits until it is ready."""
+        request = self._request
+        programs = request.found.programs
+        environment: Mapping[str, str] = {}
+        if component.programs:
+            environment = loading.environment(request.provider, self._premises.folder_of(request.provider.spec))
+        for _ in range(PORTS_TRIED):
+            port = free_port()
+            room = self._premises.room(self._name(component))
+            told = render(request, component, room, {**self._ports(), component.name: port})
+            running = Running(
+                component,
+                programs[component.name],
+                told,
+                premises=self._premises,
+                room=room,
+                port=port,
+                core=core,
+                environment=environment,
+            )
+            self._running[component.name] = running
+            try:
+                running.wait_until_ready()
+            except PortTaken:
+                running.stop()
+                continue
+            if component.lifetime == "run":
+                self._premises.shared[self._name(component)] = running
+            return running
+        raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
+
+    def _stop(self, *, failed: bool) -> None:
+        self._copy_logs(failed=failed)
+        of_trial = [component.name for component in self._request.found.bed.components if component.lifetime == "trial"]
+        left = [self._running.pop(name).stop() for name in reversed(of_trial) if name in self._running]
+        if any(left):
+            raise TollbarError("; ".join(filter(None, left)))
+
+    def _copy_logs(self, *, failed: bool) -> None:
+        """Copies what somebody may want to read: of a cell's first start, and of its last that failed."""
+        if self._premises.logs is None:
+            return
+        folder = self._premises.logs / self._request.found.bed.name / self._cell()
+        if failed:
+            folder /= "failed"
+        elif folder.exists():
+            return
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "configuration").write_text(self.configuration, "utf-8")
+            for running in self._running.values():
+                text = running.log.read_bytes()[-KEPT_TALK_BYTES:]
+                if text:
+                    (folder / running.log.name).write_bytes(text)
+
+    def _cell(self) -> str:
+        """A folder's name for this provider and these settings."""
+        words = [self._request.provider.name, *map(str, self._request.settings.values())]
+        return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
+
+    def _name(self, component: Component) -> str:
+        return f"{self._request.found.bed.name}-{component.name}"
+
+    def _ports(self) -> dict[str, int]:
+        return {name: running.port for name, running in self._running.items()}
+
+
+def free_port() -> int:
+    """A loopback port that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,212 @@
+"""Premises: the private directory that the beds of one run live in, and that goes with the run.
+
+The directory is made and kept by a small process that outlives the lab by the time it takes to remove it. What a
+power cut leaves is swept by the next run.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import re
+import secrets
+import selectors
+import shutil
+import stat
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from tollbar.beds import proc
+from tollbar.beds.certificates import Certificates, write
+from tollbar.errors import TollbarError
+from tollbar.runner import engine
+
+PREFIX = "tollbar-"
+# Making a directory takes milliseconds; the keeper itself tries for ten seconds to remove one.
+MADE_LIMIT_S = 10.0
+REMOVED_LIMIT_S = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom servers run as when the lab is root."""
+
+    user: str
+    group: str
+    group_id: int
+
+
+class Ending(Protocol):
+    """Something that runs and can be ended."""
+
+    def stop(self) -> str | None:
+        """Ends it; says what could not be ended."""
+
+
+class Premises:
+    """A context: inside it there is a directory for servers, after it there is none.
+
+    `logs` is where the rendered configurations and error logs that somebody may want to read are copied to,
+    in a folder for each bed.
+    """
+
+    def __init__(self, logs: Path | None = None) -> None:
+        self.logs = logs
+        self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
+        self.certificates = Certificates(self.directory / "certificates")
+        self.account = account()
+        self.running: list[Ending] = []
+        """What has to end before the directory goes."""
+        self.shared: dict[str, Ending] = {}
+        """What was started for the run, by name."""
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._rooms = 0
+
+    def __enter__(self) -> Premises:
+        sweep(self.directory.parent)
+        keeper = subprocess.Popen(
+            [str(engine()), "keep", str(self.directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Not of the lab's group: what ends all of that must not end the keeper.
+            start_new_session=True,
+        )
+        self._keeper = keeper
+        if _first_line(keeper, MADE_LIMIT_S) != b"ready":
+            assert keeper.stdin is not None
+            keeper.stdin.close()
+            talk = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
+            self._let_go()
+            raise TollbarError(talk or "the keeper did not say that it is ready", where=str(self.directory))
+        try:
+            for folder in (self.documents, self.documents / "bytes"):
+                folder.mkdir()
+                folder.chmod(0o755)
+            # What a server is asked for to hear whether it is ready.
+            self.lay_out(0)
+        except BaseException:
+            self._let_go()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = [left for running in self.running[::-1] if (left := running.stop())]
+        self._let_go()
+        # Somebody may have killed the keeper.
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if left:
+            raise TollbarError("; ".join(left))
+        if self.directory.exists():
+            raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
+
+    def room(self, name: str) -> Path:
+        """A new directory, for one start of one server."""
+        self._rooms += 1
+        room = self.directory / f"{name}-{self._rooms}"
+        room.mkdir()
+        # The workers of a server that was started by root pass through as somebody else.
+        room.chmod(0o711)
+        return room
+
+    def folder_of(self, name: str) -> Path:
+        """The place of a folder that is the same for the whole run; whoever is first makes it."""
+        return self.directory / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
+
+    @property
+    def documents(self) -> Path:
+        """The root of the documents."""
+        return self.directory / "documents"
+
+    def lay_out(self, size: int) -> None:
+        """Puts `bytes/SIZE`, of that many bytes, among the documents."""
+        path = self.documents / "bytes" / str(size)
+        if not path.exists():
+            line = b"tollbar measures what security choices cost\n"
+            write(path, (line * (size // len(line) + 1))[:size], 0o644)
+
+    def _let_go(self) -> None:
+        """Ends the keeper's standard input, upon which it removes the directory, and waits for it."""
+        keeper = self._keeper
+        if keeper is None:
+            return
+        for pipe in (keeper.stdin, keeper.stdout, keeper.stderr):
+            if pipe is not None:
+                pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            wait(keeper, REMOVED_LIMIT_S)
+        self._keeper = None
+
+
+def sweep(parent: Path) -> None:
+    """Removes what earlier runs left here: directories of this user whose keeper is gone."""
+    for directory in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            about = directory.lstat()
+            # Anybody may make a directory of that name in a place for all.
+            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
+                continue
+            keeper = json.loads((directory / "keeper.json").read_text("utf-8"))
+            if proc.start_time(int(keeper["pid"])) != int(keeper["start_time"]):
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
+    """Waits for the end of a process without polling. Raises subprocess.TimeoutExpired."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        # An old kernel, or it was waited for already: Popen asks again and again.
+        return process.wait(limit_s)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(handle, selectors.EVENT_READ)
+            if not selector.select(limit_s):
+                raise subprocess.TimeoutExpired(process.args, limit_s)
+    finally:
+        os.close(handle)
+    return process.wait()
+
+
+def _first_line(process: subprocess.Popen[bytes], limit_s: float) -> bytes | None:
+    """The first line on standard output, or what came instead of one; None: nothing within the limit."""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        # A line this short arrives whole.
+        return os.read(process.stdout.fileno(), 4096).strip() if selector.select(limit_s) else None
+
+
+def folder_for_all() -> str:
+    """Where temporary files go; if root's are in a place of its own, where others can pass."""
+    candidates = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
+    if os.geteuid() == 0:
+        candidates = [folder for folder in candidates if _others_can_pass(Path(folder))] or candidates
+    return candidates[0]
+
+
+def _others_can_pass(folder: Path) -> bool:
+    here = folder.resolve()
+    with suppress(OSError):
+        return all(path.stat().st_mode & stat.S_IXOTH for path in (here, *here.parents))
+    return False
+
+
+def account() -> Account | None:
+    """Somebody who may do nothing, for servers to run as when the lab is root; None: they run as the lab does."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("nobody", "www-data"):
+        with suppress(KeyError):
+            group_id = pwd.getpwnam(name).pw_gid
+            return Account(name, grp.getgrgid(group_id).gr_name, group_id)
+    return None

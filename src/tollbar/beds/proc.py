@@ -1,0 +1,121 @@
+"""What /proc tells about a server's processes: who they are, what they listen on, what they loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+LISTENING = "0A"
+_LIBRARY = re.compile(r"/lib(ssl|crypto)[^/]*\.so[^/]*$")
+
+
+def start_time(pid: int) -> int | None:
+    """When the process started, in ticks since boot: with its id, a name that is never given again."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def tree(root: int) -> tuple[int, ...]:
+    """The process and all below it, as far as they were seen."""
+    found = [root]
+    for pid in found:
+        found += _children(pid)
+    return tuple(found)
+
+
+def end_session(leader: int, limit_s: float) -> bool:
+    """Kills all who are left of the session that this process once began. False: somebody stayed.
+
+    While there is anybody in it, the session's id is not given to another.
+    """
+    deadline = time.monotonic() + limit_s
+    while left := [pid for pid in _all_pids() if _is_of_session(pid, leader)]:
+        if time.monotonic() > deadline:
+            return False
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    return True
+
+
+def listens(pids: Iterable[int], port: int) -> bool:
+    """Whether the listener on this loopback port is a socket of one of these processes."""
+    inode = _listener(port)
+    return inode is not None and any(f"socket:[{inode}]" in _open_files(pid) for pid in pids)
+
+
+def tls_libraries(pids: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    """The files of libssl and libcrypto that these processes have mapped: `{"ssl": …, "crypto": …}`."""
+    found: dict[str, set[str]] = {"ssl": set(), "crypto": set()}
+    for pid in pids:
+        for line in _read(f"/proc/{pid}/maps").splitlines():
+            # Address, permissions, offset, device, inode, and the rest is the path, spaces and all.
+            path = line.split(maxsplit=5)[5:]
+            match = _LIBRARY.search(path[0]) if path else None
+            if match:
+                found[match.group(1)].add(path[0])
+    return {name: tuple(sorted(paths)) for name, paths in found.items()}
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+        lists = [Path(f"/proc/{pid}/task/{thread}/children").read_text() for thread in threads]
+    except (FileNotFoundError, ProcessLookupError):
+        # The process is gone (in the midst of reading it, perhaps), or the kernel was built without these lists.
+        return [other for other in _all_pids() if (_stat(other) or ["", ""])[1] == str(pid)]
+    return [int(child) for children in lists for child in children.split()]
+
+
+def _is_of_session(pid: int, leader: int) -> bool:
+    fields = _stat(pid)
+    # The dead have nothing to be ended, and whoever is to bury them may take his time.
+    return fields is not None and fields[3] == str(leader) and fields[0] not in "ZX"
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the state on: the name before it may hold anything."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields if len(fields) > 19 else None
+
+
+def _listener(port: int) -> str | None:
+    wanted = f"0100007F:{port:04X}"
+    with open("/proc/net/tcp") as table:
+        next(table, None)
+        for line in table:
+            fields = line.split()
+            # Listeners come first, and after a heavy load there may be thousands of others.
+            if fields[3] != LISTENING:
+                break
+            if fields[1] == wanted:
+                return fields[9]
+    return None
+
+
+def _open_files(pid: int) -> set[str]:
+    folder = f"/proc/{pid}/fd"
+    links = set()
+    # It may end while we look, and one of its files may be closed: the others count all the same.
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                links.add(os.readlink(f"{folder}/{name}"))
+    return links
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="surrogateescape")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -1,0 +1,259 @@
+"""What servers and clients are told about TLS: one table from a cell's settings to each one's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tollbar.beds.certificates import KINDS, Certificate, Certificates, dh_parameter_names, dh_parameters
+from tollbar.errors import nearest
+
+PLAINTEXT = "plaintext"
+
+# The registered names, as OpenSSL's configuration has them.
+PROTOCOLS = {"tls-1.2": "TLSv1.2", "tls-1.3": "TLSv1.3"}
+GROUPS = {"ecdhe-p256": "prime256v1", "ecdhe-p384": "secp384r1", "x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
+KEY_EXCHANGES = ("rsa", "dhe", *GROUPS)
+# TLS 1.3, then the end of a TLS 1.2 suite's name; None where there is no such suite.
+CIPHERS: Mapping[str, tuple[str | None, str]] = {
+    "aes-128-gcm": ("TLS_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+    "aes-256-gcm": ("TLS_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+    "aes-128-cbc": (None, "AES128-SHA"),
+    "chacha20-poly1305": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+}
+RESUMPTIONS = ("none", "session-id", "ticket")
+CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048")
+# Below the level that distributions set, and below level 1: nothing lesser is refused any more.
+LOWEST_LEVEL = "@SECLEVEL=0"
+
+
+class Impossible(ValueError):
+    """Settings that no TLS can have at once, or that nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a cell asks of TLS, read from its plain settings and found possible."""
+
+    choice: str
+    certificates: tuple[str, ...]
+    """Kinds of the server's certificates; two where old and new clients are served at once."""
+    key_exchange: str
+    dh_parameters: str
+    cipher: str
+    resumption: str
+    resumed: int
+    """Percent of connections that resume."""
+    client_certificate: str
+    old_clients: int
+    """Percent of clients that take RSA certificates alone."""
+
+    @classmethod
+    def read(cls, settings: Mapping[str, str | int]) -> Settings:
+        """Raises Impossible with the reason. Settings that are not of TLS are let pass."""
+        asked = cls(
+            choice=_one_of("choice", settings, (PLAINTEXT, *PROTOCOLS), PLAINTEXT),
+            certificates=tuple(str(settings.get("certificate", "ecdsa-p256")).split("+")),
+            key_exchange=_one_of("key-exchange", settings, KEY_EXCHANGES, "x25519"),
+            dh_parameters=_one_of("dh-parameters", settings, dh_parameter_names(), "ffdhe2048"),
+            cipher=_one_of("cipher", settings, tuple(CIPHERS), "aes-128-gcm"),
+            resumption=_one_of("resumption", settings, RESUMPTIONS, "none"),
+            resumed=_percent("resumed", settings),
+            client_certificate=_one_of("client-certificate", settings, CLIENT_CERTIFICATES, "none"),
+            old_clients=_percent("old-clients", settings),
+        )
+        for kind in asked.certificates:
+            _one_of("certificate", {"certificate": kind}, KINDS, kind)
+        if asked.encrypted:
+            asked._check()
+        return asked
+
+    def _check(self) -> None:
+        signers = [signer(kind) for kind in self.certificates]
+        if len(set(signers)) < len(signers):
+            raise Impossible("a client cannot tell two certificates of one algorithm apart")
+        if self.choice == "tls-1.3":
+            if self.key_exchange in ("rsa", "dhe"):
+                raise Impossible(f"TLS 1.3 has no key exchange `{self.key_exchange}`")
+            if CIPHERS[self.cipher][0] is None:
+                raise Impossible(f"TLS 1.3 has no cipher `{self.cipher}`")
+        else:
+            if self.key_exchange == "x25519mlkem768":
+                raise Impossible("TLS 1.2 has no hybrid groups")
+            if "ml-dsa" in signers:
+                raise Impossible("TLS 1.2 has no ML-DSA certificates")
+            if self.key_exchange == "rsa" and self.cipher == "chacha20-poly1305":
+                raise Impossible("TLS 1.2 has no ChaCha20 suite with RSA key exchange")
+            if self.key_exchange in ("rsa", "dhe") and signers != ["rsa"]:
+                raise Impossible(f"the key exchange `{self.key_exchange}` takes an RSA certificate")
+        if self.resumed and self.resumption == "none":
+            raise Impossible("nobody can resume where `resumption` is `none`")
+        if self.old_clients and not {"rsa"} < set(signers):
+            raise Impossible("old clients and new ones need a certificate of RSA and another")
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether there is any TLS at all."""
+        return self.choice != PLAINTEXT
+
+    @property
+    def mutual(self) -> bool:
+        """Whether clients show a certificate too."""
+        return self.client_certificate != "none"
+
+    @property
+    def needs_lowest_level(self) -> bool:
+        """Whether a library refuses this unless its security level is lowered; else the level stays as it is."""
+        weak_exchange = self.key_exchange == "dhe" and self.dh_parameters == "modp-1024"
+        return weak_exchange or "rsa-1024" in self.certificates
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWords:
+    """The settings in OpenSSL's words, for templates."""
+
+    protocol: str
+    ciphers: str | None
+    """Suites of TLS 1.2 and the security level; None: as the library has it."""
+    ciphersuites: str | None
+    """Suites of TLS 1.3."""
+    groups: str | None
+    dh_parameters: str | None
+    """PEM, where the key exchange takes parameters."""
+    certificates: tuple[Certificate, ...]
+    resumption: str
+    client_authority: str | None
+    """The file of who signed the certificates that clients must show."""
+
+
+def server_words(asked: Settings, certificates: Certificates) -> ServerWords | None:
+    """What a server that is configured in OpenSSL's words is told; None in clear."""
+    if not asked.encrypted:
+        return None
+    is_13 = asked.choice == "tls-1.3"
+    # TLS 1.3 has its own list; this one then only carries the level.
+    words = [] if is_13 else [suites(asked)]
+    if asked.needs_lowest_level:
+        words = [*(words or ["DEFAULT"]), LOWEST_LEVEL]
+    return ServerWords(
+        protocol=PROTOCOLS[asked.choice],
+        ciphers=":".join(words) or None,
+        ciphersuites=CIPHERS[asked.cipher][0] if is_13 else None,
+        groups=_groups(asked),
+        dh_parameters=dh_parameters(asked.dh_parameters) if asked.key_exchange == "dhe" else None,
+        certificates=tuple(certificates.server(kind) for kind in asked.certificates),
+        resumption=asked.resumption,
+        client_authority=str(certificates.client(asked.client_certificate).authority) if asked.mutual else None,
+    )
+
+
+def _groups(asked: Settings) -> str | None:
+    """The groups a server accepts, most wanted first; None: as the library has them."""
+    group = GROUPS.get(asked.key_exchange)
+    # In TLS 1.2 the list also says on which curves a client's certificate may be.
+    if group and asked.choice == "tls-1.2" and asked.client_certificate == "ecdsa-p256":
+        return ":".join(dict.fromkeys([group, GROUPS["ecdhe-p256"]]))
+    return group
+
+
+def suites(asked: Settings) -> str:
+    """The suites of TLS 1.2 by OpenSSL's names: one, or one for each algorithm among the certificates."""
+    end = CIPHERS[asked.cipher][1]
+    if asked.key_exchange == "rsa":
+        return end
+    if asked.key_exchange == "dhe":
+        return f"DHE-RSA-{end}"
+    # Suites know RSA and the rest: Ed25519 goes under ECDSA.
+    kinds = dict.fromkeys("RSA" if signer(kind) == "rsa" else "ECDSA" for kind in asked.certificates)
+    return ":".join(f"ECDHE-{kind}-{end}" for kind in kinds)
+
+
+def server_spec(
+    asked: Settings, certificates: Certificates, *, library: str = "auto", libcrypto: str | None = None
+) -> dict[str, Any] | None:
+    """What the embedded server is told (`ServerSpec` of the engine); None in clear."""
+    if not asked.encrypted:
+        return None
+    spec: dict[str, Any] = {
+        "library": library,
+        "libcrypto": libcrypto,
+        "protocol": asked.choice,
+        "key_exchange": asked.key_exchange,
+        "cipher": asked.cipher,
+        "identities": [_identity(certificates.server(kind)) for kind in asked.certificates],
+        "resumption": asked.resumption,
+    }
+    if asked.key_exchange == "dhe":
+        spec["dh_parameters_pem"] = dh_parameters(asked.dh_parameters)
+    if asked.mutual:
+        spec["client_authority_pem"] = certificates.client(asked.client_certificate).authority_pem
+    return spec
+
+
+def client_spec(
+    asked: Settings, certificates: Certificates, *, certificate: str | None = None, resume: bool = False
+) -> dict[str, Any] | None:
+    """What a load client is told (`ClientSpec` of the engine); None in clear.
+
+    `certificate` is the kind that this client takes; without it, the server's only or first.
+    """
+    if not asked.encrypted:
+        return None
+    kind = certificate or asked.certificates[0]
+    spec: dict[str, Any] = {
+        "protocol": asked.choice,
+        "key_exchange": asked.key_exchange,
+        "cipher": asked.cipher,
+        "signer": signer(kind),
+        "certificate_pem": certificates.server(kind).chain_pem,
+        "rsa_bits": int(kind.removeprefix("rsa-")) if kind.startswith("rsa-") else 0,
+        "resume": resume,
+        "name": "localhost",
+    }
+    if asked.mutual:
+        spec["identity"] = _identity(certificates.client(asked.client_certificate))
+    return spec
+
+
+def clients(asked: Settings, certificates: Certificates) -> list[dict[str, Any]]:
+    """The kinds of client of a load task, each with its share: old and new, resuming and not."""
+    if not asked.encrypted:
+        return [{"share": 100, "tls": None}]
+    old = next((kind for kind in asked.certificates if signer(kind) == "rsa"), asked.certificates[0])
+    new = next((kind for kind in asked.certificates if signer(kind) != "rsa"), asked.certificates[0])
+    kinds = []
+    for certificate, share in ((old, asked.old_clients), (new, 100 - asked.old_clients)):
+        for resume, part in ((True, asked.resumed), (False, 100 - asked.resumed)):
+            if share and part:
+                tls = client_spec(asked, certificates, certificate=certificate, resume=resume)
+                # A client that starts afresh by its own choice is no proof that the server would not resume.
+                resumes = asked.resumption != "none"
+                kinds.append({"share": share * part, "tls": tls, "server_resumes": resumes})
+    return kinds
+
+
+def signer(kind: str) -> str:
+    """The algorithm of a kind of certificate, as the engine names it."""
+    if kind.startswith("ml-dsa"):
+        return "ml-dsa"
+    return kind.partition("-")[0]
+
+
+def _identity(certificate: Certificate) -> dict[str, str]:
+    return {"chain_pem": certificate.chain_pem, "key_pem": certificate.key_pem}
+
+
+def _one_of(name: str, settings: Mapping[str, str | int], known: Sequence[str], default: str) -> str:
+    value = str(settings.get(name, default))
+    if value not in known:
+        hint = nearest(value, known)
+        raise Impossible(f"no such {name}: `{value}`{'; ' + hint if hint else ''}")
+    return value
+
+
+def _percent(name: str, settings: Mapping[str, str | int]) -> int:
+    value = settings.get(name, 0)
+    if not isinstance(value, int) or not 0 <= value <= 100:
+        raise Impossible(f"`{name}` is a whole number of percent, and not `{value}`")
+    return value

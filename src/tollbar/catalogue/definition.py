@@ -1,0 +1,220 @@
+"""What a family of choices is: its choices, its settings, and what each of them is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from fnmatch import fnmatch
+
+from tollbar import units
+
+Value = str | int
+"""A setting's value: a word or a whole number (sizes are bytes, shares are percent)."""
+
+
+class Standing(StrEnum):
+    """What the authorities say of a choice today."""
+
+    RECOMMENDED = "recommended"
+    ACCEPTABLE = "acceptable"
+    DEPRECATED = "deprecated"
+    DISALLOWED = "disallowed"
+    BROKEN = "broken"
+    NULL = "null"
+
+
+_WORST_FIRST = (
+    Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
+)  # fmt: skip
+
+
+class Degree(StrEnum):
+    """How far a threat is mitigated, the least first."""
+
+    NO = "no"
+    PARTLY = "partly"
+    YES = "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Mitigation:
+    """Whether a threat is mitigated, and on what condition where it is so only partly."""
+
+    degree: Degree
+    condition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Threat:
+    """Something that may happen to whoever uses a family."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Who says so, where, in what words, and when that was looked up."""
+
+    by: str
+    where: str
+    says: str
+    seen: date
+    checked: bool
+    """Whether the clause itself was read for this catalogue, or is carried over unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A known answer: with these inputs, and these settings instead of the cell's, the result is this."""
+
+    inputs: Mapping[str, str]
+    expected: str
+    setting: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One option of a family."""
+
+    name: str
+    title: str
+    spec: str
+    year: int | None
+    strength: int | None
+    strength_from: str | None
+    standing: Standing
+    authority: tuple[Authority, ...]
+    answers: tuple[Answer, ...]
+    setting: Mapping[str, Value]
+    """Settings that are part of the choice itself, such as a password hash's parameters."""
+    inputs: Mapping[str, str]
+    """What every task of this choice carries, such as its test key."""
+    note: str | None
+    mitigates: Mapping[str, Mitigation] = field(default_factory=dict)
+    """For each threat of the family, unless a setting's value has its own word on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """What is known of one value of a setting, where it protects something or weakens it."""
+
+    name: str
+    title: str
+    spec: str | None
+    strength: int | None
+    strength_from: str | None
+    standing: Standing | None
+    authority: tuple[Authority, ...]
+    mitigates: Mapping[str, Mitigation]
+    """For the threats that this value decides."""
+    only: Mapping[str, tuple[str, ...]]
+    """Where all this is so; empty: wherever the setting has this value."""
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something a study may vary within a family, and where it means anything."""
+
+    name: str
+    title: str
+    values: tuple[Value, ...] | None
+    is_size: bool
+    default: Value
+    only: Mapping[str, tuple[str, ...]]
+    is_share: bool = False
+    about: Mapping[str, SettingValue] = field(default_factory=dict)
+    """What is known of its values, by the value as text; most settings protect nothing and have none."""
+
+    def applies(self, coordinates: Mapping[str, Value]) -> bool:
+        """Whether the setting means anything at these coordinates (`choice`, `op`, …)."""
+        return _holds(self.only, coordinates)
+
+    def read(self, value: object) -> Value:
+        """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
+        if not isinstance(value, str | int):
+            raise ValueError(f"`{value}` is neither a word nor a whole number")
+        if self.is_size:
+            return units.size_bytes(value)
+        if self.is_share:
+            return _percent(value)
+        if self.values is not None and value not in self.values:
+            known = ", ".join(f"`{v}`" for v in self.values)
+            raise ValueError(f"`{value}` is not one of {known}")
+        return value
+
+
+Part = Choice | SettingValue
+"""What a cell is made of, as far as the catalogue has something to say of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One kind of choice."""
+
+    name: str
+    title: str
+    operations: tuple[str, ...]
+    strength_means: str | None
+    settings: Mapping[str, Setting]
+    choices: Mapping[str, Choice]
+    threats: Mapping[str, Threat] = field(default_factory=dict)
+
+    @property
+    def null(self) -> Choice:
+        """The choice that walks the same path and does nothing."""
+        return next(c for c in self.choices.values() if c.standing is Standing.NULL)
+
+    def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
+        """The choice at these coordinates, then the values of its settings that the catalogue knows something of."""
+        choice = self.choices[str(coordinates["choice"])]
+        return (choice, *self._values_at(coordinates))
+
+    def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
+        """The worst standing among a cell's parts: what is broken in one of them is broken."""
+        found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
+        return Standing.NULL if Standing.NULL in found else min(found, key=_WORST_FIRST.index)
+
+    def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
+        """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
+        return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
+
+    def mitigations_of(self, coordinates: Mapping[str, Value]) -> Mapping[str, Mitigation]:
+        """What a cell does about each threat of the family.
+
+        Where values of its settings have a word on a threat, the least of what they say holds; else what the
+        choice says. The null choice mitigates nothing.
+        """
+        choice = self.choices[str(coordinates["choice"])]
+        found: dict[str, Mitigation] = {}
+        for threat in self.threats:
+            said = [value.mitigates[threat] for value in self._values_at(coordinates) if threat in value.mitigates]
+            found[threat] = _least(said) if said else choice.mitigates.get(threat, Mitigation(Degree.NO))
+        return found
+
+    def _values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
+        found = [s.about.get(str(coordinates[name])) for name, s in self.settings.items() if name in coordinates]
+        return [value for value in found if value is not None and _holds(value.only, coordinates)]
+
+
+def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
+    return all(
+        any(fnmatch(str(coordinates.get(name)), pattern) for pattern in patterns) for name, patterns in only.items()
+    )
+
+
+def _least(said: Sequence[Mitigation]) -> Mitigation:
+    """The least of these; where several are partial, all their conditions."""
+    least = min((one.degree for one in said), key=list(Degree).index)
+    conditions = [one.condition for one in said if one.degree is least and one.condition]
+    return Mitigation(least, "; ".join(conditions) or None)
+
+
+def _percent(value: str | int) -> int:
+    share = units.share(value) * 100
+    if abs(share - round(share)) > 1e-9 or not 0 <= share <= 100:
+        raise ValueError(f"`{value}` is not a whole share from 0 % to 100 %")
+    return round(share)

@@ -1,0 +1,243 @@
+"""A cell that is measured through a server: started for the trial, proved by what it accepts and refuses,
+loaded from another core, and paid for by the CPU time of all its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from tollbar import beds, libraries, machine
+from tollbar.beds import NotHere, NotStarted, driver, tls
+from tollbar.beds.certificates import Certificates, UnmadeCertificates
+from tollbar.beds.configuration import rendered
+from tollbar.beds.premises import Premises
+from tollbar.catalogue import Standing
+from tollbar.measure import primitive
+from tollbar.measure.trial import Ask, Proven, unproven
+from tollbar.plan import Cell, Service, Visit
+from tollbar.runner import Outcome, Record, engine, failed
+from tollbar.study import APART, Measure, address_of
+
+# Connections, a handful of them refused, of which one or two may have to run into a limit.
+PROOF_LIMIT_S = 60.0
+# How long an answer may take before the server is said to have stalled.
+REQUEST_LIMIT_S = 10.0
+# Beyond warm-up, trial and the answers still owed, a load client hangs.
+TRIAL_GRACE_S = 30.0
+
+
+class _Server(Protocol):
+    """What a load needs to know of a server."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def components(self) -> Mapping[str, int]: ...
+    def fault(self, within_s: float = 0.0) -> str | None: ...
+
+
+def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises: Premises | None, ask: Ask) -> Proven:
+    """Has the server do what the cell says, and refuse what it should."""
+    performed = None
+    if _is_performed(cell):
+        # What the server does for each request is proved as it is everywhere, by known answers.
+        performed = primitive.prove(cell, seed, met, ask)
+        if performed.outcome is not Outcome.OK:
+            return performed
+    try:
+        with _server(cell, service, seed, premises, None) as server:
+            task = _load_task(cell, service, "verify", seed, server, _certificates(premises))
+            record = ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+            record = _with_fault(record, server)
+    except NotStarted as error:
+        return unproven(cell, error.outcome, error.reason)
+    if record.outcome is not Outcome.OK:
+        return unproven(cell, record.outcome, record.reason)
+    if record.proof is None:
+        return unproven(cell, Outcome.FAILED, "the load client verified nothing")
+    accepted = (*record.proof.accepted, *(performed.accepted if performed else ()))
+    refused = (*record.proof.refused, *(performed.refused if performed else ()))
+    if cell.standing is not Standing.NULL and not refused:
+        return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+    known = performed.known_answers if performed else 0
+    return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused)
+
+
+def measure(
+    visit: Visit, service: Service, how: Measure, seed: int, core: int | None, premises: Premises | None, ask: Ask
+) -> Record:
+    """One trial: a fresh server on `core`, a load client on another, and what each of them paid."""
+    cell = visit.cell
+    try:
+        with _server(cell, service, seed + visit.block, premises, core) as server:
+            certificates = _certificates(premises)
+            task = _load_task(cell, service, "measure", seed + visit.block, server, certificates)
+            task |= {"warm_up_s": how.warm_up_s, "duration_s": how.trial_s}
+            limit_s = TRIAL_GRACE_S + 10 * (how.warm_up_s + how.trial_s)
+            record = _with_fault(ask(_command(), task, limit_s=limit_s, core=machine.client_core()), server)
+    except NotStarted as error:
+        return failed(error.reason, error.outcome)
+    return _account(record, how)
+
+
+def configuration_of(cell: Cell, seed: int) -> str | None:
+    """What the cell's server would be told, for people; None where it has none of its own."""
+    if cell.service is None or cell.service.bed is None:
+        return None
+    found = beds.find(cell.service.bed)
+    if isinstance(found, NotHere):
+        return found.reason
+    try:
+        return rendered(found, cell.provider, _settings(cell), _operations(cell, seed))
+    except tls.Impossible as impossible:
+        return str(impossible)
+
+
+def load_task_shown(cell: Cell, seed: int) -> dict[str, Any]:
+    """The task of the load client, for people: before there is a server, and without keys."""
+    assert cell.service is not None
+    server = _Theirs("ADDRESS:PORT", {"web": 0})
+    try:
+        return _load_task(cell, cell.service, "measure", seed, server, UnmadeCertificates(Path("certificates")))
+    except tls.Impossible as impossible:
+        return {"impossible": str(impossible)}
+
+
+def _load_task(
+    cell: Cell, service: Service, mode: str, seed: int, server: _Server, certificates: Certificates | None
+) -> dict[str, Any]:
+    """Whom to ask for what, as how many, and what to expect."""
+    load = service.load
+    at = cell.coordinates
+    opened = load.connection or ("new" if at["op"] == "connect" else "user")
+    expected = None if load.expected_bytes is None else int(load.expected_bytes.format_map(dict(at)))
+    return cell.task(mode, seed) | {
+        "load": {
+            "address": server.address,
+            "host": urlsplit(service.url).netloc if service.url else "localhost",
+            "clients": _clients(cell, service, certificates),
+            "shape": "open" if load.is_open else "closed",
+            "users": load.users[0] if load.is_open else at["users"],
+            "rate_hz": float(at.get("rate", 0)),
+            "think_s": load.think_s,
+            "connection": opened,
+            "request": {
+                "method": "GET",
+                "paths": [load.get.format_map(dict(at))],
+                "headers": [],
+                "unique_query": load.unique_query,
+            },
+            "expect": {"status": load.status, "bytes": expected},
+            "components": dict(server.components),
+            "request_limit_s": REQUEST_LIMIT_S,
+        }
+    }
+
+
+def _command() -> tuple[str, ...]:
+    return (str(engine()), "load")
+
+
+def _is_performed(cell: Cell) -> bool:
+    """Whether the cell is a primitive that the server performs for each request, and not the server's own doing."""
+    return cell.family in cell.provider.receipt.get("offers", {})
+
+
+def _operations(cell: Cell, seed: int) -> list[dict[str, Any]]:
+    """What the server is to perform for each request."""
+    return [cell.task("measure", seed)] if _is_performed(cell) else []
+
+
+def _settings(cell: Cell) -> Mapping[str, Any]:
+    """What the server and its clients are told about TLS: nothing, where the cell is about something else."""
+    if _is_performed(cell):
+        return {"choice": "plaintext"}
+    settings = {name: value for name, value in cell.coordinates.items() if name not in APART}
+    return {"choice": cell.choice.name, **settings}
+
+
+@contextmanager
+def _server(cell: Cell, service: Service, seed: int, premises: Premises | None, core: int | None) -> Iterator[_Server]:
+    """The server of a cell: started here, or the user's own, which is only asked."""
+    if service.url is not None:
+        yield _Theirs(address_of(service.url), {})
+        return
+    assert service.bed is not None
+    assert premises is not None, "servers need premises"
+    found = beds.find(service.bed)
+    if isinstance(found, NotHere):
+        raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
+    operations = _operations(cell, seed)
+    with driver.start(premises, found, cell.provider, _settings(cell), operations, core) as server:
+        yield server
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """A server that the user has: nothing is known of its processes."""
+
+    address: str
+    components: Mapping[str, int]
+
+    def fault(self, within_s: float = 0.0) -> str | None:
+        return None
+
+
+def _certificates(premises: Premises | None) -> Certificates | None:
+    return premises.certificates if premises else None
+
+
+def _clients(cell: Cell, service: Service, certificates: Certificates | None) -> list[dict[str, Any]]:
+    """The kinds of client that ask, with their shares."""
+    if service.url is not None:
+        return [{"share": 100, "tls": _any_tls(service.url, str(cell.coordinates["choice"]))}]
+    assert certificates is not None, "servers need premises"
+    kinds = tls.clients(tls.Settings.read(_settings(cell)), certificates)
+    for kind in kinds:
+        if kind["tls"]:
+            # Where rustls cannot speak it: the newest libssl here costs the client a third less than the system's.
+            kind["tls"]["libcrypto"] = libraries.libcryptos().get("psycopg")
+    return kinds
+
+
+def _any_tls(url: str, protocol: str) -> dict[str, Any] | None:
+    """A client that takes what the server prefers, in the version of TLS that the cell asks for."""
+    if urlsplit(url).scheme != "https":
+        return None
+    anything = {"key_exchange": None, "cipher": None, "signer": None}
+    return {"protocol": protocol, "name": urlsplit(url).hostname, **anything}
+
+
+def _with_fault(record: Record, server: _Server) -> Record:
+    """The record of a load that failed, with what became of the server if it was that which ended."""
+    if record.outcome is Outcome.OK:
+        return record
+    fault = server.fault(driver.NOTICED_S)
+    return record.model_copy(update={"reason": f"{fault}: {record.reason}"}) if fault else record
+
+
+def _account(record: Record, how: Measure) -> Record:
+    """The record with the study's cost in place of the load client's own."""
+    if record.outcome is not Outcome.OK:
+        return record
+    load = record.load
+    if load is None:
+        return failed("the load client says nothing of the load")
+    if load.errors:
+        return failed(f"{sum(load.errors.values())} of {load.requests} requests failed")
+    if record.operations < 1:
+        return failed("not one request was answered")
+    if record.checked != record.operations:
+        return failed(f"{record.operations - record.checked} of {record.operations} answers were not checked")
+    if how.cost == "client-cpu":
+        return record
+    batches = tuple((one.requests, sum(one.components.values())) for one in load.series)
+    if load.server_cpu_ns < 1:
+        return failed("the server's processes used no CPU time, which cannot be")
+    held = sum(component.memory_bytes for component in load.components.values())
+    update = {"cpu_ns": load.server_cpu_ns, "batches": batches, "memory_bytes": held}
+    return record.model_copy(update=update)

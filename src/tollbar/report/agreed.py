@@ -1,0 +1,102 @@
+"""What was negotiated: the proof, connection by connection, that each cell measured what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tollbar.judge import StudyJudgement
+from tollbar.report.cells import by_cell
+from tollbar.report.labels import cell_names, labels
+from tollbar.report.markup import Cell, Column, table
+from tollbar.results import Row
+from tollbar.runner import LoadRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What so many connections of one cell came to; without a version they had no TLS."""
+
+    row: Row
+    version: str
+    suite: str
+    group: str
+    key: str
+    """Of the certificate that the server showed."""
+    certificates: tuple[str, ...]
+    full: int
+    resumed: int
+
+
+def agreements(rows: Iterable[Row]) -> list[Agreed]:
+    """Each cell's kinds of connection, over all its trials and loads."""
+    return [agreed for found in by_cell(rows) for agreed in _of_cell(found)]
+
+
+def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
+    loads = [t.load for r in rows for t in (*r.trials, *r.twins) if t.load is not None]
+    if not loads:
+        return []
+    counts: dict[tuple[str, str, str, str], list[int]] = {}
+    shown: dict[tuple[str, str, str, str], dict[str, None]] = {}
+    for load in loads:
+        for one in load.negotiated:
+            kind = (one.version, one.suite, one.group, one.certificate_key)
+            counts.setdefault(kind, [0, 0])[one.resumed] += one.count
+            shown.setdefault(kind, {}).update({one.certificate: None} if one.certificate else {})
+    if not counts:
+        return [Agreed(rows[0], "", "", "", "", (), sum(_connections(load) for load in loads), 0)]
+    return [Agreed(rows[0], *kind, tuple(shown[kind]), full, resumed) for kind, (full, resumed) in counts.items()]
+
+
+def _connections(load: LoadRecord) -> int:
+    return load.connections or load.requests
+
+
+def _fingerprints(certificates: Sequence[str]) -> str | None:
+    if len(certificates) > 1:
+        return f"{len(certificates)} certificates"
+    # Enough of it to tell it from any other of the run.
+    return f"sha-256 {certificates[0][:12]}…" if certificates else None
+
+
+def proofs_table(study: StudyJudgement, caption: str) -> str:
+    """What each cell accepted and refused before it was timed; nothing where none says so."""
+    label = labels(study, cell_names(study), whole=True)
+    rows = []
+    for found in by_cell(study.study.rows):
+        accepted = dict.fromkeys(what for r in found for what in r.accepted)
+        refused = dict.fromkeys(what for r in found for what in r.refused)
+        if accepted or refused:
+            rows.append((Cell(label(found[0])), Cell("; ".join(accepted) or "–"), Cell("; ".join(refused) or "–")))
+    return table(caption, (Column("cell"), Column("accepted"), Column("refused")), rows) if rows else ""
+
+
+def agreed_table(study: StudyJudgement, found: Sequence[Agreed], caption: str) -> str:
+    """One line for each kind of connection of each cell."""
+    label = labels(study, cell_names(study), whole=True)
+    columns = (
+        Column("cell"),
+        Column("version"),
+        Column("suite"),
+        Column("group"),
+        Column("certificate"),
+        Column("full handshakes", True),
+        Column("resumed", True),
+    )
+    rows = [
+        (
+            Cell(label(one.row)),
+            Cell(one.version or "no TLS"),
+            Cell(one.suite or "–"),
+            Cell(one.group or "–"),
+            Cell(one.key or "–", small=_fingerprints(one.certificates)),
+            *(
+                (Cell(f"{one.full:,}", float(one.full)), Cell(f"{one.resumed:,}", float(one.resumed)))
+                if one.version
+                else (Cell("–", small=f"{one.full:,} connections"), Cell("–"))
+            ),
+        )
+        for one in found
+    ]
+    return table(caption, columns, rows, sortable=True)

@@ -1,0 +1,57 @@
+"""Whose CPU time a study's cost is, in the words that stand beside every number of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tollbar.judge import StudyJudgement
+from tollbar.study import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class CostWords:
+    """What one kind of cost is called."""
+
+    title: str
+    """At the head of an axis or a column."""
+    short: str
+    """In a list of things that are multiplied: `times the server CPU`."""
+    in_sentence: str
+    """As the object of a sentence: `server CPU per request`."""
+    method: str
+    """How it comes about."""
+
+
+_IN_BLOCKS = (
+    "Each block visits every cell once, in a new random order, each visit a fresh {}; ratios are formed within blocks."
+)
+
+COST_WORDS: Mapping[Cost, CostWords] = {
+    "cpu": CostWords(
+        "CPU time per operation",
+        "CPU time",
+        "CPU time per operation",
+        "Cost is CPU time per operation, user and system. " + _IN_BLOCKS.format("process"),
+    ),
+    "server-cpu": CostWords(
+        "Server CPU per request",
+        "server CPU",
+        "server CPU per request",
+        "Through a server, cost is the CPU time per request, user and system, of all the server's processes. They"
+        " have one core and the load client another; nothing is in flight when the accounts are opened or closed, so"
+        " that it is right even where the client is the bottleneck. " + _IN_BLOCKS.format("server"),
+    ),
+    "client-cpu": CostWords(
+        "Client CPU per request",
+        "client CPU",
+        "client CPU per request",
+        "On a server that is only asked, cost is the load client's own CPU time per request, user and system: what the"
+        " server pays is not known. " + _IN_BLOCKS.format("client"),
+    ),
+}
+
+
+def cost_words(study: StudyJudgement) -> CostWords:
+    """What this study's cost is called."""
+    return COST_WORDS[study.study.study.measure.cost]

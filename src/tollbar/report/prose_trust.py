@@ -1,0 +1,87 @@
+"""Sentences about how far a run can be believed: noise, drift, checks and time that others had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tollbar import units
+from tollbar.judge import StudyJudgement
+from tollbar.measure import Outcome
+from tollbar.report import words
+from tollbar.stats import Interval
+
+# A server refuses the same few things in all of its cells; with more than these, each cell has its own.
+MOST_PROOFS = 8
+
+
+def noise(study: StudyJudgement) -> str:
+    """One sentence: the noise floor, and what follows from it."""
+    if study.noise_floor is None:
+        return "No baseline was measured twice, so there is no noise floor and no verdict rests on one."
+    return (
+        "Each baseline is measured twice in every block. They came out apart by up to"
+        f" {times_exactly(study.noise_floor)} here: no verdict is given below that."
+    )
+
+
+def times_exactly(ratio: float) -> str:
+    """A ratio near one, to three decimals: two would round a noise floor away."""
+    return f"×\u00a0{ratio:.3f}" if 0.5 < ratio < 2 else words.times(ratio)
+
+
+def bracket_exactly(ratio: Interval) -> str:
+    """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
+    return f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.is_bounded else words.TOO_FEW
+
+
+def drift(study: StudyJudgement) -> str:
+    """One sentence: how far the machine moved under the run."""
+    if study.drift is None:
+        return "There are too few blocks to tell whether the machine drifted."
+    change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
+    return (
+        f"From the first to the last third of the blocks the median cell's cost changed by {change};"
+        " ratios are formed within blocks, so this cancels."
+    )
+
+
+def checked(study: StudyJudgement) -> str:
+    """One sentence: how many cells answered rightly and were measured, and what became of the others."""
+    rows = study.study.rows
+    ok = sum(r.outcome is Outcome.OK for r in rows)
+    text = f"{ok:,} of {words.counted(len(rows), 'cell')} gave the right answer before they were timed"
+    others = [(o, sum(r.outcome is o for r in rows)) for o in Outcome if o is not Outcome.OK]
+    rest = [f"{n:,} {o}" for o, n in others if n]
+    return f"{text}; {words.enumeration(rest)}." if rest else f"{text}."
+
+
+def proof(study: StudyJudgement) -> str:
+    """One sentence: what the cells showed for themselves before they were timed."""
+    rows = [r for r in study.study.rows if r.outcome is Outcome.OK]
+    met = sum(r.known_answers for r in rows)
+    refused = list(dict.fromkeys(what for r in rows for what in r.refused))
+    # A server meets no known answers by itself: that its answers were right is said already.
+    said = [f"met {words.counted(met, 'known answer')}"] if met or not refused else []
+    said += [f"refused {_few(refused)}"] if refused else []
+    return f"They {words.enumeration(said)}."
+
+
+def _few(things: Sequence[str]) -> str:
+    """What the cells refused; where there is much of it, some."""
+    more = len(things) - MOST_PROOFS
+    return words.enumeration([*things[:MOST_PROOFS], f"{more} more"] if more > 1 else things)
+
+
+def steal(study: StudyJudgement) -> str:
+    """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
+    trials = [t for r in study.study.rows for t in (*r.trials, *r.twins)]
+    stolen, wall = sum(t.steal_ns for t in trials), sum(t.wall_ns for t in trials)
+    if not trials:
+        return "There are no trials."
+    if not stolen:
+        return f"No CPU time was given to other machines in {words.counted(len(trials), 'trial')}."
+    touched = sum(t.steal_ns > 0 for t in trials)
+    return (
+        f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during"
+        f" {touched:,} of {words.counted(len(trials), 'trial')}, which took {units.show_nanoseconds(wall)} in all."
+    )

@@ -1,0 +1,113 @@
+"""What a study is, once it has been read: nothing after this checks it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from tollbar.catalogue import Family, Value
+
+Coordinates = Mapping[str, Value]
+"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`."""
+
+APART = ("choice", "provider", "bed", "op", "users", "rate")
+"""Coordinates that are no settings of a family."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOut:
+    """Combinations that are not measured, and why."""
+
+    where: Mapping[str, tuple[Value, ...]]
+    because: str
+
+    def covers(self, coordinates: Coordinates) -> bool:
+        """Whether a cell at these coordinates is left out."""
+        return all(matches(coordinates.get(name), values) for name, values in self.where.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A published comparison, to be tried again: `of` had `ratio` times the metric of `over`."""
+
+    says: str
+    of: Coordinates
+    over: Coordinates
+    metric: Literal["throughput", "cost"]
+    ratio: float | None
+    order: Literal["more", "less"] | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What counts as cost, and how long and how often each cell is measured."""
+
+    cost: Cost
+    trial_s: float
+    warm_up_s: float
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What users ask of a server: a closed loop of so many at a time, or arrivals at a rate."""
+
+    users: tuple[int, ...]
+    """Closed loop: how many at a time, each a cell of its own. Open loop: the most connections, one value."""
+    rates_hz: tuple[float, ...]
+    """Open loop: arrivals a second, each a cell of its own; empty for the closed loop."""
+    think_s: float
+    connection: Literal["new", "user"] | None
+    """A connection for every request, or one for each user; None: what the operation says."""
+    get: str
+    """The path, with coordinates in braces."""
+    unique_query: bool
+    status: int
+    expected_bytes: str | None
+    """How long the answer's body must be, as a template that gives a whole number; None: not said."""
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.rates_hz)
+
+
+Cost = Literal["cpu", "server-cpu", "client-cpu"]
+"""Whose CPU time an operation costs: the runner's own, all of the server's, or the load client's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One question and all it takes to answer it."""
+
+    name: str
+    text: str
+    """The file as it was."""
+    question: str
+    family: Family
+    source: str | None
+    choices: tuple[str, ...]
+    providers: tuple[str, ...]
+    beds: tuple[str, ...]
+    """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
+    url: str | None
+    """A server of the user's own, instead of beds: measured from the client's side alone."""
+    load: Load | None
+    vary: Mapping[str, tuple[Value, ...]]
+    baseline: Coordinates
+    leave_out: tuple[LeaveOut, ...]
+    measure: Measure
+    worth: float
+    claims: tuple[Claim, ...]
+    notes: tuple[str, ...]
+
+
+# A trial shorter than this is mostly clock reads and start-up; longer ones drift within the trial.
+DEFAULT_MEASURE = Measure(cost="cpu", trial_s=0.1, warm_up_s=0.02, blocks=20)
+
+
+def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
+    """Whether a coordinate's value is one of these, where a word may hold `*`."""
+    return value is not None and any(fnmatchcase(str(value), str(pattern)) for pattern in patterns)

@@ -1,0 +1,318 @@
+"""Reading a study's file: TOML in, a `Study` out, or one line that says what is wrong where."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from string import Formatter
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from tollbar import beds, catalogue, units
+from tollbar.catalogue import Family, Value
+from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.study.definition import APART, DEFAULT_MEASURE, Claim, Coordinates, Cost, LeaveOut, Load, Measure, Study
+
+
+def _unit(reader: object) -> BeforeValidator:
+    return BeforeValidator(reader)  # type: ignore[arg-type]
+
+
+Seconds = Annotated[float, _unit(units.seconds)]
+Share = Annotated[float, _unit(units.share)]
+Rate = Annotated[float, _unit(units.per_second)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+
+
+class _WireLeaveOut(_Wire):
+    where: dict[str, Value | tuple[Value, ...]]
+    because: str
+
+
+class _WireRequest(_Wire):
+    get: str
+    unique: bool = False
+
+
+class _WireExpect(_Wire):
+    status: int = 200
+    bytes: int | str | None = None
+
+
+class _WireLoad(_Wire):
+    shape: Literal["closed", "open"] = "closed"
+    users: tuple[int, ...] = (1,)
+    rates: tuple[Rate, ...] = ()
+    think: Seconds = 0.0
+    connection: Literal["new", "user"] | None = None
+    request: _WireRequest
+    expect: _WireExpect = _WireExpect()
+
+    @model_validator(mode="after")
+    def _is_one_of_two_shapes(self) -> _WireLoad:
+        if not self.users or min(self.users) < 1:
+            raise ValueError("`users` are whole numbers above zero")
+        if (self.shape == "open") != bool(self.rates):
+            raise ValueError("an open load gives `rates`, a closed one `users`")
+        if self.rates and len(self.users) > 1:
+            raise ValueError("an open load has one number of `users`: the most connections it may use")
+        if self.rates and min(self.rates) <= 0:
+            raise ValueError("`rates` are above zero")
+        return self
+
+
+class _WireMeasure(_Wire):
+    cost: Cost | None = None
+    trial: Seconds = DEFAULT_MEASURE.trial_s
+    warm_up: Seconds = DEFAULT_MEASURE.warm_up_s
+    blocks: int = DEFAULT_MEASURE.blocks
+
+
+class _WireJudge(_Wire):
+    worth: Share = 0.03
+
+
+class _WireClaim(_Wire):
+    says: str
+    of: dict[str, Value]
+    over: dict[str, Value]
+    metric: Literal["throughput", "cost"] = "throughput"
+    ratio: float | None = None
+    order: Literal["more", "less"] | None = None
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _says_a_number_or_an_order(self) -> _WireClaim:
+        if (self.ratio is None) == (self.order is None):
+            raise ValueError("a claim gives either a `ratio` or an `order`")
+        if self.ratio is not None and self.ratio <= 0:
+            raise ValueError("a `ratio` is above zero")
+        return self
+
+
+class _WireStudy(_Wire):
+    question: str
+    family: str
+    source: str | None = None
+    choices: tuple[str, ...] = ("*",)
+    providers: tuple[str, ...]
+    beds: tuple[str, ...] = ()
+    url: str | None = None
+    load: _WireLoad | None = None
+    baseline: str | dict[str, Value]
+    vary: dict[str, tuple[Value, ...]] = {}
+    leave_out: tuple[_WireLeaveOut, ...] = ()
+    measure: _WireMeasure = _WireMeasure()
+    judge: _WireJudge = _WireJudge()
+    claim: tuple[_WireClaim, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _a_server_has_a_load(self) -> _WireStudy:
+        if self.url and self.beds:
+            raise ValueError("a study is measured through `beds` or on a `url`, not both")
+        served = bool(self.beds or self.url)
+        if served and self.load is None:
+            raise ValueError("`load` is missing: it says what is asked of the server")
+        if not served and self.load is not None:
+            raise ValueError("`beds` is missing: a load needs a server")
+        return self
+
+
+def read(name: str, text: str, *, where: str) -> Study:
+    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one."""
+    try:
+        wire = _WireStudy.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise TollbarError(f"not TOML: {error}", where=where) from error
+    except ValidationError as error:
+        raise _fault(error, where) from error
+    family = catalogue.families().get(wire.family)
+    if family is None:
+        raise unknown("family", wire.family, catalogue.families(), where=f"{where}: `family`")
+    reader = _Reader(family, where)
+    baseline = {"choice": wire.baseline} if isinstance(wire.baseline, str) else wire.baseline
+    return Study(
+        name=name,
+        text=text,
+        question=wire.question,
+        family=family,
+        source=wire.source,
+        choices=reader.choices(wire.choices),
+        providers=wire.providers,
+        beds=_beds(wire.beds, where),
+        url=wire.url,
+        load=_load(wire.load, family, where),
+        vary={key: reader.values(f"vary.{key}", key, values) for key, values in wire.vary.items()},
+        baseline=reader.coordinates("baseline", baseline),
+        leave_out=tuple(
+            LeaveOut({k: reader.patterns("leave-out.where", k, v) for k, v in item.where.items()}, item.because)
+            for item in wire.leave_out
+        ),
+        measure=_measure(wire, where),
+        worth=wire.judge.worth,
+        claims=tuple(
+            Claim(
+                c.says,
+                reader.coordinates("claim.of", c.of),
+                reader.coordinates("claim.over", c.over),
+                c.metric,
+                c.ratio,
+                c.order,
+                c.note,
+            )
+            for c in wire.claim
+        ),
+        notes=wire.notes,
+    )
+
+
+def _beds(names: tuple[str, ...], where: str) -> tuple[str, ...]:
+    known = beds.all_beds()
+    for name in names:
+        if name not in known:
+            raise unknown("bed", name, known, where=f"{where}: `beds`")
+    return names
+
+
+def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
+    if wire is None:
+        return None
+    expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
+    _check_template(wire.request.get, "load.request.get", family, where)
+    _check_template(expected or "", "load.expect.bytes", family, where)
+    return Load(
+        users=wire.users,
+        rates_hz=wire.rates,
+        think_s=wire.think,
+        connection=wire.connection,
+        get=wire.request.get,
+        unique_query=wire.request.unique,
+        status=wire.expect.status,
+        expected_bytes=expected,
+    )
+
+
+def _check_template(template: str, key: str, family: Family, where: str) -> None:
+    known = [*APART, *family.settings]
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    except ValueError as error:
+        raise TollbarError(
+            f"`{key}`: {error}", where=where, hint="a brace that stands for itself is doubled"
+        ) from error
+    for name in names:
+        if name not in known:
+            raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
+
+
+def _measure(wire: _WireStudy, where: str) -> Measure:
+    measure = wire.measure
+    if measure.blocks < 1:
+        raise TollbarError("`measure.blocks`: at least one block", where=where)
+    if measure.trial <= 0:
+        raise TollbarError("`measure.trial`: longer than nothing", where=where)
+    own: Cost = "server-cpu" if wire.beds else "client-cpu" if wire.url else "cpu"
+    cost = measure.cost or own
+    if (cost == "cpu") != (own == "cpu") or (cost == "server-cpu" and wire.url):
+        raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=f"this is `{own}`")
+    return Measure(cost, measure.trial, measure.warm_up, measure.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the names and values of one family, and says where they stood when they are wrong."""
+
+    family: Family
+    where: str
+
+    def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """The choices these names and patterns stand for, in the catalogue's order, the null one only by name."""
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in self.family.choices):
+                raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
+        null = self.family.null.name
+        return tuple(
+            name
+            for name in self.family.choices
+            if any(fnmatchcase(name, pattern) and (name != null or pattern == null) for pattern in patterns)
+        )
+
+    def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
+        return {name: self.values(key, name, (value,))[0] for name, value in given.items()}
+
+    def patterns(self, key: str, name: str, given: Value | tuple[Value, ...]) -> tuple[Value, ...]:
+        values = given if isinstance(given, tuple) else (given,)
+        if any("*" in str(value) for value in values):
+            self._known(key, name)
+            return values
+        return self.values(key, name, values)
+
+    def values(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
+        self._known(key, name)
+        if name == "provider":
+            return tuple(given)
+        if name in ("users", "rate"):
+            return self._counts(key, given)
+        known = {
+            "choice": tuple(self.family.choices),
+            "op": self.family.operations,
+            "bed": tuple(beds.all_beds()),
+        }.get(name)
+        for value in given:
+            if known is not None and value not in known:
+                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
+        if known is not None:
+            return tuple(given)
+        try:
+            return tuple(self.family.settings[name].read(value) for value in given)
+        except ValueError as error:
+            raise TollbarError(f"`{key}`: {error}", where=self.where) from error
+
+    def _counts(self, key: str, given: Sequence[Value]) -> tuple[Value, ...]:
+        if not all(isinstance(value, int) for value in given):
+            raise TollbarError(f"`{key}`: users and rates are whole numbers here", where=self.where)
+        return tuple(given)
+
+    def _known(self, key: str, name: str) -> None:
+        known = [*APART, *self.family.settings]
+        if name not in known:
+            what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
+            raise TollbarError(what, where=self.where, hint=nearest(name, known))
+
+
+def _fault(error: ValidationError, where: str) -> TollbarError:
+    """The first thing wrong with a study's text, in this project's words rather than the library's."""
+    fault = error.errors()[0]
+    path = [str(part) for part in fault["loc"]]
+    key = ".".join(path)
+    if fault["type"] == "extra_forbidden":
+        known = _keys_beside(path)
+        close = nearest(path[-1], known)
+        hint = close.replace(path[-1], key) if close else None
+        prefix = ".".join(path[:-1])
+        if close and prefix:
+            hint = close.replace("`", f"`{prefix}.", 1)
+        return TollbarError(f"`{key}`: no such setting", where=where, hint=hint)
+    if not key:
+        return TollbarError(fault["msg"].removeprefix("Value error, "), where=where)
+    if fault["type"] == "missing":
+        return TollbarError(f"`{key}` is missing", where=where, hint="`tollbar list studies` names examples to copy")
+    return TollbarError(f"`{key}`: {fault['msg'].removeprefix('Value error, ')}", where=where)
+
+
+def _keys_beside(path: Sequence[str]) -> list[str]:
+    model: type[BaseModel] = _WireStudy
+    nested: dict[str, type[BaseModel]] = {
+        "measure": _WireMeasure, "judge": _WireJudge, "claim": _WireClaim, "leave-out": _WireLeaveOut,
+        "load": _WireLoad,
+    }  # fmt: skip
+    if len(path) > 1:
+        model = nested.get(path[0], model)
+    return [field.alias or name for name, field in model.model_fields.items()]

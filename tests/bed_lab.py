@@ -1,0 +1,150 @@
+"""A lab to be ended, and somebody who ends it and counts who is left.
+
+bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, over and over
+bed_lab.py kill BED SECONDS      does that in a child, kills it after so long, and says what was left when
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tollbar import beds, libraries
+from tollbar.beds import driver
+from tollbar.beds.premises import Premises
+from tollbar.runner import engine
+
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE_S = 8.0
+NOBODY = 65534
+CANNOT_READ = 77
+SETTINGS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519", "bytes": 4096}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came, and under what."""
+
+    status: str
+    length: int
+    cipher: str | None = None
+    session: ssl.SSLSession | None = None
+    resumed: bool = False
+
+
+def ask(
+    address: str,
+    context: ssl.SSLContext | None = None,
+    *,
+    path: str = "/bytes/4096",
+    session: ssl.SSLSession | None = None,
+) -> Answer:
+    """One request."""
+    host, port = address.split(":")
+    connection = socket.create_connection((host, int(port)), 10)
+    if context:
+        connection = context.wrap_socket(connection, server_hostname="localhost", session=session)
+    with connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while read := connection.recv(65536):
+            answer += read
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status = head.split(b"\r\n")[0].decode().split(" ")[1]
+        if not isinstance(connection, ssl.SSLSocket):
+            return Answer(status, len(body))
+        cipher = (connection.cipher() or [None])[0]
+        return Answer(status, len(body), cipher, connection.session, bool(connection.session_reused))
+
+
+def anything_goes() -> ssl.SSLContext:
+    """A client that takes any certificate and every suite it has."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    return context
+
+
+def provider_of(bed: beds.Bed) -> libraries.Provider:
+    """The first kind of provider that the bed can run on."""
+    (provider,) = libraries.resolve([bed.runs_on[0]])
+    return provider
+
+
+def trials(name: str, count: int) -> None:
+    """Says where it is, and each address it serves on."""
+    bed = beds.all_beds()[name]
+    found = beds.find(bed)
+    assert isinstance(found, beds.Found), found
+    provider = provider_of(bed)
+    with Premises() as premises:
+        print(premises.directory, flush=True)
+        for _ in range(count):
+            with driver.start(premises, found, provider, SETTINGS) as server:
+                print(server.address, flush=True)
+                answer = ask(server.address, anything_goes())
+                assert ("200", 4096) == (answer.status, answer.length)
+    print("done", flush=True)
+
+
+def user(name: str) -> None:
+    """Gives up root between two trials: the first has read what perhaps only root may, such as Python itself."""
+    trials(name, 1)
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    if not (os.access(engine(), os.X_OK) and os.access(beds.all_beds()[name].folder / "bed.toml", os.R_OK)):
+        sys.exit(CANNOT_READ)
+    trials(name, 1)
+
+
+def end(name: str, after_s: float, how: signal.Signals) -> None:
+    """Whatever a lab leaves becomes a child of this process; without children, nothing was left."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    lab = subprocess.Popen([sys.executable, __file__, "trials", name, "1000000"], stdout=subprocess.PIPE)
+    assert lab.stdout is not None
+    directory = Path(lab.stdout.readline().decode().strip())
+    time.sleep(after_s)
+    os.kill(lab.pid, how)
+    started = time.monotonic()
+    addresses = lab.stdout.read().decode().split()
+    while time.monotonic() < started + PATIENCE_S:
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.01)
+        except ChildProcessError:
+            break
+    took_s = time.monotonic() - started
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    listening = [address for address in addresses[-1:] if listens(address)]
+    left = {"directory": directory.exists(), "children": children, "listening": listening}
+    print(json.dumps({"left": left, "trials": len(addresses), "took_s": round(took_s, 3)}))
+
+
+def listens(address: str) -> bool:
+    """Whether anybody does there."""
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["trials", name, *count]:
+            trials(name, int(count[0]) if count else 1)
+        case ["user", name]:
+            user(name)
+        case ["end", name, after_s, how]:
+            end(name, float(after_s), signal.Signals[how])
+        case _:
+            sys.exit(__doc__)

@@ -1,0 +1,783 @@
+"""Beds: every one starts, answers and leaves nothing, whatever happens to it or to the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bed_lab import CANNOT_READ, SETTINGS, anything_goes, ask, listens, provider_of
+from conftest import here
+from tollbar import beds, libraries
+from tollbar.beds import certificates, configuration, driver, loading, premises, proc, running, tls
+from tollbar.beds.certificates import Certificates
+from tollbar.beds.driver import NotStarted
+from tollbar.beds.premises import Premises
+from tollbar.errors import TollbarError
+from tollbar.libraries import Provider
+from tollbar.runner import Outcome, engine
+
+LAB = Path(__file__).with_name("bed_lab.py")
+# More on demand: a lab may be killed at any moment, and these are few.
+KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
+BEDS = sorted(beds.all_beds())
+# Those that are told in OpenSSL's words.
+OPENSSL_BEDS = ["httpd", "nginx"]
+
+PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Premises]:
+    """Premises for one test, with a place for logs."""
+    with Premises(tmp_path / "beds") as at:
+        yield at
+    assert not at.directory.exists()
+
+
+@pytest.fixture
+def system() -> Provider:
+    """The system's libcrypto."""
+    (provider,) = libraries.resolve(["libcrypto"])
+    return provider
+
+
+@pytest.mark.parametrize("settings", [PLAINTEXT, SETTINGS], ids=["plaintext", "tls-1.3"])
+@pytest.mark.parametrize("name", BEDS)
+def test_a_bed_starts_answers_and_leaves_nothing(at: Premises, name: str, settings: Mapping[str, str | int]) -> None:
+    """A started server says who it is and answers; a stopped one has left no process, port or file."""
+    found = here(name)
+    provider = provider_of(found.bed)
+    before = set(at.directory.iterdir())
+    with driver.start(at, found, provider, settings) as server:
+        pids = proc.tree(server.components["web"])
+        assert f"{name} {found.version} ({provider.name})" == server.receipt["name"]
+        answer = ask(server.address, anything_goes() if settings is SETTINGS else None)
+        assert ("200", 4096) == (answer.status, answer.length)
+        assert server.fault() is None
+    assert [] == [pid for pid in pids if proc.start_time(pid)]
+    assert not listens(server.address)
+    assert {at.directory / "certificates"} >= set(at.directory.iterdir()) - before
+
+
+TLS_12 = [
+    ("rsa-2048", "rsa", "aes-128-gcm", "AES128-GCM-SHA256"),
+    ("rsa-2048", "rsa", "aes-128-cbc", "AES128-SHA"),
+    ("rsa-2048", "dhe", "aes-256-gcm", "DHE-RSA-AES256-GCM-SHA384"),
+    ("rsa-2048", "ecdhe-p256", "aes-128-gcm", "ECDHE-RSA-AES128-GCM-SHA256"),
+    ("ecdsa-p256", "ecdhe-p256", "chacha20-poly1305", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+    ("ecdsa-p384", "x25519", "aes-256-gcm", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    ("rsa-1024", "ecdhe-p256", "aes-128-gcm", "ECDHE-RSA-AES128-GCM-SHA256"),
+]
+
+
+@pytest.mark.parametrize(("certificate", "key_exchange", "cipher", "suite"), TLS_12)
+@pytest.mark.parametrize("name", BEDS)
+def test_tls_1_2_is_as_asked(
+    at: Premises, system: Provider, name: str, certificate: str, key_exchange: str, cipher: str, suite: str
+) -> None:
+    """A client that would take anything gets the one suite that the cell names."""
+    settings = {"choice": "tls-1.2", "certificate": certificate, "key-exchange": key_exchange, "cipher": cipher}
+    with driver.start(at, here(name), system, {**settings, "bytes": 100}) as server:
+        answer = ask(server.address, anything_goes(), path="/bytes/100")
+        assert ("200", 100, suite) == (answer.status, answer.length, answer.cipher)
+
+
+@pytest.mark.parametrize("parameters", certificates.dh_parameter_names())
+@pytest.mark.parametrize("name", BEDS)
+def test_parameters_are_those_asked_for(at: Premises, system: Provider, name: str, parameters: str) -> None:
+    """The server's Diffie–Hellman parameters have the size that the cell names, the weakest too."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no `openssl` to ask with")
+    settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "dhe", "dh-parameters": parameters}
+    with driver.start(at, here(name), system, settings) as server:
+        asked = subprocess.run(
+            ["openssl", "s_client", "-connect", server.address, "-tls1_2", "-cipher", "ALL:@SECLEVEL=0"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+    bits = "".join(character for character in parameters if character.isdigit())
+    assert f"Server Temp Key: DH, {bits} bits" in asked.stdout
+
+
+@pytest.mark.parametrize("resumption", tls.RESUMPTIONS)
+@pytest.mark.parametrize("choice", ["tls-1.2", "tls-1.3"])
+@pytest.mark.parametrize("name", BEDS)
+def test_a_session_is_resumed_where_it_is_offered(at: Premises, name: str, choice: str, resumption: str) -> None:
+    """A second connection resumes by whatever way is on, and never where none is."""
+    found = here(name)
+    settings = {**SETTINGS, "choice": choice, "key-exchange": "ecdhe-p256", "resumption": resumption}
+    with driver.start(at, found, provider_of(found.bed), settings) as server:
+        context = anything_goes()
+        first = ask(server.address, context)
+        # Python's ssl takes no session that holds nothing.
+        session = first.session if first.session and (first.session.id or first.session.has_ticket) else None
+        second = ask(server.address, context, session=session)
+    assert (False, resumption != "none") == (first.resumed, second.resumed)
+    if choice == "tls-1.2":
+        assert (resumption == "ticket") == bool(first.session and first.session.has_ticket)
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_client_shows_its_certificate(at: Premises, name: str) -> None:
+    """Where clients must show a certificate, one of the run's authority is served and nobody else."""
+    found = here(name)
+    settings = {**SETTINGS, "client-certificate": "ecdsa-p256"}
+    with driver.start(at, found, provider_of(found.bed), settings) as server:
+        leaf = at.certificates.client("ecdsa-p256")
+        known, stranger = anything_goes(), anything_goes()
+        known.load_cert_chain(leaf.chain, leaf.key)
+        assert "200" == ask(server.address, known).status
+        # nginx tells a stranger so in HTTP; others end the handshake.
+        with suppress(ssl.SSLError, ConnectionError, IndexError):
+            assert "400" == ask(server.address, stranger).status
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_each_client_gets_the_certificate_it_can_take(at: Premises, name: str) -> None:
+    """With two certificates, an old client is served with RSA and a new one with ECDSA."""
+    found = here(name)
+    settings = {"choice": "tls-1.2", "certificate": "rsa-2048+ecdsa-p256", "key-exchange": "ecdhe-p256", "bytes": 10}
+    with driver.start(at, found, provider_of(found.bed), settings) as server:
+        for algorithm in ("RSA", "ECDSA"):
+            context = anything_goes()
+            context.set_ciphers(f"ECDHE-{algorithm}-AES128-GCM-SHA256")
+            assert f"ECDHE-{algorithm}-AES128-GCM-SHA256" == ask(server.address, context, path="/bytes/10").cipher
+
+
+@pytest.mark.parametrize("moment", range(KILLS))
+@pytest.mark.parametrize("name", BEDS)
+def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
+    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
+    here(name)
+    after_s = random.Random(f"{name} {moment}").uniform(0.0, 0.4)
+    assert NOTHING == left_after("SIGKILL", name, after_s)
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", BEDS)
+def test_nothing_survives_an_interrupted_lab(name: str, how: str) -> None:
+    """Nor after Ctrl-C, or when the lab is asked to end and has no time to tidy up."""
+    here(name)
+    assert NOTHING == left_after(how, name, 0.3)
+
+
+NOTHING = {"directory": False, "children": [], "listening": []}
+
+
+def left_after(how: str, name: str, after_s: float) -> dict[str, object]:
+    """What is left some seconds after a lab got this signal."""
+    command = [sys.executable, str(LAB), "end", name, str(after_s), how]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert told.stdout, told.stderr
+    left: dict[str, object] = json.loads(told.stdout)["left"]
+    return left
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_an_ordinary_user_can_start_it(name: str) -> None:
+    """Nothing about a bed needs root."""
+    here(name)
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all tests have shown it")
+    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=60)
+    if lab.returncode == CANNOT_READ:
+        pytest.skip(f"an ordinary user cannot read {engine()}")
+    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
+
+
+def test_keys_are_for_their_owner_alone(at: Premises) -> None:
+    """No key is in a configuration, a command line, a log or a file that anybody else can read."""
+    cells = [
+        SETTINGS,
+        {**SETTINGS, "client-certificate": "rsa-2048"},
+        {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "ecdhe-p256", "bytes": 1},
+    ]
+    for name in BEDS:
+        for settings in cells:
+            found = here(name)
+            with driver.start(at, found, provider_of(found.bed), settings) as server:
+                shown = server.configuration
+                assert str(at.directory) in shown
+                assert "PRIVATE KEY" not in shown
+                for pid in proc.tree(server.components["web"]):
+                    assert b"PRIVATE KEY" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+                for path in at.directory.rglob("*"):
+                    if path.is_file() and b"PRIVATE KEY" in path.read_bytes():
+                        assert ("0o600", ".key") == (oct(path.stat().st_mode & 0o777), path.suffix)
+    logs = [path for path in at.logs.rglob("*") if path.is_file()] if at.logs else []
+    assert len(BEDS) * len(cells) <= len(logs)
+    assert [] == [path for path in logs if b"PRIVATE KEY" in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_configuration_is_shown_without_starting_anything(name: str, system: Provider) -> None:
+    """What a server would be told can be read beforehand, and it names the suite and not the key."""
+    found = here(name)
+    shown = driver.rendered(found, system, SETTINGS)
+    assert str(found.programs["web"]) in shown
+    assert ("TLS_AES_128_GCM_SHA256" if name != "embedded" else "aes-128-gcm") in shown
+    assert "BEGIN" not in shown
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_taken_port_is_left_to_its_owner(at: Premises, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where somebody else listens on the port, the server gets another and is not mistaken for that somebody."""
+    found = here(name)
+    with socket.create_server((driver.ADDRESS, 0)) as other:
+        taken = other.getsockname()[1]
+        ports = iter([taken, driver.free_port()])
+        monkeypatch.setattr(driver, "free_port", lambda: next(ports))
+        with driver.start(at, found, provider_of(found.bed), PLAINTEXT) as server:
+            assert str(taken) not in server.address
+            assert "200" == ask(server.address).status
+
+
+def test_no_port_is_a_failure(at: Premises, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every port is taken at the last moment, the row says so."""
+    with socket.create_server((driver.ADDRESS, 0)) as other:
+        monkeypatch.setattr(driver, "free_port", lambda: other.getsockname()[1])
+        with pytest.raises(NotStarted, match="5 ports were taken") as caught:
+            driver.start(at, here("embedded"), system, PLAINTEXT)
+    assert Outcome.FAILED == caught.value.outcome
+
+
+@pytest.mark.parametrize("name", OPENSSL_BEDS)
+def test_a_refused_configuration_is_unsupported(
+    at: Premises, system: Provider, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a server will not do is said in its own words, and its configuration is kept to be read."""
+    found = here(name)
+    monkeypatch.setattr(tls, "LOWEST_LEVEL", "@SECLEVEL=2")
+    monkeypatch.setitem(tls.GROUPS, "x25519", "NoSuchGroup")
+    for settings, words in [
+        ({**SETTINGS, "certificate": "rsa-1024", "key-exchange": "ecdhe-p256"}, "ee key too small"),
+        (SETTINGS, "NoSuchGroup"),
+    ]:
+        with pytest.raises(NotStarted) as caught:
+            driver.start(at, found, system, settings)
+        assert Outcome.UNSUPPORTED == caught.value.outcome
+        assert words in caught.value.reason
+        assert str(at.directory) not in caught.value.reason
+    assert at.logs is not None
+    kept = sorted(path.name for path in at.logs.glob(f"{name}/*/failed/*"))
+    assert ["configuration", "configuration", "web.log", "web.log"] == kept
+    assert [] == at.running
+
+
+def test_rustls_refuses_what_it_does_not_speak(at: Premises) -> None:
+    """The embedded server says itself that it cannot, in its library's words."""
+    (provider,) = libraries.resolve(["aws-lc"])
+    settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa"}
+    with pytest.raises(NotStarted) as caught:
+        driver.start(at, here("embedded"), provider, settings)
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+    assert caught.value.reason
+
+
+IMPOSSIBLE = [
+    ({"choice": "tls-1.3", "key-exchange": "rsa", "certificate": "rsa-2048"}, "TLS 1.3 has no key exchange `rsa`"),
+    ({"choice": "tls-1.3", "cipher": "aes-128-cbc"}, "TLS 1.3 has no cipher"),
+    ({"choice": "tls-1.2", "key-exchange": "x25519mlkem768"}, "no hybrid"),
+    ({"choice": "tls-1.2", "certificate": "ml-dsa-65"}, "no ML-DSA"),
+    ({"choice": "tls-1.2", "key-exchange": "dhe", "certificate": "ecdsa-p256"}, "takes an RSA certificate"),
+    ({"choice": "tls-1.2", "key-exchange": "rsa", "certificate": "rsa-2048", "cipher": "chacha20-poly1305"}, "ChaCha"),
+    ({"choice": "tls-1.3", "certificate": "rsa-2049"}, "no such certificate: `rsa-2049`; did you mean"),
+    ({"choice": "tls-1.3", "certificate": "rsa-2048+rsa-3072"}, "of one algorithm"),
+    ({"choice": "tls-1.3", "resumed": 50}, "nobody can resume"),
+    ({"choice": "tls-1.3", "old-clients": 50}, "old clients"),
+    ({"choice": "tls-1.3", "resumption": "ticket", "resumed": 101}, "percent"),
+    ({"choice": "tls-1.4"}, "no such choice"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), IMPOSSIBLE)
+def test_impossible_settings_are_said_to_be(settings: dict[str, str | int], words: str) -> None:
+    """What no TLS can have at once is refused before anything starts."""
+    with pytest.raises(tls.Impossible, match=words):
+        tls.Settings.read(settings)
+
+
+def test_an_impossible_cell_is_unsupported(at: Premises, system: Provider) -> None:
+    """The same through the driver is a row."""
+    with pytest.raises(NotStarted, match=r"TLS 1\.3 has no cipher") as caught:
+        driver.start(at, here("embedded"), system, {"choice": "tls-1.3", "cipher": "aes-128-cbc"})
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+    assert [] == at.running
+
+
+def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Premises) -> None:
+    """nginx has no AWS-LC, and RustCrypto no TLS."""
+    for name, spec, settings in [("nginx", "aws-lc", PLAINTEXT), ("embedded", "rustcrypto", SETTINGS)]:
+        (provider,) = libraries.resolve([spec])
+        with pytest.raises(NotStarted, match="does not run on") as caught:
+            driver.start(at, here(name), provider, settings)
+        assert Outcome.UNSUPPORTED == caught.value.outcome
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_private_openssl_is_the_one_that_is_loaded(at: Premises, name: str) -> None:
+    """The libcrypto of a row is the one that the server's processes have mapped, and no other."""
+    (provider,) = libraries.resolve(["libcrypto:psycopg"])
+    with driver.start(at, here(name), provider, SETTINGS) as server:
+        assert provider.path is not None
+        assert os.path.realpath(provider.path) == server.receipt["libcrypto"]
+        assert os.path.dirname(server.receipt["libcrypto"]) == os.path.dirname(server.receipt["libssl"])
+        assert provider.name in server.receipt["name"]
+        assert "200" == ask(server.address, anything_goes()).status
+
+
+@pytest.mark.parametrize("name", OPENSSL_BEDS)
+def test_another_openssl_than_the_row_says_is_not_measured(
+    at: Premises, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that loads the system's all the same has no row under the other's name."""
+    (provider,) = libraries.resolve(["libcrypto:psycopg"])
+    monkeypatch.setattr(loading, "environment", lambda provider, folder: {})
+    with pytest.raises(NotStarted, match=r"runs on .*, and not on") as caught:
+        driver.start(at, here(name), provider, SETTINGS)
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+    assert [] == at.running
+
+
+def test_hybrid_groups_work_on_a_new_openssl(at: Premises) -> None:
+    """Stock nginx starts with X25519MLKEM768 on OpenSSL 3.5, and speaks no other group."""
+    (provider,) = libraries.resolve(["libcrypto:psycopg"])
+    with driver.start(at, here("nginx"), provider, {**SETTINGS, "key-exchange": "x25519mlkem768"}) as server:
+        if ssl.OPENSSL_VERSION_INFO < (3, 5):
+            with pytest.raises(ssl.SSLError):
+                ask(server.address, anything_goes())
+        else:
+            assert "200" == ask(server.address, anything_goes()).status
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_server_that_dies_says_so(at: Premises, name: str) -> None:
+    """A server that is gone before it was stopped has a fault, and its logs are kept as those of a failure."""
+    found = here(name)
+    server = driver.start(at, found, provider_of(found.bed), PLAINTEXT)
+    os.kill(proc.tree(server.components["web"])[1], signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while server.fault() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "was ended by SIGKILL" in (server.fault() or "")
+    server.stop()
+    assert at.logs is not None
+    assert ["configuration"] == [path.name for path in at.logs.glob(f"{name}/*/failed/configuration")]
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_server_stays_on_its_core(at: Premises, name: str) -> None:
+    """All processes of a server may run on the one core they were given, and open files for ten thousand clients."""
+    found = here(name)
+    core = max(os.sched_getaffinity(0))
+    with driver.start(at, found, provider_of(found.bed), PLAINTEXT, core=core) as server:
+        for pid in proc.tree(server.components["web"]):
+            limits = Path(f"/proc/{pid}/limits").read_text()
+            assert str(configuration.files_limit()) in limits
+        assert {(core,)} == {tuple(os.sched_getaffinity(pid)) for pid in proc.tree(server.components["web"])}
+
+
+# Beds that do not exist, to go wrong in every way.
+
+
+@pytest.fixture
+def fake_bed(tmp_path: Path) -> Iterator[type[FakeBed]]:
+    """Beds made of a shell script."""
+    FakeBed.folder = tmp_path
+    yield FakeBed
+    beds.find.cache_clear()
+
+
+class FakeBed:
+    """A bed whose one server is a shell script."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, script: str, more: str = "") -> beds.Found:
+        """The bed, found."""
+        folder = cls.folder / "fake"
+        folder.mkdir(exist_ok=True)
+        program = folder / "server"
+        program.write_text(f"#!/bin/sh\nif [ $1 = -v ]; then echo fake/1.2; exit; fi\n{script}\n")
+        program.chmod(0o755)
+        (folder / "bed.toml").write_text(cls.toml(folder) + more)
+        found = beds.find(beds.read(folder))
+        assert isinstance(found, beds.Found)
+        return found
+
+    @classmethod
+    def toml(cls, folder: Path) -> str:
+        """A file that is as it should be."""
+        return f"""
+title = "Fake"
+install = "wishing"
+runs-on = ["libcrypto"]
+version = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
+
+[[component]]
+name = "web"
+lifetime = "trial"
+program = ["server"]
+folders = ["{folder}"]
+start = ["{{{{ port }}}}"]
+ready = "answer"
+refusals = ['refused: (.*)']
+"""
+
+
+def test_a_server_that_is_never_ready_times_out(
+    at: Premises, system: Provider, fake_bed: type[FakeBed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for ever, and what was waited for is ended with all it started."""
+    monkeypatch.setattr(running, "READY_LIMIT_S", 0.3)
+    monkeypatch.setattr(running, "POLITE_S", 0.3)
+    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234")
+    with pytest.raises(NotStarted, match="not ready within") as caught:
+        driver.start(at, found, system, PLAINTEXT)
+    assert Outcome.TIMED_OUT == caught.value.outcome
+    assert [] == at.running
+
+
+DEATHS = {
+    "echo 'out of luck' >&2; exit 3": (Outcome.FAILED, "server ended with status 3: out of luck"),
+    "kill -SEGV $$": (Outcome.FAILED, "server was ended by SIGSEGV"),
+    "exit 0": (Outcome.FAILED, "server ended with status 0"),
+    "echo 'refused: this'; echo 'refused: that' >&2; exit 1": (Outcome.UNSUPPORTED, "server refuses: this; that"),
+}
+
+
+@pytest.mark.parametrize("script", DEATHS)
+def test_a_server_that_dies_at_its_start_is_a_row(
+    at: Premises, system: Provider, fake_bed: type[FakeBed], script: str
+) -> None:
+    """How it ended is the outcome, and its last words are the reason."""
+    outcome, words = DEATHS[script]
+    with pytest.raises(NotStarted) as caught:
+        driver.start(at, fake_bed.of(script), system, PLAINTEXT)
+    assert (outcome, words) == (caught.value.outcome, caught.value.reason)
+
+
+def test_rubbish_instead_of_a_line_is_a_failure(at: Premises, system: Provider, fake_bed: type[FakeBed]) -> None:
+    """A server that is to say that it is ready and says something else has failed."""
+    found = fake_bed.of("echo rubbish; exit 1")
+    component = next(iter(found.bed.components))
+    object.__setattr__(component, "ready", "line")
+    with pytest.raises(NotStarted, match="ended with status 1") as caught:
+        driver.start(at, found, system, PLAINTEXT)
+    assert Outcome.FAILED == caught.value.outcome
+
+
+def test_a_component_of_the_run_is_started_once(at: Premises, fake_bed: type[FakeBed]) -> None:
+    """What lives for the run is shared by its trials and ended with it; what lives for a trial is not."""
+    (provider,) = libraries.resolve(["libcrypto"])
+    script = (
+        f"exec {sys.executable} -c 'import http.server as h, sys; "
+        'h.HTTPServer(("127.0.0.1", int(sys.argv[1])), h.BaseHTTPRequestHandler).serve_forever()\' "$@"'
+    )
+    found = fake_bed.of(
+        script,
+        f"""
+[[component]]
+name = "face"
+lifetime = "trial"
+program = ["server"]
+folders = ["{fake_bed.folder / "fake"}"]
+start = ["{{{{ port }}}}", "{{{{ ports.web }}}}"]
+ready = "answer"
+""",
+    )
+    object.__setattr__(found.bed.components[0], "lifetime", "run")
+    with driver.start(at, found, provider, PLAINTEXT) as first:
+        pass
+    with driver.start(at, found, provider, PLAINTEXT) as second:
+        assert first.components["web"] == second.components["web"]
+        assert first.components["face"] != second.components["face"]
+        assert 2 == len(at.running)
+    assert 1 == len(at.running)
+
+
+def test_a_bed_that_is_not_installed_says_what_would_help(fake_bed: type[FakeBed]) -> None:
+    """Not here is no error: it has the command."""
+    found = fake_bed.of("exit 1")
+    (fake_bed.folder / "fake" / "server").unlink()
+    assert beds.NotHere("fake", "Fake is not installed; to have it: wishing") == beds.find(beds.read(found.bed.folder))
+
+
+def test_a_bed_without_a_version_is_not_here(fake_bed: type[FakeBed]) -> None:
+    """A server that cannot say its version measures nothing."""
+    found = fake_bed.of("exit 1")
+    (fake_bed.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
+    missing = beds.find(beds.read(found.bed.folder))
+    assert isinstance(missing, beds.NotHere)
+    assert "does not say its version" in missing.reason
+
+
+def test_an_unknown_key_in_a_bed_is_an_error(fake_bed: type[FakeBed]) -> None:
+    """A bed's file is read as strictly as a study's."""
+    with pytest.raises(TollbarError, match="warmth"):
+        fake_bed.of("exit 1", "warmth = 1")
+
+
+# The premises.
+
+
+def _living() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sleep", "60"])
+
+
+def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
+    """A directory whose keeper is gone is removed; one that is kept, or is nobody's, stays."""
+    keeper = _living()
+    try:
+        alive = {"pid": keeper.pid, "start_time": proc.start_time(keeper.pid)}
+        contents = {
+            "tollbar-alive": json.dumps(alive),
+            "tollbar-dead": json.dumps({**alive, "start_time": 1}),
+            "tollbar-gone": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
+            "tollbar-broken": "{",
+            "other": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
+        }
+        for name, text in contents.items():
+            (tmp_path / name / "room").mkdir(parents=True)
+            (tmp_path / name / "keeper.json").write_text(text)
+        (tmp_path / "tollbar-mine").mkdir()
+        (tmp_path / "tollbar-link").symlink_to(tmp_path / "other")
+        premises.sweep(tmp_path)
+    finally:
+        keeper.kill()
+        keeper.wait()
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert ["other", "tollbar-alive", "tollbar-broken", "tollbar-link", "tollbar-mine"] == left
+
+
+def test_premises_go_even_without_their_keeper() -> None:
+    """Somebody may kill the keeper; the directory goes with the run all the same."""
+    with Premises() as at:
+        keeper = json.loads((at.directory / "keeper.json").read_text())
+        os.kill(keeper["pid"], signal.SIGKILL)
+    assert not at.directory.exists()
+
+
+def test_a_full_disk_is_a_failure(at: Premises, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system refuses is a row with its words."""
+
+    def full(self: Premises, size: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Premises, "lay_out", full)
+    with pytest.raises(NotStarted, match="No space left") as caught:
+        driver.start(at, here("embedded"), system, PLAINTEXT)
+    assert Outcome.FAILED == caught.value.outcome
+
+
+def test_premises_end_what_still_runs(system: Provider) -> None:
+    """A server that nobody stopped is stopped with the run."""
+    with Premises() as at:
+        server = driver.start(at, here("embedded"), system, PLAINTEXT)
+        assert 1 == len(at.running)
+    assert not listens(server.address)
+
+
+# The guard.
+
+
+def _guard(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([str(engine()), "guard", "--tree", *arguments], start_new_session=True)
+
+
+def test_the_guard_ends_those_who_left_their_parents() -> None:
+    """Daemons that ignore every polite signal end with the command they came from."""
+    guard = _guard("--", "sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1234 & wait' &) ; exec sleep 1234")
+    deadline = time.monotonic() + 5
+    while len(proc.tree(guard.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pids = proc.tree(guard.pid)
+    assert 4 == len(pids)
+    guard.terminate()
+    assert 128 + signal.SIGTERM == guard.wait(10)
+    assert [] == [pid for pid in pids if proc.start_time(pid)]
+
+
+def test_the_guard_has_the_status_of_its_command() -> None:
+    """And it ends with it, when somebody was left behind too."""
+    guard = _guard("--", "sh", "-c", "setsid sleep 1234 & exit 5")
+    assert 5 == guard.wait(10)
+
+
+def test_the_guard_knows_its_parent() -> None:
+    """One whose parent is gone already, or is another, starts nothing."""
+    assert 137 == _guard("--child-of", "1", "--", "sleep", "1234").wait(10)
+
+
+def test_the_guard_of_a_stubborn_command_kills_when_asked_twice() -> None:
+    """Asked once it lets the command take its time."""
+    guard = _guard("--stop", "INT", "--", "sh", "-c", "trap '' INT; while :; do sleep 1234; done")
+    while len(proc.tree(guard.pid)) < 3:
+        time.sleep(0.01)
+    guard.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        guard.wait(0.2)
+    guard.terminate()
+    assert 128 + signal.SIGKILL == guard.wait(10)
+
+
+# Certificates and parameters.
+
+
+@pytest.mark.parametrize("kind", [kind for kind in certificates.KINDS if kind != "rsa-4096"])
+def test_a_leaf_is_signed_by_an_authority_of_its_algorithm(tmp_path: Path, kind: str) -> None:
+    """Each kind is made once, for localhost, with a key for its owner alone and an authority that signed it."""
+    from cryptography import x509
+
+    made = Certificates(tmp_path / "certificates")
+    leaf = made.server(kind)
+    assert leaf is made.server(kind)
+    certificate = x509.load_pem_x509_certificate(leaf.chain.read_bytes())
+    authority = x509.load_pem_x509_certificate(leaf.authority.read_bytes())
+    certificate.verify_directly_issued_by(authority)
+    assert type(certificate.public_key()) is type(authority.public_key())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ["localhost"] == names.get_values_for_type(x509.DNSName)
+    assert ["127.0.0.1"] == [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    assert 0o600 == leaf.key.stat().st_mode & 0o777
+
+
+def _fractions(bits: int) -> tuple[int, int]:
+    """Pi and e, times two to this power."""
+    one = 1 << (bits + 64)
+
+    def arctangent_of_one_over(x: int) -> int:
+        term = total = one // x
+        n, sign = 3, -1
+        while term:
+            term //= x * x
+            total += sign * (term // n)
+            n, sign = n + 2, -sign
+        return total
+
+    pi = 4 * (4 * arctangent_of_one_over(5) - arctangent_of_one_over(239))
+    e, term, n = one, one, 1
+    while term:
+        term //= n
+        e, n = e + term, n + 1
+    return pi >> 64, e >> 64
+
+
+# What the documents add to the digits of the constant: RFC 2409 6.2, RFC 3526 3 to 5, RFC 7919 A.1 and A.2.
+GROUPS = {
+    "modp-1024": (1024, "pi", 129093),
+    "modp-2048": (2048, "pi", 124476),
+    "modp-3072": (3072, "pi", 1690314),
+    "modp-4096": (4096, "pi", 240904),
+    "ffdhe2048": (2048, "e", 560316),
+    "ffdhe3072": (3072, "e", 2625351),
+}
+
+
+def _integers(pem: str) -> list[int]:
+    """The numbers of a PEM file that holds a flat sequence of them."""
+    der = ssl.PEM_cert_to_DER_cert(
+        "-----BEGIN CERTIFICATE-----\n" + "\n".join(pem.split("\n")[1:-2]) + "\n-----END CERTIFICATE-----\n"
+    )
+
+    def header(at: int) -> tuple[int, int]:
+        size = der[at + 1]
+        if size < 0x80:
+            return at + 2, size
+        return at + 2 + (size & 0x7F), int.from_bytes(der[at + 2 : at + 2 + (size & 0x7F)], "big")
+
+    position, _ = header(0)
+    numbers = []
+    while position < len(der):
+        start, size = header(position)
+        numbers.append(int.from_bytes(der[start : start + size], "big"))
+        position = start + size
+    return numbers
+
+
+def _is_prime(number: int) -> bool:
+    """Miller and Rabin's test to bases that nobody chose."""
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for _ in range(4):
+        x = pow(random.SystemRandom().randrange(2, number - 1), odd, number)
+        if x in (1, number - 1):
+            continue
+        if not any((x := x * x % number) == number - 1 for _ in range(twos - 1)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_is_that_of_its_document(name: str) -> None:
+    """The prime is made of the digits that the document says, and is a safe one."""
+    bits, constant, addend = GROUPS[name]
+    digits = _fractions(bits - 130)[constant == "e"]
+    prime = 2**bits - 2 ** (bits - 64) - 1 + 2**64 * (digits + addend)
+    assert [prime, 2] == _integers(certificates.dh_parameters(name))
+    assert _is_prime(prime)
+    assert _is_prime((prime - 1) // 2)
+
+
+def test_parameters_like_those_of_dsa_have_a_short_exponent() -> None:
+    """They say the order of their subgroup, which makes a server's exponents short."""
+    prime, generator, order = _integers(certificates.dh_parameters("dsa-2048"))
+    assert (2048, 224) == (prime.bit_length(), order.bit_length())
+    assert _is_prime(prime)
+    assert _is_prime(order)
+    assert (0, 1) == ((prime - 1) % order, pow(generator, order, prime))
+    assert {*GROUPS, "dsa-2048"} == set(certificates.dh_parameter_names())
+
+
+# What clients are told.
+
+
+def test_clients_come_in_the_shares_that_the_cell_names(tmp_path: Path) -> None:
+    """Old and new, resuming and not, each with its part of the whole."""
+    made = Certificates(tmp_path / "certificates")
+    settings = {"choice": "tls-1.3", "certificate": "rsa-2048+ecdsa-p256", "old-clients": 25}
+    asked = tls.Settings.read({**settings, "resumption": "ticket", "resumed": 80})
+    shares = {(c["tls"]["signer"], c["tls"]["resume"]): c["share"] for c in tls.clients(asked, made)}
+    expected = {("rsa", True): 2000, ("rsa", False): 500, ("ecdsa", True): 6000, ("ecdsa", False): 1500}
+    assert expected == shares
+
+
+def test_a_client_in_clear_has_no_tls(tmp_path: Path) -> None:
+    """And no certificate is made for it."""
+    asked = tls.Settings.read({"choice": "plaintext"})
+    assert [{"share": 100, "tls": None}] == tls.clients(asked, Certificates(tmp_path / "certificates"))
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_client_is_told_what_to_expect(tmp_path: Path) -> None:
+    """The certificate it must see, the size of its key, and what it shows of itself."""
+    made = Certificates(tmp_path / "certificates")
+    settings = {"choice": "tls-1.2", "certificate": "rsa-1024", "key-exchange": "rsa", "client-certificate": "rsa-2048"}
+    (client,) = tls.clients(tls.Settings.read(settings), made)
+    spec = client["tls"]
+    assert ("tls-1.2", "rsa", "rsa", 1024, False) == (
+        spec["protocol"],
+        spec["key_exchange"],
+        spec["signer"],
+        spec["rsa_bits"],
+        spec["resume"],
+    )
+    assert made.server("rsa-1024").chain_pem == spec["certificate_pem"]
+    assert made.client("rsa-2048").key_pem == spec["identity"]["key_pem"]
