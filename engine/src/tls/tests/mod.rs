@@ -5,7 +5,7 @@ mod refusals;
 mod resumption;
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use super::spec::{Cipher, Identity, Resumption};
@@ -190,6 +190,13 @@ pub fn carry(from: &mut Stream, to: &mut Stream, data: &[u8]) -> Result<Vec<u8>,
         }
     }
     Err(format!("{} of {} bytes arrived", received.len(), data.len()))
+}
+
+/// Waits for bytes or an end, and not for ever.
+pub fn wait_for(socket: RawFd) {
+    const MOST_MS: libc::c_int = 10_000;
+    let mut poll = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    assert_eq!(1, unsafe { libc::poll(&raw mut poll, 1, MOST_MS) }, "nothing came");
 }
 
 fn socket_pair() -> (OwnedFd, OwnedFd) {
