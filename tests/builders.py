@@ -37,6 +37,7 @@ def trial(
         memory_bytes=0,
         batches=((OPERATIONS, cpu_ns),),
         steal_ns=round(steal * cpu_ns),
+        machine_load=1.0,
     )
 
 

@@ -383,6 +383,7 @@ def _trials(study: Study, cost: _Cost, key: str, twin: bool, chance: random.Rand
                 memory_bytes=memory,
                 batches=((operations, round(operations * nanoseconds)),),
                 steal_ns=chance.choice((0, 0, 0, 10_000_000)),
+                machine_load=1.25 if block else 0.5,
             )
         )
     return tuple(trials)

@@ -220,6 +220,7 @@ def _trial(study: Study, cell: _Cell, block: int, twin: bool, chance: random.Ran
         memory_bytes=9 * 1024**2,
         batches=(),
         steal_ns=0,
+        machine_load=2.0,
         load=load,
     )
 

@@ -145,6 +145,8 @@ def test_trust_is_told_in_numbers() -> None:
     ]
     assert expected == [prose_trust.checked(study), prose_trust.noise(study), prose_trust.drift(study)]
     assert prose_trust.steal(study).startswith("The hypervisor gave 1.")
+    loaded = "The machine's load, with the lab's own one or two processes in it, was 1.2 (from 0.5 to 1.2)."
+    assert loaded == prose_trust.load(study)
 
 
 @pytest.mark.parametrize(

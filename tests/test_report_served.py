@@ -25,6 +25,7 @@ from served_example import (
 )
 from tollbar import report
 from tollbar.catalogue import Degree, Value
+from tollbar.judge import Limit
 from tollbar.measure import Outcome
 from tollbar.report import prose, prose_served, prose_trust, words
 from tollbar.report.agreed import agreements
@@ -115,6 +116,17 @@ def test_limits_are_said_with_their_reason() -> None:
     )
     assert re.match(r"‡ hollow, not saturated \(\d+ of 59 cells\): the server's core was less than 70 % busy", idle)
     assert "CPU per request is right there too." in stands
+
+
+def test_what_others_took_is_said() -> None:
+    """Where others had the cores, a quieter machine is what would have helped."""
+    study = handshakes()
+    measured = tuple(
+        replace(m, limit=Limit.CONTENDED) if m.limit is Limit.NOT_SATURATED else m for m in study.measurements
+    )
+    _, contended, _ = prose_served.limited(replace(study, measurements=measured))
+    assert contended.startswith("§ hollow, contended (")
+    assert "quieter machine" in contended
 
 
 def test_a_server_with_time_to_spare_is_what_a_given_rate_asks_for() -> None:

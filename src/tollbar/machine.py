@@ -40,7 +40,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def load() -> float:
-    """How many processes wanted to run, on average over the last minute."""
+    """How many processes were running or wanted to, on average over the last minute."""
     return os.getloadavg()[0]
 
 

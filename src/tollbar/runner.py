@@ -49,6 +49,8 @@ class ComponentRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     cpu_ns: int
+    held_up_ns: int = 0
+    """Time in which it would have run and others had its core."""
     memory_bytes: int = 0
     """The most each process ever held, summed: pages that they share are counted in each."""
     context_switches: int = 0
@@ -107,6 +109,8 @@ class LoadRecord(BaseModel):
     client_cpu_ns: int = 0
     client_busy: float = 0.0
     """The load client's CPU time over elapsed time."""
+    client_held_up_ns: int = 0
+    """Time in which the load client would have run and others had its core."""
     client_context_switches: int = 0
     client_memory_bytes: int = 0
     components: Mapping[str, ComponentRecord] = {}
@@ -126,6 +130,17 @@ class LoadRecord(BaseModel):
     def server_busy(self) -> float:
         """The server's CPU time over elapsed time: how much of its one core it used."""
         return self.server_cpu_ns / self.wall_ns if self.wall_ns else 0.0
+
+    @property
+    def server_held_up(self) -> float:
+        """Over elapsed time, how long the server would have run and others had its core."""
+        held_up_ns = sum(component.held_up_ns for component in self.components.values())
+        return held_up_ns / self.wall_ns if self.wall_ns else 0.0
+
+    @property
+    def client_held_up(self) -> float:
+        """The same of the load client."""
+        return self.client_held_up_ns / self.wall_ns if self.wall_ns else 0.0
 
     def latency_at(self, share: float) -> float:
         """The latency in microseconds that this share of answers did not exceed; 0 where there were none."""

@@ -65,6 +65,8 @@ struct Process {
     known_ns: u64,
     switches_first: u64,
     switches: u64,
+    held_up_first_ns: u64,
+    held_up_ns: u64,
     memory_bytes: u64,
 }
 
@@ -78,6 +80,8 @@ impl Account {
         for process in &mut account.processes {
             process.switches_first = proc::context_switches(process.pid).unwrap_or(0);
             process.switches = process.switches_first;
+            process.held_up_first_ns = proc::held_up_ns(process.pid).unwrap_or(0);
+            process.held_up_ns = process.held_up_first_ns;
         }
         Ok(account)
     }
@@ -107,16 +111,15 @@ impl Account {
         let cpu_ns = self.read();
         for process in self.processes.iter_mut().filter(|process| process.alive) {
             process.switches = proc::context_switches(process.pid).unwrap_or(process.switches);
+            process.held_up_ns = proc::held_up_ns(process.pid).unwrap_or(process.held_up_ns);
             process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
         }
+        let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
         ComponentRecord {
             cpu_ns,
-            memory_bytes: self.processes.iter().map(|process| process.memory_bytes).sum(),
-            context_switches: self
-                .processes
-                .iter()
-                .map(|process| process.switches.saturating_sub(process.switches_first))
-                .sum(),
+            held_up_ns: sum(|process| process.held_up_ns.saturating_sub(process.held_up_first_ns)),
+            memory_bytes: sum(|process| process.memory_bytes),
+            context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
             processes: self.processes.len() as u64,
         }
     }
@@ -189,6 +192,8 @@ impl Process {
             known_ns: 0,
             switches_first: 0,
             switches: 0,
+            held_up_first_ns: 0,
+            held_up_ns: 0,
             memory_bytes: 0,
         };
         if !process.read() {

@@ -48,6 +48,7 @@ pub fn spoilt(work: Work, tally: Tally) -> Ending {
 pub struct Spent {
     pub wall_ns: u64,
     pub client_cpu_ns: u64,
+    pub held_up_ns: u64,
     pub switches: u64,
     pub series: Vec<Slice>,
     pub components: Components,
@@ -82,6 +83,7 @@ pub fn figures(tally: Tally, spent: Spent) -> Measured {
                 .collect(),
             client_cpu_ns: spent.client_cpu_ns,
             client_busy: spent.client_cpu_ns as f64 / spent.wall_ns.max(1) as f64,
+            client_held_up_ns: spent.held_up_ns,
             client_context_switches: spent.switches,
             client_memory_bytes: memory_bytes,
             components: spent.components,

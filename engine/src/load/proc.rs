@@ -95,6 +95,20 @@ pub fn context_switches(pid: i32) -> Option<u64> {
     Some(statuses.map(|status| of_task(&status)).sum())
 }
 
+/// How long its threads that are there have waited for a core since they began, while others had it.
+/// None where the kernel does not tell.
+pub fn held_up_ns(pid: i32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut total_ns = None;
+    for task in tasks.flatten() {
+        // Time on a core, time in the queue for one, times it got one.
+        let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else { continue };
+        let queued_ns = text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?;
+        total_ns = Some(total_ns.unwrap_or(0) + queued_ns);
+    }
+    total_ns
+}
+
 /// The most memory it ever held.
 pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -130,6 +144,9 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(context_switches(own).is_some());
+        if fs::exists("/proc/self/schedstat").unwrap_or(false) {
+            assert!(held_up_ns(own).is_some());
+        }
         assert!(peak_memory_bytes(own).expect("memory") > 100_000);
         assert!(cpu_clock_ns(i32::MAX).is_none());
     }

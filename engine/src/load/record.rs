@@ -76,6 +76,8 @@ pub struct LoadRecord {
     pub negotiated: Vec<NegotiatedCount>,
     pub client_cpu_ns: u64,
     pub client_busy: f64,
+    /// Time in which the client would have run and others had its core.
+    pub client_held_up_ns: u64,
     pub client_context_switches: u64,
     pub client_memory_bytes: u64,
     pub components: BTreeMap<String, ComponentRecord>,
@@ -107,6 +109,8 @@ pub struct NegotiatedCount {
 #[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentRecord {
     pub cpu_ns: u64,
+    /// Time in which its threads would have run and others had their core.
+    pub held_up_ns: u64,
     /// Peak resident memory, added up over the processes that are left.
     pub memory_bytes: u64,
     pub context_switches: u64,

@@ -9,6 +9,7 @@ use super::account::Accounts;
 use super::ending::{Ending, Spent, figures, hung, judge, spoilt};
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan, Work, nanoseconds};
+use super::proc;
 use super::slices::{Slices, context_switches};
 use super::socket;
 use super::tally::Tally;
@@ -182,7 +183,8 @@ impl Trial {
         // The warm-up's own end is not the timed part's to pay for.
         std::thread::sleep(CLOSING);
         let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
-        let switches = context_switches();
+        let own = std::process::id() as i32;
+        let (switches, held_up_ns) = (context_switches(), proc::held_up_ns(own).unwrap_or(0));
         let mut slices = Slices::open(accounts, duration_ns, load.requests.is_some());
         let phase = self.phase(Work::Timed, duration_ns, load.requests);
         let tally = match self.pass(phase, Some(&mut slices))? {
@@ -193,11 +195,12 @@ impl Trial {
         let client_cpu_last_ns = clock::process_cpu_ns();
         let client_cpu_ns = client_cpu_last_ns - slices.client_cpu_first_ns;
         let switches = context_switches() - switches;
+        let held_up_ns = proc::held_up_ns(own).unwrap_or(0).saturating_sub(held_up_ns);
         std::thread::sleep(CLOSING);
         let (components, there) = slices.close(tally.ended, client_cpu_last_ns);
         let short = load.requests.filter(|requests| tally.ended < *requests);
         let (outcome, reason) = judge(&tally, short, there);
-        let spent = Spent { wall_ns, client_cpu_ns, switches, series: slices.done, components };
+        let spent = Spent { wall_ns, client_cpu_ns, held_up_ns, switches, series: slices.done, components };
         Ok(Ending { outcome, reason, measured: Some(figures(tally, spent)) })
     }
 }

@@ -42,11 +42,15 @@ def limit_of(trials: Sequence[Trial]) -> Limit | None:
     loads = [t.load for t in trials if t.load is not None]
     if not loads:
         return None
-    if median(load.client_busy for load in loads) > BUSY:
+    client, server = (median(load.client_busy for load in loads), median(load.server_busy for load in loads))
+    if client > BUSY:
         return Limit.CLIENT_BOUND
-    if any(load.components for load in loads) and median(load.server_busy for load in loads) < BUSY:
-        return Limit.NOT_SATURATED
-    return None
+    if server >= BUSY or not any(load.components for load in loads):
+        return None
+    # Who stood in the queue for a core would have used it.
+    client += median(load.client_held_up for load in loads)
+    server += median(load.server_held_up for load in loads)
+    return Limit.CONTENDED if max(client, server) > BUSY else Limit.NOT_SATURATED
 
 
 def _of(row: Row, metric: str, terms: Terms) -> Iterator[Measurement]:

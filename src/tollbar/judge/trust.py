@@ -15,6 +15,8 @@ from tollbar.stats import fewest_blocks
 _MUCH_DRIFT = 0.10
 # Time taken by the hypervisor is not in the CPU account, but the caches that the others leave behind are.
 _MUCH_STEAL = 0.05
+# The same of other programs on this machine: what they do to the caches is paid for by whoever comes after.
+_MUCH_HELD_UP = 0.10
 
 
 def drift(ledger: Ledger) -> float | None:
@@ -39,6 +41,7 @@ def warnings(
         *_on_noise(terms, noise_floor, len(blocks)),
         *_on_drift(drift),
         *_on_steal(trials),
+        *_on_contention(trials),
         *_on_failures(ledger),
     )
 
@@ -89,6 +92,17 @@ def _on_steal(trials: Sequence[Trial]) -> Iterator[str]:
         yield (
             f"In {robbed:,} of {_count(len(trials), 'trial')} the hypervisor gave others more than"
             f" {_MUCH_STEAL:.0%} of the time: a quieter host, or more blocks, would narrow the intervals."
+        )
+
+
+def _on_contention(trials: Sequence[Trial]) -> Iterator[str]:
+    loads = [trial.load for trial in trials if trial.load is not None]
+    held_up = sum(max(load.server_held_up, load.client_held_up) > _MUCH_HELD_UP for load in loads)
+    if held_up:
+        yield (
+            f"In {held_up:,} of {_count(len(loads), 'trial')} the server or its client stood for more than"
+            f" {_MUCH_HELD_UP:.0%} of the time while other programs had its core. CPU time per request is right,"
+            " and dearer by what that did to the caches: end the other programs, or add blocks."
         )
 
 

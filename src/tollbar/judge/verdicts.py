@@ -38,6 +38,8 @@ class Limit(StrEnum):
     """The load client's core was busy: a faster client would have got more."""
     NOT_SATURATED = "not saturated"
     """The server's core was idle at times: more users would have got more."""
+    CONTENDED = "contended"
+    """Other programs had the server's or the client's core: a quieter machine would have got more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,9 @@ def trials(
                 started_s, steal_before = time.time(), machine.steal_ns()
                 record = _measure(visit, study.study.measure, plan.seed, core, premises, ask)
                 steal_ns = machine.steal_ns() - steal_before
-                trial = trial_of(visit, order, record, started_s=started_s, steal_ns=steal_ns)
+                trial = trial_of(
+                    visit, order, record, started_s=started_s, steal_ns=steal_ns, machine_load=machine.load()
+                )
                 if trial.outcome is not Outcome.OK:
                     barred.add(key)
                 order += 1

@@ -49,6 +49,8 @@ class Trial:
     """(operations, CPU nanoseconds) of each batch."""
     steal_ns: int
     """CPU time the hypervisor gave to others during the trial, all cores."""
+    machine_load: float
+    """How many processes of the whole machine were running or wanted to, on average over the minute before its end."""
     load: LoadRecord | None = None
     """What the load client saw, where the cell was measured through a server."""
 
@@ -63,7 +65,9 @@ def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
     return Proven(cell.study, cell.key, outcome, reason, 0, (), ())
 
 
-def trial_of(visit: Visit, order: int, record: Record, *, started_s: float, steal_ns: int) -> Trial:
+def trial_of(
+    visit: Visit, order: int, record: Record, *, started_s: float, steal_ns: int, machine_load: float
+) -> Trial:
     """The trial that a record makes of a visit."""
     return Trial(
         study=visit.cell.study,
@@ -80,5 +84,6 @@ def trial_of(visit: Visit, order: int, record: Record, *, started_s: float, stea
         memory_bytes=record.memory_bytes,
         batches=record.batches,
         steal_ns=steal_ns,
+        machine_load=machine_load,
         load=record.load,
     )

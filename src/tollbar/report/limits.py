@@ -5,7 +5,7 @@ from __future__ import annotations
 from tollbar.judge import Limit, Measurement
 from tollbar.report import words
 
-MARKS = {Limit.CLIENT_BOUND: "†", Limit.NOT_SATURATED: "‡"}
+MARKS = {Limit.CLIENT_BOUND: "†", Limit.NOT_SATURATED: "‡", Limit.CONTENDED: "§"}
 """What stands behind requests a second and response times that say little of the server."""
 
 

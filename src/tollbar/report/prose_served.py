@@ -9,8 +9,18 @@ from tollbar.judge.measurements import BUSY
 from tollbar.measure import Outcome
 from tollbar.report import words
 from tollbar.report.agreed import Agreed
+from tollbar.report.limits import MARKS
 from tollbar.report.loads import THROUGHPUT
 from tollbar.results import Row
+
+_WHY_LIMITED = {
+    Limit.CLIENT_BOUND: f"the load client's core was more than {words.percent(BUSY)} busy, so that a faster client"
+    " would have got more.",
+    Limit.NOT_SATURATED: f"the server's core was less than {words.percent(BUSY)} busy, so that more users would have"
+    " got more.",
+    Limit.CONTENDED: "other programs had the server's or the load client's core for part of the time, so that a"
+    " quieter machine would have got more.",
+}
 
 
 def not_here(study: StudyJudgement) -> list[str]:
@@ -32,20 +42,12 @@ def not_here(study: StudyJudgement) -> list[str]:
 def limited(study: StudyJudgement) -> list[str]:
     """What the hollow points and marked numbers mean, and how many of them there are."""
     found = list(words.by_row(study, THROUGHPUT).values())
-    bound = sum(m.limit is Limit.CLIENT_BOUND for m in found)
-    idle = sum(m.limit is Limit.NOT_SATURATED for m in found)
     all_of = words.counted(len(found), "cell")
     said = []
-    if bound:
-        said.append(
-            f"† hollow, client-bound ({bound:,} of {all_of}): the load client's core was more than"
-            f" {words.percent(BUSY)} busy, so that a faster client would have got more."
-        )
-    if idle:
-        said.append(
-            f"‡ hollow, not saturated ({idle:,} of {all_of}): the server's core was less than"
-            f" {words.percent(BUSY)} busy, so that more users would have got more."
-        )
+    for limit, why in _WHY_LIMITED.items():
+        count = sum(m.limit is limit for m in found)
+        if count:
+            said.append(f"{MARKS[limit]} hollow, {limit} ({count:,} of {all_of}): {why}")
     if said:
         told = "CPU per request is right there too." if words.cost_metric(study) == "server-cpu" else ""
         said.append(f"Such requests a second and response times get no verdict. {told}".strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from tollbar import units
 from tollbar.judge import StudyJudgement
@@ -70,6 +71,17 @@ def _few(things: Sequence[str]) -> str:
     """What the cells refused; where there is much of it, some."""
     more = len(things) - MOST_PROOFS
     return words.enumeration([*things[:MOST_PROOFS], f"{more} more"] if more > 1 else things)
+
+
+def load(study: StudyJudgement) -> str:
+    """One sentence: how busy the machine was, the lab's own processes included."""
+    found = sorted(t.machine_load for r in study.study.rows for t in (*r.trials, *r.twins))
+    if not found:
+        return "How busy the machine was is not known."
+    return (
+        f"The machine's load, with the lab's own one or two processes in it, was {median(found):.1f}"
+        f" (from {found[0]:.1f} to {found[-1]:.1f})."
+    )
 
 
 def steal(study: StudyJudgement) -> str:

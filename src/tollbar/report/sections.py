@@ -183,6 +183,7 @@ def _trust(study: StudyJudgement, draw: Draw) -> str:
         prose_trust.noise(study),
         prose_trust.drift(study),
         prose_trust.steal(study),
+        prose_trust.load(study),
     ]
     return section("Can this be trusted?", warnings, bullets(said), drawn, _twins(study))
 

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from tollbar.errors import TollbarError
 from tollbar.results.run import Run
+from tollbar.runner import LoadRecord
 
 
 def export(run: Run, form: str, to: Path | None) -> None:
@@ -60,8 +61,34 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
                     "wall_ns": trial.wall_ns,
                     "memory_bytes": trial.memory_bytes,
                     "steal_ns": trial.steal_ns,
+                    "machine_load": trial.machine_load,
+                    **(_of_load(trial.load) if trial.load else {}),
                     "batches": [list(batch) for batch in trial.batches],
                 }
+
+
+def _of_load(load: LoadRecord) -> dict[str, Any]:
+    """What a load client saw, and the cost of each component."""
+    return {
+        "requests": load.requests,
+        "requests_per_s": load.requests_per_s,
+        "latency_p50_us": load.latency_at(0.50),
+        "latency_p95_us": load.latency_at(0.95),
+        "latency_p99_us": load.latency_at(0.99),
+        "bytes_sent": load.bytes_sent,
+        "bytes_received": load.bytes_received,
+        "connections": load.connections,
+        "handshakes_full": load.handshakes_full,
+        "handshakes_resumed": load.handshakes_resumed,
+        "client_cpu_ns": load.client_cpu_ns,
+        "client_busy": load.client_busy,
+        "client_held_up_ns": load.client_held_up_ns,
+        **{
+            f"{name}_{what}": value
+            for name, component in load.components.items()
+            for what, value in component.model_dump().items()
+        },
+    }
 
 
 def _parquet(rows: list[dict[str, Any]], to: Path | None) -> None:

@@ -16,7 +16,7 @@ from tollbar.measure import Outcome, Trial
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.runner import LoadRecord
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def read(directory: Path) -> Run:
@@ -100,6 +100,7 @@ def _trial(found: sqlite3.Row) -> Trial:
         memory_bytes=found["memory_bytes"],
         batches=tuple((count, cpu_ns) for count, cpu_ns in json.loads(found["batches"])),
         steal_ns=found["steal_ns"],
+        machine_load=found["machine_load"],
         load=LoadRecord.model_validate_json(found["load"]) if found["load"] else None,
     )
 

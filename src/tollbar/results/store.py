@@ -29,7 +29,7 @@ create table cell (
 create table trial (
     study text, cell text, twin integer, block integer, ord integer not null, started_s real not null,
     outcome text not null, reason text, operations integer, cpu_ns integer, wall_ns integer, memory_bytes integer,
-    steal_ns integer, batches text not null, load text,
+    steal_ns integer, machine_load real, batches text not null, load text,
     primary key (study, cell, twin, block)
 ) without rowid;
 create table left_out (study text, coordinates text not null, because text not null);
@@ -50,7 +50,8 @@ class Store:
         values = (
             trial.study, trial.cell, trial.twin, trial.block, trial.order, trial.started_s, trial.outcome, trial.reason,
             trial.operations, trial.cpu_ns, trial.wall_ns, trial.memory_bytes, trial.steal_ns,
-            json.dumps(trial.batches, separators=(",", ":")), trial.load.model_dump_json() if trial.load else None,
+            trial.machine_load, json.dumps(trial.batches, separators=(",", ":")),
+            trial.load.model_dump_json() if trial.load else None,
         )  # fmt: skip
         with self._writing() as database:
             database.execute(f"insert into trial values ({_marks(values)})", values)
