@@ -101,7 +101,7 @@ impl EventLoop {
             if self.finished(now) {
                 break;
             }
-            let ready = self.tools.epoll.wait(self.next_wake_ns(now).saturating_sub(now));
+            let ready = self.tools.epoll.wait(now, self.next_wake_ns(now));
             let ready = ready.map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
             for index in 0..ready {
                 self.take(self.tools.epoll.ready(index));
@@ -123,7 +123,8 @@ impl EventLoop {
         }
         // What happened to resting connections since the last phase.
         self.source = Source::Once;
-        let ready = self.tools.epoll.wait(0).map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
+        let ready =
+            self.tools.epoll.wait(0, 0).map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
         for index in 0..ready {
             self.take(self.tools.epoll.ready(index));
         }
@@ -133,11 +134,10 @@ impl EventLoop {
 
     #[inline]
     fn take(&mut self, ready: Ready) {
-        let (index, generation) = (ready.token as u32, (ready.token >> 32) as u32);
-        let user = &mut self.users[index as usize];
-        if !user.concerns(generation) {
+        let (index, generation) = ready.about();
+        let Some(user) = self.users.get_mut(index as usize).filter(|user| user.concerns(generation)) else {
             return;
-        }
+        };
         let was_busy = user.busy();
         let step = user.go_on(ready, &mut self.tools);
         self.settle(index, step, was_busy);

@@ -161,9 +161,11 @@ impl Asker {
                 return Err(Fault::new(fault::TIMEOUT, words));
             }
             step = Step::Waiting;
-            let ready = self.tools.epoll.wait(end_ns - now);
-            if ready.map_err(|error| Fault::of(&error, "waiting"))? > 0 {
-                let ready = self.tools.epoll.ready(0);
+            let count = self.tools.epoll.wait(now, end_ns).map_err(|error| Fault::of(&error, "waiting"))?;
+            let mut ready = (0..count).map(|index| self.tools.epoll.ready(index));
+            if let Some(ready) =
+                ready.find(|ready| matches!(ready.about(), (0, of) if self.user.concerns(of)))
+            {
                 step = self.user.go_on(ready, &mut self.tools);
             }
         }
