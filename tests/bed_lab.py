@@ -27,6 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PATIENCE_S = 8.0
 NOBODY = 65534
 CANNOT_READ = 77
+PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
 SETTINGS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519", "bytes": 4096}
 
 

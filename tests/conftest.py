@@ -7,15 +7,22 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tollbar import beds
+from served_lab import Lab
+from tollbar import beds, libraries
+from tollbar.beds import loading, proc, running
+from tollbar.beds.premises import Premises
+from tollbar.libraries import Provider
+from tollbar.measure import served
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+REAL = beds.all_beds()
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
 
@@ -84,6 +91,40 @@ def here(name: str) -> beds.Found:
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
         pytest.fail(found.reason)
     pytest.skip(found.reason)
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Premises]:
+    """Premises for one test, with a place for logs."""
+    with Premises(tmp_path / "beds") as at:
+        yield at
+    assert not at.directory.exists()
+
+
+@pytest.fixture
+def system() -> Provider:
+    """The system's libcrypto."""
+    (provider,) = libraries.resolve(["libcrypto"])
+    return provider
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """A lab with one more bed than Tollbar has, after which nothing is left."""
+    monkeypatch.setattr(beds, "all_beds", lambda: {**REAL, "fake": beds.read(tmp_path / "fake")})
+    # Which OpenSSL Python runs on is no property of any bed.
+    monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
+    monkeypatch.setattr(served, "REQUEST_LIMIT_S", 0.5)
+    monkeypatch.setattr(running, "POLITE_S", 0.5)
+    cores = os.sched_getaffinity(0)
+    before = set(proc._children(os.getpid()))
+    with Premises(tmp_path / "logs") as premises:
+        yield Lab(tmp_path, premises)
+        assert [] == premises.running
+        # The premises' keeper, and nobody else.
+        assert 1 == len(set(proc._children(os.getpid())) - before)
+    os.sched_setaffinity(0, cores)
+    beds.find.cache_clear()
 
 
 @pytest.fixture

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +11,6 @@ import pytest
 
 from tollbar import catalogue
 from tollbar.catalogue import (
-    Answer,
     Authority,
     Choice,
     Degree,
@@ -44,10 +39,6 @@ WITHOUT_ANSWERS = {"tls"}
 
 # What a family calls doing nothing, where it is not `none`.
 NULLS = {"tls": "plaintext"}
-
-# Above these a test would wait for a password hash instead of looking at one.
-FEW_ITERATIONS = 10_000
-SMALL_N_LOG2 = 10
 
 A_FAMILY = """
 [family]
@@ -129,32 +120,6 @@ def all_values() -> Iterator[tuple[Family, Setting, SettingValue]]:
 def all_choices() -> Iterator[tuple[Family, Choice]]:
     """Every choice of every family."""
     return ((family, choice) for family in families().values() for choice in family.choices.values())
-
-
-def answers(family: str) -> list[tuple[Choice, Answer]]:
-    """Every known answer of a family, with its choice."""
-    return [(choice, answer) for choice in families()[family].choices.values() for answer in choice.answers]
-
-
-def message(answer: Answer) -> bytes:
-    """The message of a known answer, written as text or in hex."""
-    return answer.inputs["of"].encode() if "of" in answer.inputs else bytes.fromhex(answer.inputs["of_hex"])
-
-
-def parameters(choice: Choice, answer: Answer) -> dict[str, int]:
-    """A password hash's parameters for one answer: the choice's own, unless the answer has others."""
-    merged = {**choice.setting, **answer.setting}
-    return {name: value for name, value in merged.items() if isinstance(value, int)}
-
-
-def named_files(key: str) -> set[str]:
-    """Every file that some family names under `key`, at a choice (`key`) or at an answer (`file`)."""
-    named: set[str] = set()
-    for path in (ROOT / "families").iterdir():
-        for choice in tomllib.loads(path.read_text("utf-8"))["choice"].values():
-            holders = [choice, *choice.get("answers", [])]
-            named |= {holder[key] for holder in holders if key in holder}
-    return named
 
 
 def test_every_family_reads() -> None:
@@ -374,42 +339,6 @@ def test_a_choice_named_twice_is_refused(tmp_path: Path) -> None:
         read_family(path)
 
 
-def test_every_key_and_vector_is_used() -> None:
-    """No test key and no vector lies about unread."""
-    keys = {path.name for path in (ROOT / "keys").iterdir() if path.name.endswith(".pem")}
-    vectors = {path.name for path in (ROOT / "vectors").iterdir()}
-    assert keys == named_files("key")
-    assert vectors == named_files("file")
-
-
-def test_every_answer_names_its_source() -> None:
-    """An answer says where it was published or what made it."""
-    for path in (ROOT / "families").iterdir():
-        for name, choice in tomllib.loads(path.read_text("utf-8"))["choice"].items():
-            for answer in choice.get("answers", []):
-                read = json.loads((ROOT / "vectors" / answer["file"]).read_text()) if "file" in answer else answer
-                assert read.get("source"), f"{path.name}: {name}"
-
-
-def test_answers_are_lower_case_hex() -> None:
-    """Expected answers and inputs in hex are compared as text, so they are written one way only."""
-    for family, choice in all_choices():
-        for answer in choice.answers:
-            texts = [answer.expected, *(v for name, v in answer.inputs.items() if name.endswith("_hex"))]
-            for text in texts:
-                assert text == bytes.fromhex(text).hex(), f"{family.name}: {choice.name}"
-
-
-def test_answers_set_only_what_can_be_set() -> None:
-    """The settings an answer needs are the family's or the choice's own, with values that may be set."""
-    for family, choice in all_choices():
-        for answer in choice.answers:
-            for name, value in answer.setting.items():
-                assert name in family.settings or name in choice.setting, f"{family.name}: {choice.name}: {name}"
-                if name in family.settings:
-                    assert value == family.settings[name].read(value)
-
-
 def default_as_a_study_would_write_it(setting: Setting) -> str | int:
     """A setting's default; a size and a share with their units."""
     unit = "B" if setting.is_size else "%" if setting.is_share else None
@@ -463,125 +392,3 @@ def test_an_unknown_key_is_named(tmp_path: Path) -> None:
         read_family(path)
     assert str(path) == caught.value.where
     assert "choice.md5.colour" in caught.value.what
-
-
-def test_spin_answers_follow_the_definition() -> None:
-    """A spin's answer is what the recurrence in its `spec` gives."""
-    for choice, answer in answers("spin"):
-        x = 1
-        for _ in range(parameters(choice, answer)["iterations"]):
-            x = (x * 6364136223846793005 + 1442695040888963407) % 2**64
-        assert answer.expected == f"{x:016x}", choice.name
-
-
-HASHLIB = {
-    "md5": "md5",
-    "sha-1": "sha1",
-    "sha-224": "sha224",
-    "sha-256": "sha256",
-    "sha-384": "sha384",
-    "sha-512": "sha512",
-    "sha-512-256": "sha512_256",
-    "sha3-256": "sha3_256",
-    "sha3-512": "sha3_512",
-    "blake2b-512": "blake2b",
-    "blake2s-256": "blake2s",
-}
-
-
-@pytest.mark.parametrize("name", HASHLIB)
-def test_digest_answers_agree_with_hashlib(name: str) -> None:
-    """The digests' known answers are those of Python's own hash functions."""
-    if HASHLIB[name] not in hashlib.algorithms_available:
-        pytest.skip(f"this Python has no {HASHLIB[name]}")
-    for answer in families()["digest"].choices[name].answers:
-        assert answer.expected == hashlib.new(HASHLIB[name], message(answer)).hexdigest()
-
-
-@pytest.mark.parametrize("name", ["hmac-sha-1", "hmac-sha-256", "hmac-sha-512"])
-def test_hmac_answers_agree_with_python(name: str) -> None:
-    """The HMACs' known answers are those of Python's own hmac."""
-    digest = HASHLIB[name.removeprefix("hmac-")]
-    for answer in families()["mac"].choices[name].answers:
-        key = bytes.fromhex(answer.inputs["key_hex"])
-        assert answer.expected == hmac.new(key, message(answer), digest).hexdigest()
-
-
-def salted(digest: str) -> Callable[[bytes, bytes, dict[str, int], int], bytes | None]:
-    """One hash over salt and password."""
-    return lambda password, salt, _parameters, _length: hashlib.new(digest, salt + password).digest()
-
-
-def pbkdf2(digest: str) -> Callable[[bytes, bytes, dict[str, int], int], bytes | None]:
-    """PBKDF2, or None where it would take too long for a test."""
-
-    def derive(password: bytes, salt: bytes, parameters: dict[str, int], length: int) -> bytes | None:
-        if parameters["iterations"] > FEW_ITERATIONS:
-            return None
-        return hashlib.pbkdf2_hmac(digest, password, salt, parameters["iterations"], length)
-
-    return derive
-
-
-def scrypt(password: bytes, salt: bytes, parameters: dict[str, int], length: int) -> bytes | None:
-    """scrypt, or None where it would take too long for a test."""
-    if parameters["n-log2"] > SMALL_N_LOG2:
-        return None
-    n, r, p = 2 ** parameters["n-log2"], parameters["r"], parameters["p"]
-    return hashlib.scrypt(password, salt=salt, n=n, r=r, p=p, dklen=length)
-
-
-PASSWORD_HASHES = {
-    "salted-sha-1": salted("sha1"),
-    "salted-sha-256": salted("sha256"),
-    "pbkdf2-sha-1": pbkdf2("sha1"),
-    "pbkdf2-sha-256": pbkdf2("sha256"),
-    "pbkdf2-sha-512": pbkdf2("sha512"),
-    "scrypt": scrypt,
-}
-
-
-@pytest.mark.parametrize("algorithm", PASSWORD_HASHES)
-def test_password_hash_answers_agree_with_hashlib(algorithm: str) -> None:
-    """The known answers that are cheap to work out are those of Python's own password hashes."""
-    compared = 0
-    for choice, answer in answers("password-hash"):
-        if choice.setting.get("algorithm") != algorithm:
-            continue
-        password, salt = answer.inputs["password"].encode(), bytes.fromhex(answer.inputs["salt_hex"])
-        length = len(answer.expected) // 2
-        derived = PASSWORD_HASHES[algorithm](password, salt, parameters(choice, answer), length)
-        if derived is not None:
-            assert answer.expected == derived.hex(), choice.name
-            compared += 1
-    assert compared
-
-
-def test_every_password_hash_has_an_answer_for_its_own_parameters() -> None:
-    """A password hash is proved as it is measured, but for the one too heavy to prove."""
-    lacking = [
-        choice.name
-        for choice in families()["password-hash"].choices.values()
-        if choice.standing is not Standing.NULL and all(answer.setting for answer in choice.answers)
-    ]
-    expected = ["argon2id-rfc9106-2g"]
-    assert expected == lacking
-
-
-def test_test_keys_reach_the_task() -> None:
-    """A choice with a test key hands it to the runner as PKCS #8 PEM."""
-    for family, choice in all_choices():
-        needs_key = choice.name.startswith(("rsa-", "dsa-", "key-"))
-        assert needs_key == ("private_key_pem" in choice.inputs), f"{family.name}: {choice.name}"
-        if needs_key:
-            assert choice.inputs["private_key_pem"].startswith("-----BEGIN PRIVATE KEY-----\n")
-
-
-def test_public_keys_are_subject_public_key_info() -> None:
-    """Every public key says what kind it is: a SEQUENCE that begins with an algorithm, not a bare number."""
-    for choice in catalogue.family("signature").choices.values():
-        for answer in choice.answers:
-            key = bytes.fromhex(answer.inputs["public_key_der_hex"])
-            first_inside = 2 + (key[1] & 0x7F if key[1] & 0x80 else 0)
-            sequence = 0x30
-            assert sequence == key[first_inside], choice.name

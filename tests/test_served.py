@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,139 +13,18 @@ import pytest
 
 from conftest import FAKE_RUNNER
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
-from tollbar import beds, console, judge, measure, plan, results, study
+from served_lab import Lab
+from tollbar import beds, results
 from tollbar.beds import loading, proc, running
-from tollbar.beds.certificates import Certificates
-from tollbar.beds.premises import Premises
-from tollbar.cli.run import run
-from tollbar.errors import ExitStatus
-from tollbar.judge import Limit, limit_of
 from tollbar.libraries import Provider
 from tollbar.measure import Proven, Trial, served
-from tollbar.plan import Plan
 from tollbar.runner import ComponentRecord, LoadRecord, Outcome, Record
 
 # Whatever a server does, nothing here waits for long.
 pytestmark = pytest.mark.timeout(90)
 
-FAKE_SERVER = Path(__file__).with_name("fake_server.py")
-
-BED = """
-title    = "Fake"
-install  = "wishing"
-runs-on  = ["libcrypto"]
-version  = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
-
-[[component]]
-name     = "web"
-lifetime = "trial"
-program  = ["fake-server"]
-folders  = ["{folder}"]
-start    = []
-stdin    = "told.json"
-ready    = "answer"
-refusals = ['refused: (.*)']
-"""
-
-# The fault is that of one cell alone.
-TOLD = """
-{{"port": {{{{ port }}}}, "after": {after}, "other": {other},
-  "fault": {{{{ '"{fault}"' if settings.bytes == 1000 else "null" }}}},
-  "tls": {{% if tls %}}{{
-    "version": "{{{{ tls.protocol | replace(".", "_") }}}}", "cipher": "{{{{ tls.ciphers or "ALL" }}}}",
-    "chain": "{{{{ tls.certificates[0].chain }}}}", "key": "{{{{ tls.certificates[0].key }}}}"
-  }}{{% else %}}null{{% endif %}}}}
-"""
-
-STUDY = """
-question  = "Does a fault stay where it is?"
-family    = "tls"
-choices   = ["{choice}"]
-providers = ["libcrypto"]
-beds      = {beds}
-baseline  = {{ choice = "{choice}", bytes = "2000 B" }}
-
-[vary]
-op           = ["{op}"]
-key-exchange = ["ecdhe-p256"]
-bytes        = ["1000 B", "2000 B"]
-
-[load]
-users   = [2]
-request = {{ get = "/bytes/{{bytes}}" }}
-expect  = {{ bytes = "{{bytes}}" }}
-
-[measure]
-trial   = "100 ms"
-warm-up = "0 s"
-blocks  = 1
-"""
-
-
-class Lab:
-    """A study over a bed that fails as it is told to, in premises of its own."""
-
-    def __init__(self, folder: Path, premises: Premises) -> None:
-        self.folder = folder
-        self.premises = premises
-        self.seed = 3
-
-    def bed(self, fault: str = "", *, after: int = 0) -> None:
-        """Says how the server of the cell of 1000 bytes goes wrong, after so many requests."""
-        folder = self.folder / "fake"
-        folder.mkdir(exist_ok=True)
-        program = folder / "fake-server"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {FAKE_SERVER} "$@"\n')
-        program.chmod(0o755)
-        other = Certificates(self.folder / "others").server("ecdsa-p256")
-        identity = json.dumps({"chain": str(other.chain), "key": str(other.key)})
-        (folder / "bed.toml").write_text(BED.format(folder=folder))
-        (folder / "told.json.jinja").write_text(TOLD.format(after=after, other=identity, fault=fault))
-
-    def study(self, choice: str = "plaintext", op: str = "request", beds: str = '["fake"]', blocks: int = 1) -> Plan:
-        """Two cells: one of 1000 bytes, and one of 2000 that is the baseline."""
-        path = self.folder / "served.toml"
-        path.write_text(STUDY.format(choice=choice, op=op, beds=beds).replace("blocks  = 1", f"blocks  = {blocks}"))
-        return plan.make(study.load([str(path)]), seed=self.seed)
-
-    def prove(self, plan: Plan, **more: Any) -> dict[object, Proven]:
-        """What was proved of each cell, by its bytes."""
-        cells = plan.studies[0].cells
-        proven = measure.prove(cells, plan.seed, premises=self.premises, **more)
-        return {cell.coordinates["bytes"]: one for cell, one in zip(cells, proven, strict=True)}
-
-    def trials(self, plan: Plan, **more: Any) -> dict[object, list[Trial]]:
-        """The trials of each cell, by its bytes, in the order they were made."""
-        size = {cell.key: cell.coordinates["bytes"] for cell in plan.studies[0].cells}
-        blocks = {one.study.name: one.study.measure.blocks for one in plan.studies}
-        made: dict[object, list[Trial]] = {}
-        for trial in measure.trials(plan, blocks=blocks, done=(), barred=(), premises=self.premises, **more):
-            made.setdefault(size[trial.cell], []).append(trial)
-        return made
-
-
-REAL = beds.all_beds()
+# The lab has another in its place.
 PROVE = loading.prove
-
-
-@pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A lab with one more bed than Tollbar has, after which nothing is left."""
-    monkeypatch.setattr(beds, "all_beds", lambda: {**REAL, "fake": beds.read(tmp_path / "fake")})
-    # Which OpenSSL Python runs on is no property of any bed.
-    monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
-    monkeypatch.setattr(served, "REQUEST_LIMIT_S", 0.5)
-    monkeypatch.setattr(running, "POLITE_S", 0.5)
-    cores = os.sched_getaffinity(0)
-    before = set(proc._children(os.getpid()))
-    with Premises(tmp_path / "logs") as premises:
-        yield Lab(tmp_path, premises)
-        assert [] == premises.running
-        # The premises' keeper, and nobody else.
-        assert 1 == len(set(proc._children(os.getpid())) - before)
-    os.sched_setaffinity(0, cores)
-    beds.find.cache_clear()
-
 
 # Faults of every cell's start, and what the row says.
 AT_START = {
@@ -450,173 +323,3 @@ def test_a_trial_without_a_load_is_read_back_without_one(lab: Lab, tmp_path: Pat
         store.record(trial)
     (back,) = results.read(store.directory).studies
     assert [trial] == [trial for row in back.rows for trial in row.trials]
-
-
-# Whole runs.
-
-
-def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:
-    """A run's exit status, and the one study of its document."""
-    lab.study(**more)
-    status = run(str(lab.folder / "served.toml"), runs=lab.folder / "runs", seed=lab.seed, report=False, json=True)
-    (found,) = json.loads(capsys.readouterr().out)["studies"]
-    return status, found
-
-
-def results_of(document: Mapping[str, Any]) -> dict[tuple[str, int], list[tuple[str, str | None, bool]]]:
-    """Outcome, reason and whether there is a number, of every cost, by bed and bytes."""
-    found: dict[tuple[str, int], list[tuple[str, str | None, bool]]] = {}
-    for result in document["results"]:
-        if result["metric"] == "server-cpu":
-            at = (result["bed"], result["setting"]["bytes"])
-            found.setdefault(at, []).append((result["outcome"], result["reason"], result["value"] is not None))
-    return found
-
-
-def test_a_bed_that_is_not_installed_is_unsupported(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its rows say what would help, the embedded server's cells are measured, and nothing has failed."""
-    lab.bed()
-    (lab.folder / "fake" / "fake-server").unlink()
-    status, document = ran(lab, capsys, beds='["fake", "embedded"]')
-    missing = ("unsupported", "not available here: Fake is not installed; to have it: wishing", False)
-    assert ExitStatus.DONE == status
-    assert {
-        ("fake", 1000): [missing],
-        ("fake", 2000): [missing],
-        ("embedded", 1000): [("ok", None, True)],
-        ("embedded", 2000): [("ok", None, True)],
-    } == results_of(document)
-    assert {"not measured"} == {toll["verdict"] for toll in document["tolls"] if toll["bed"] == "fake"}
-
-
-def test_a_server_that_fails_in_a_trial_has_no_cost(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its row has the reason and no number, though most of its answers were right, and the exit status says so."""
-    # A proof asks twice.
-    lab.bed("wrong-status-once", after=8)
-    status, document = ran(lab, capsys, blocks=2)
-    found = results_of(document)
-    ((outcome, reason, has_number),) = found["fake", 1000]
-    assert (ExitStatus.SOME_FAILED, "failed", False) == (status, outcome, has_number)
-    assert "requests failed: wrong status 1 (first: expected status 200, got 503)" in (reason or "")
-    assert [("ok", None, True)] == found["fake", 2000]
-    assert ["not measured"] == [toll["verdict"] for toll in document["tolls"] if toll["setting"]["bytes"] == 1000]
-
-
-def test_a_refused_configuration_is_no_failure_of_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a server cannot do is a row, and what it said is kept to be read."""
-    lab.bed("refuse")
-    status, document = ran(lab, capsys)
-    found = results_of(document)
-    assert ExitStatus.DONE == status
-    assert [("unsupported", "fake-server refuses: no such curve in line 7", False)] == found["fake", 1000]
-    assert [("ok", None, True)] == found["fake", 2000]
-    (kept,) = (lab.folder / "runs").glob("*/beds/fake/*/failed/web.log")
-    assert "no such curve" in kept.read_text()
-
-
-# What limited a cell.
-
-# Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
-Given = tuple[float, int | None] | tuple[float, int, float, int]
-
-LIMITS: dict[str, tuple[Limit | None, list[Given]]] = {
-    "a busy client": (Limit.CLIENT_BOUND, [(0.9, 950)]),
-    "a busy client and an idle server": (Limit.CLIENT_BOUND, [(0.71, 10)]),
-    "an idle server": (Limit.NOT_SATURATED, [(0.3, 690)]),
-    "a busy server": (None, [(0.3, 990)]),
-    "both at the edge": (None, [(0.7, 700)]),
-    "a server of which nothing is known": (None, [(0.3, None)]),
-    "one busy moment": (None, [(0.9, 990), (0.3, 990), (0.3, 990)]),
-    "one idle moment": (None, [(0.3, 10), (0.3, 990), (0.3, 990)]),
-    "others on the server's core": (Limit.CONTENDED, [(0.3, 500, 0.0, 300)]),
-    "others on the client's core": (Limit.CONTENDED, [(0.5, 500, 0.3, 0)]),
-    "others on either core, for a while": (Limit.NOT_SATURATED, [(0.4, 500, 0.2, 100)]),
-    "others on the core of a server of which nothing is known": (None, [(0.3, None), (0.3, None)]),
-    "others, and busy all the same": (None, [(0.3, 710, 0.6, 290)]),
-    "others for one moment": (None, [(0.3, 500, 0.0, 500), (0.3, 990), (0.3, 990)]),
-    "nothing": (None, []),
-}
-
-
-@pytest.mark.parametrize("what", LIMITS)
-def test_what_limited_a_cell_is_told_from_its_loads(what: str) -> None:
-    """The middle one of its trials says whether its requests a second are the server's."""
-    expected, given = LIMITS[what]
-    assert expected == limit_of([trial_of_load(*one) for one in given])
-
-
-def trial_of_load(
-    client_busy: float, server_ns: int | None, client_held_up: float = 0.0, server_held_up_ns: int = 0
-) -> Trial:
-    """A trial of a microsecond, in which the server used so many nanoseconds of its core, and stood for so many."""
-    component = ComponentRecord(cpu_ns=server_ns or 0, held_up_ns=server_held_up_ns)
-    load = LoadRecord(
-        requests=10,
-        wall_ns=1000,
-        client_busy=client_busy,
-        client_held_up_ns=round(1000 * client_held_up),
-        components={} if server_ns is None else {"web": component},
-    )
-    return Trial("study", "cell", False, 0, 0, 0.0, Outcome.OK, None, 10, 1, 1000, 0, (), 0, 1.0, load)
-
-
-def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_path: Path) -> None:
-    """Requests a second and latencies carry the limit, costs do not, and all carry what both sides agreed on."""
-    lab.bed()
-    planned = lab.study("tls-1.3", "connect", blocks=6)
-    with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
-        for proven in lab.prove(planned).values():
-            store.record_proof(proven)
-        for trial in (trial for trials in lab.trials(planned).values() for trial in trials):
-            assert trial.load is not None
-            busy = trial.load.model_copy(update={"client_busy": 0.99})
-            store.record(replace(trial, load=busy))
-    (document,) = console.document(judge.judge(results.read(store.directory)))["studies"]
-    limits = {result["metric"]: result.get("limit") for result in document["results"]}
-    bound = {"throughput", "latency-p50", "latency-p95", "latency-p99"}
-    assert dict.fromkeys(bound, "client-bound") == {m: limit for m, limit in limits.items() if limit}
-    assert {"server-cpu", "client-cpu", "server-memory"} <= limits.keys()
-    for result in document["results"]:
-        (agreed,) = result["negotiated"]
-        assert ("TLS 1.3", "ECDSA P-256") == (agreed["version"], agreed["certificate_key"])
-        assert agreed["count"] >= 6 * 2
-
-
-# What /proc tells of processes that do not hold still.
-
-
-def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that opens and closes files as it starts is still found to be the one that listens."""
-    readlink = os.readlink
-
-    def closed_first(path: str) -> str:
-        if path.endswith("/fd/0"):
-            raise FileNotFoundError(path)
-        return readlink(path)
-
-    monkeypatch.setattr(os, "readlink", closed_first)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert proc.listens([os.getpid()], listener.getsockname()[1])
-
-
-def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be gone between the opening and the reading of the list, which has an error of its own."""
-    read_text = Path.read_text
-
-    def gone(path: Path, **more: Any) -> str:
-        if path.name == "children":
-            raise ProcessLookupError(path)
-        return read_text(path, **more)
-
-    monkeypatch.setattr(Path, "read_text", gone)
-    with subprocess.Popen(["sleep", "60"]) as process:
-        assert (process.pid,) == proc.tree(process.pid)
-        process.kill()
-
-
-def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of somebody else's in the user's path is no reason to give up."""
-    # For root no folder is closed; a name too long for any is an error just the same.
-    monkeypatch.setenv("PATH", f"/{'x' * 300}:{os.environ['PATH']}")
-    lab.bed()
-    assert isinstance(beds.find(beds.all_beds()["fake"]), beds.Found)

@@ -1,0 +1,152 @@
+"""Certificates and parameters of a run, and what clients are told of them."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tollbar.beds import certificates, tls
+from tollbar.beds.certificates import Certificates
+
+
+@pytest.mark.parametrize("kind", [kind for kind in certificates.KINDS if kind != "rsa-4096"])
+def test_a_leaf_is_signed_by_an_authority_of_its_algorithm(tmp_path: Path, kind: str) -> None:
+    """Each kind is made once, for localhost, with a key for its owner alone and an authority that signed it."""
+    from cryptography import x509
+
+    made = Certificates(tmp_path / "certificates")
+    leaf = made.server(kind)
+    assert leaf is made.server(kind)
+    certificate = x509.load_pem_x509_certificate(leaf.chain.read_bytes())
+    authority = x509.load_pem_x509_certificate(leaf.authority.read_bytes())
+    certificate.verify_directly_issued_by(authority)
+    assert type(certificate.public_key()) is type(authority.public_key())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ["localhost"] == names.get_values_for_type(x509.DNSName)
+    assert ["127.0.0.1"] == [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    assert 0o600 == leaf.key.stat().st_mode & 0o777
+
+
+def _fractions(bits: int) -> tuple[int, int]:
+    """Pi and e, times two to this power."""
+    one = 1 << (bits + 64)
+
+    def arctangent_of_one_over(x: int) -> int:
+        term = total = one // x
+        n, sign = 3, -1
+        while term:
+            term //= x * x
+            total += sign * (term // n)
+            n, sign = n + 2, -sign
+        return total
+
+    pi = 4 * (4 * arctangent_of_one_over(5) - arctangent_of_one_over(239))
+    e, term, n = one, one, 1
+    while term:
+        term //= n
+        e, n = e + term, n + 1
+    return pi >> 64, e >> 64
+
+
+# What the documents add to the digits of the constant: RFC 2409 6.2, RFC 3526 3 to 5, RFC 7919 A.1 and A.2.
+GROUPS = {
+    "modp-1024": (1024, "pi", 129093),
+    "modp-2048": (2048, "pi", 124476),
+    "modp-3072": (3072, "pi", 1690314),
+    "modp-4096": (4096, "pi", 240904),
+    "ffdhe2048": (2048, "e", 560316),
+    "ffdhe3072": (3072, "e", 2625351),
+}
+
+
+def _integers(pem: str) -> list[int]:
+    """The numbers of a PEM file that holds a flat sequence of them."""
+    der = ssl.PEM_cert_to_DER_cert(
+        "-----BEGIN CERTIFICATE-----\n" + "\n".join(pem.split("\n")[1:-2]) + "\n-----END CERTIFICATE-----\n"
+    )
+
+    def header(at: int) -> tuple[int, int]:
+        size = der[at + 1]
+        if size < 0x80:
+            return at + 2, size
+        return at + 2 + (size & 0x7F), int.from_bytes(der[at + 2 : at + 2 + (size & 0x7F)], "big")
+
+    position, _ = header(0)
+    numbers = []
+    while position < len(der):
+        start, size = header(position)
+        numbers.append(int.from_bytes(der[start : start + size], "big"))
+        position = start + size
+    return numbers
+
+
+def _is_prime(number: int) -> bool:
+    """Miller and Rabin's test to bases that nobody chose."""
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for _ in range(4):
+        x = pow(random.SystemRandom().randrange(2, number - 1), odd, number)
+        if x in (1, number - 1):
+            continue
+        if not any((x := x * x % number) == number - 1 for _ in range(twos - 1)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_is_that_of_its_document(name: str) -> None:
+    """The prime is made of the digits that the document says, and is a safe one."""
+    bits, constant, addend = GROUPS[name]
+    digits = _fractions(bits - 130)[constant == "e"]
+    prime = 2**bits - 2 ** (bits - 64) - 1 + 2**64 * (digits + addend)
+    assert [prime, 2] == _integers(certificates.dh_parameters(name))
+    assert _is_prime(prime)
+    assert _is_prime((prime - 1) // 2)
+
+
+def test_parameters_like_those_of_dsa_have_a_short_exponent() -> None:
+    """They say the order of their subgroup, which makes a server's exponents short."""
+    prime, generator, order = _integers(certificates.dh_parameters("dsa-2048"))
+    assert (2048, 224) == (prime.bit_length(), order.bit_length())
+    assert _is_prime(prime)
+    assert _is_prime(order)
+    assert (0, 1) == ((prime - 1) % order, pow(generator, order, prime))
+    assert {*GROUPS, "dsa-2048"} == set(certificates.dh_parameter_names())
+
+
+def test_clients_come_in_the_shares_that_the_cell_names(tmp_path: Path) -> None:
+    """Old and new, resuming and not, each with its part of the whole."""
+    made = Certificates(tmp_path / "certificates")
+    settings = {"choice": "tls-1.3", "certificate": "rsa-2048+ecdsa-p256", "old-clients": 25}
+    asked = tls.Settings.read({**settings, "resumption": "ticket", "resumed": 80})
+    shares = {(c["tls"]["signer"], c["tls"]["resume"]): c["share"] for c in tls.clients(asked, made)}
+    expected = {("rsa", True): 2000, ("rsa", False): 500, ("ecdsa", True): 6000, ("ecdsa", False): 1500}
+    assert expected == shares
+
+
+def test_a_client_in_clear_has_no_tls(tmp_path: Path) -> None:
+    """And no certificate is made for it."""
+    asked = tls.Settings.read({"choice": "plaintext"})
+    assert [{"share": 100, "tls": None}] == tls.clients(asked, Certificates(tmp_path / "certificates"))
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_client_is_told_what_to_expect(tmp_path: Path) -> None:
+    """The certificate it must see, the size of its key, and what it shows of itself."""
+    made = Certificates(tmp_path / "certificates")
+    settings = {"choice": "tls-1.2", "certificate": "rsa-1024", "key-exchange": "rsa", "client-certificate": "rsa-2048"}
+    (client,) = tls.clients(tls.Settings.read(settings), made)
+    spec = client["tls"]
+    assert ("tls-1.2", "rsa", "rsa", 1024, False) == (
+        spec["protocol"],
+        spec["key_exchange"],
+        spec["signer"],
+        spec["rsa_bits"],
+        spec["resume"],
+    )
+    assert made.server("rsa-1024").chain_pem == spec["certificate_pem"]
+    assert made.client("rsa-2048").key_pem == spec["identity"]["key_pem"]

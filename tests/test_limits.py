@@ -1,0 +1,52 @@
+"""What limited the requests of a cell: the server, its client, or others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tollbar.judge import Limit, limit_of
+from tollbar.measure import Trial
+from tollbar.runner import ComponentRecord, LoadRecord, Outcome
+
+# Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
+Given = tuple[float, int | None] | tuple[float, int, float, int]
+
+LIMITS: dict[str, tuple[Limit | None, list[Given]]] = {
+    "a busy client": (Limit.CLIENT_BOUND, [(0.9, 950)]),
+    "a busy client and an idle server": (Limit.CLIENT_BOUND, [(0.71, 10)]),
+    "an idle server": (Limit.NOT_SATURATED, [(0.3, 690)]),
+    "a busy server": (None, [(0.3, 990)]),
+    "both at the edge": (None, [(0.7, 700)]),
+    "a server of which nothing is known": (None, [(0.3, None)]),
+    "one busy moment": (None, [(0.9, 990), (0.3, 990), (0.3, 990)]),
+    "one idle moment": (None, [(0.3, 10), (0.3, 990), (0.3, 990)]),
+    "others on the server's core": (Limit.CONTENDED, [(0.3, 500, 0.0, 300)]),
+    "others on the client's core": (Limit.CONTENDED, [(0.5, 500, 0.3, 0)]),
+    "others on either core, for a while": (Limit.NOT_SATURATED, [(0.4, 500, 0.2, 100)]),
+    "others on the core of a server of which nothing is known": (None, [(0.3, None), (0.3, None)]),
+    "others, and busy all the same": (None, [(0.3, 710, 0.6, 290)]),
+    "others for one moment": (None, [(0.3, 500, 0.0, 500), (0.3, 990), (0.3, 990)]),
+    "nothing": (None, []),
+}
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_what_limited_a_cell_is_told_from_its_loads(what: str) -> None:
+    """The middle one of its trials says whether its requests a second are the server's."""
+    expected, given = LIMITS[what]
+    assert expected == limit_of([trial_of_load(*one) for one in given])
+
+
+def trial_of_load(
+    client_busy: float, server_ns: int | None, client_held_up: float = 0.0, server_held_up_ns: int = 0
+) -> Trial:
+    """A trial of a microsecond, in which the server used so many nanoseconds of its core, and stood for so many."""
+    component = ComponentRecord(cpu_ns=server_ns or 0, held_up_ns=server_held_up_ns)
+    load = LoadRecord(
+        requests=10,
+        wall_ns=1000,
+        client_busy=client_busy,
+        client_held_up_ns=round(1000 * client_held_up),
+        components={} if server_ns is None else {"web": component},
+    )
+    return Trial("study", "cell", False, 0, 0, 0.0, Outcome.OK, None, 10, 1, 1000, 0, (), 0, 1.0, load)
