@@ -242,6 +242,7 @@ def _load(cell: _Cell, slower_server: float, slower_client: float) -> LoadRecord
         connections=requests,
         handshakes_full=requests,
         negotiated=_negotiated(at, requests),
+        client_libraries=("rustls 0.23.0",) if "certificate" in at else (),
         client_cpu_ns=round(client_us * requests * 1000),
         client_busy=client_us * requests * 1000 / TRIAL_NS,
         components={n: ComponentRecord(cpu_ns=c, memory_bytes=9 * 1024**2) for n, c in components.items()},

@@ -357,6 +357,13 @@ def _evil(negotiated: Any, text: str) -> Any:
     return tuple(one.model_copy(update={"suite": text, "group": text}) for one in negotiated)
 
 
+def test_what_the_client_spoke_through_is_named() -> None:
+    """Its own cost can only be compared between cells where that is the same."""
+    found = agreements(handshakes().study.rows)
+    assert {("rustls 0.23.0",)} == {one.client_libraries for one in found if one.version}
+    assert {()} == {one.client_libraries for one in found if not one.version}
+
+
 def test_metrics_that_are_drawn_are_measured() -> None:
     """The names that the judge gives."""
     assert THROUGHPUT in {m.metric for m in handshakes().measurements}

@@ -99,6 +99,7 @@ def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_pa
         (agreed,) = result["negotiated"]
         assert ("TLS 1.3", "ECDSA P-256") == (agreed["version"], agreed["certificate_key"])
         assert agreed["count"] >= 6 * 2
+        assert ["rustls"] == [name.split()[0] for name in result["client_libraries"]]
 
 
 def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

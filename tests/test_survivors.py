@@ -357,6 +357,29 @@ def test_the_next_run_sweeps_what_was_left_with_nobody_to_keep_it(ground: Ground
     assert ground.left() == NOTHING
 
 
+def test_the_next_run_ends_whom_nobody_saw_out(ground: Ground) -> None:
+    """Run, keeper and guards are killed at once, as by `pkill -9`: workers outlive them until somebody runs again."""
+    run = ground.start(ground.study(50, ["nginx"]))
+    guards: list[int] = []
+
+    def with_workers() -> bool:
+        trees = {pid: proc.tree(pid) for pid in proc.tree(run.pid) if " guard --tree " in program(pid)}
+        guards[:] = [pid for pid, tree in trees.items() if len(tree) >= 3]
+        return bool(guards)
+
+    until(with_workers, run)
+    ground.under_way(run)
+    # Nobody is to notice the end of another.
+    run.send_signal(signal.SIGSTOP)
+    for pid in (*guards, keeper_of(ground), run.pid):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+    (directory,) = ground.temporary.iterdir()
+    assert any("nginx: worker" in str(name) for name in ground._left([directory.name])["processes"])  # type: ignore[attr-defined]
+    assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.talk()
+    assert ground.left() == NOTHING
+
+
 # Gives up root between two runs: the first has read what perhaps only root may, such as Python itself.
 ORDINARY = f"""
 import contextlib, os, sys

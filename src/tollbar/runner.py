@@ -106,6 +106,8 @@ class LoadRecord(BaseModel):
     handshakes_full: int = 0
     handshakes_resumed: int = 0
     negotiated: tuple[Negotiated, ...] = ()
+    client_libraries: tuple[str, ...] = ()
+    """The TLS libraries that its clients spoke through."""
     client_cpu_ns: int = 0
     client_busy: float = 0.0
     """The load client's CPU time over elapsed time."""

@@ -81,6 +81,7 @@ pub fn figures(tally: Tally, spent: Spent) -> Measured {
                 .into_iter()
                 .map(|(negotiated, count)| NegotiatedCount { negotiated, count })
                 .collect(),
+            client_libraries: Vec::new(),
             client_cpu_ns: spent.client_cpu_ns,
             client_busy: spent.client_cpu_ns as f64 / spent.wall_ns.max(1) as f64,
             client_held_up_ns: spent.held_up_ns,

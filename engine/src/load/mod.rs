@@ -30,7 +30,7 @@ use std::io::Read;
 
 use crate::contract::{Failure, Mode, Receipt};
 use kinds::Kind;
-use record::{Outcome, Record};
+use record::{LoadRecord, Measured, Outcome, Record};
 use task::{Load, Task};
 
 pub fn main() -> i32 {
@@ -74,7 +74,7 @@ fn perform(task: &Task) -> Record {
     };
     let receipt = receipt(&libraries);
     let done = match task.mode {
-        Mode::Measure => measure(task, load),
+        Mode::Measure => measure(task, load, libraries),
         _ => {
             verify::verify(load).map(|proof| Record { proof: Some(proof), ..record(Outcome::Ok, None, None) })
         }
@@ -85,13 +85,16 @@ fn perform(task: &Task) -> Record {
     }
 }
 
-fn measure(task: &Task, load: &Load) -> Result<Record, Failure> {
+fn measure(task: &Task, load: &Load, client_libraries: Vec<String>) -> Result<Record, Failure> {
     if cfg!(debug_assertions) {
         return Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned()));
     }
     let ending = trial::measure(load, task.warm_up_s, task.duration_s, task.seed)?;
-    let record = record(ending.outcome, ending.reason, None);
-    Ok(Record { measured: ending.measured, ..record })
+    let measured = ending.measured.map(|measured| {
+        let load = LoadRecord { client_libraries, ..measured.load };
+        Measured { load, ..measured }
+    });
+    Ok(Record { measured, ..record(ending.outcome, ending.reason, None) })
 }
 
 /// The TLS libraries that this load's clients work with, each once.

@@ -74,6 +74,8 @@ pub struct LoadRecord {
     pub handshakes_resumed: u64,
     /// Of every connection that carried a request, whenever it was made.
     pub negotiated: Vec<NegotiatedCount>,
+    /// The TLS libraries that the clients spoke through.
+    pub client_libraries: Vec<String>,
     pub client_cpu_ns: u64,
     pub client_busy: f64,
     /// Time in which the client would have run and others had its core.

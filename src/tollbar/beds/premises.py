@@ -148,7 +148,7 @@ class Premises:
 
 
 def sweep(parent: Path) -> None:
-    """Removes what earlier runs left here: directories of this user whose keeper is gone."""
+    """Removes what earlier runs left here: directories of this user whose keeper is gone, and who lives in them."""
     for directory in parent.glob(f"{PREFIX}*"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             about = directory.lstat()
@@ -157,6 +157,8 @@ def sweep(parent: Path) -> None:
                 continue
             keeper = json.loads((directory / "keeper.json").read_text("utf-8"))
             if proc.start_time(int(keeper["pid"])) != int(keeper["start_time"]):
+                # Nobody saw them out, where the guards were killed at the same moment as all else.
+                proc.end_writers(directory)
                 shutil.rmtree(directory, ignore_errors=True)
 
 

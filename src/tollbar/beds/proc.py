@@ -44,6 +44,20 @@ def end_session(leader: int, limit_s: float) -> bool:
     return True
 
 
+def end_writers(folder: Path) -> None:
+    """Kills every process whose standard error is a file in this folder: those that a run has started in it."""
+    folder = folder.resolve()
+    for pid in _all_pids():
+        with suppress(OSError):
+            # Held before it is looked at: what is ended is what was seen.
+            handle = os.pidfd_open(pid)
+            try:
+                if Path(os.readlink(f"/proc/{pid}/fd/2")).is_relative_to(folder):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+            finally:
+                os.close(handle)
+
+
 def listens(pids: Iterable[int], port: int) -> bool:
     """Whether the listener on this loopback port is a socket of one of these processes."""
     inode = _listener(port)

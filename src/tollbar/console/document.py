@@ -117,7 +117,10 @@ def _agreed(m: Measurement) -> dict[str, Any]:
     for trial in m.row.trials:
         for one in trial.load.negotiated if trial.load else ():
             counts[one.model_copy(update={"count": 0})] += one.count
-    return {"negotiated": [{**one.model_dump(), "count": count} for one, count in counts.items()]}
+    return {
+        "negotiated": [{**one.model_dump(), "count": count} for one, count in counts.items()],
+        "client_libraries": list(m.row.client_libraries),
+    }
 
 
 def _not_measured(row: Row, metric: str) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Agreed:
     certificates: tuple[str, ...]
     full: int
     resumed: int
+    client_libraries: tuple[str, ...]
+    """What the load client spoke through."""
 
 
 def agreements(rows: Iterable[Row]) -> list[Agreed]:
@@ -45,8 +47,11 @@ def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
             counts.setdefault(kind, [0, 0])[one.resumed] += one.count
             shown.setdefault(kind, {}).update({one.certificate: None} if one.certificate else {})
     if not counts:
-        return [Agreed(rows[0], "", "", "", "", (), sum(_connections(load) for load in loads), 0)]
-    return [Agreed(rows[0], *kind, tuple(shown[kind]), full, resumed) for kind, (full, resumed) in counts.items()]
+        return [Agreed(rows[0], "", "", "", "", (), sum(_connections(load) for load in loads), 0, ())]
+    libraries = tuple(dict.fromkeys(name for row in rows for name in row.client_libraries))
+    return [
+        Agreed(rows[0], *kind, tuple(shown[kind]), full, resumed, libraries) for kind, (full, resumed) in counts.items()
+    ]
 
 
 def _connections(load: LoadRecord) -> int:
@@ -83,6 +88,7 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed], caption: str) -
         Column("certificate"),
         Column("full handshakes", True),
         Column("resumed", True),
+        Column("client"),
     )
     rows = [
         (
@@ -96,6 +102,7 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed], caption: str) -
                 if one.version
                 else (Cell("–", small=f"{one.full:,} connections"), Cell("–"))
             ),
+            Cell(", ".join(one.client_libraries) or "–"),
         )
         for one in found
     ]

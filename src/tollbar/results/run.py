@@ -55,6 +55,12 @@ class Row:
         """The coordinates other than choice, provider and bed."""
         return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "bed")}
 
+    @property
+    def client_libraries(self) -> tuple[str, ...]:
+        """What load clients spoke TLS through; their own cost can only be compared where this is the same."""
+        loads = (trial.load for trial in (*self.trials, *self.twins) if trial.load is not None)
+        return tuple(dict.fromkeys(name for load in loads for name in load.client_libraries))
+
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
