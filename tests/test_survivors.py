@@ -9,133 +9,22 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bed_lab import CANNOT_READ, NOBODY, PR_SET_CHILD_SUBREAPER
-from conftest import command, here
+from conftest import here
+from survivors_ground import BEDS, NOTHING, RUN_LIMIT_S, Ground, cells_of, program, trials_of, trials_there, until
 from tollbar.beds import premises, proc
 
 pytestmark = pytest.mark.timeout(600)
-
-BEDS = ("embedded", "nginx", "httpd")
-
-STUDY = """
-question  = "What is left of this?"
-family    = "tls"
-choices   = ["tls-1.3"]
-providers = ["libcrypto"]
-beds      = {beds}
-baseline  = "tls-1.3"
-
-[vary]
-op = ["request"]
-
-[load]
-users   = [2]
-request = {{ get = "/bytes/{{bytes}}" }}
-expect  = {{ bytes = "{{bytes}}" }}
-
-[measure]
-trial   = "20 ms"
-warm-up = "2 ms"
-blocks  = {blocks}
-"""
-
-# What was killed is gone within milliseconds; a busy machine may take its time.
-PATIENCE_S = 10.0
-RUN_LIMIT_S = 120.0
-
-
-@dataclass
-class Ground:
-    """A place for runs, with temporary files of their own, whose orphans all become children of this process."""
-
-    folder: Path
-    children: frozenset[int]
-    """Those that this process had before."""
-    user: int | None = None
-    ports: set[str] = field(default_factory=set)
-    """Listening sockets that some run had."""
-
-    @property
-    def temporary(self) -> Path:
-        """What the runs take for the system's place for temporary files."""
-        return self.folder / "tmp"
-
-    @property
-    def runs(self) -> list[Path]:
-        """The runs that were begun here."""
-        return sorted(path.parent for path in (self.folder / "runs").glob("*/run.json"))
-
-    def study(self, blocks: int, beds: Sequence[str] = BEDS) -> Path:
-        """A study of a cell for each bed."""
-        path = self.folder / f"left-{blocks}-{len(beds)}.toml"
-        path.write_text(STUDY.format(beds=json.dumps(beds), blocks=blocks))
-        return path
-
-    def start(self, *arguments: object, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """`tollbar run`, as a user types it, but for what is put before it."""
-        words = [*(before or [command()]), "run", *map(str, arguments), "--json", "--no-report"]
-        with open(self.folder / "talk", "wb") as talk:
-            return subprocess.Popen(
-                words,
-                cwd=self.folder,
-                env={**os.environ, "TMPDIR": str(self.temporary), "HOME": str(self.folder)},
-                stdout=subprocess.DEVNULL if not before else subprocess.PIPE,
-                stderr=talk,
-            )
-
-    def finish(self, *arguments: object) -> int:
-        """The exit status of a run that nobody ends."""
-        return self.start(*arguments).wait(RUN_LIMIT_S)
-
-    def talk(self) -> str:
-        """What the last run said."""
-        return (self.folder / "talk").read_text()
-
-    def under_way(self, run: subprocess.Popen[bytes]) -> list[str]:
-        """The programs that this run has going, whose ports are noted."""
-        pids = proc.tree(run.pid)
-        files = {file for pid in pids for file in proc._open_files(pid)}
-        self.ports |= {inode for inode in listening() if f"socket:[{inode}]" in files}
-        return [name for pid in pids[1:] if (name := program(pid))]
-
-    def descendants(self) -> set[int]:
-        """All processes below this one, but for those that it had before and whatever they start."""
-        children = set(proc._children(os.getpid())) - self.children
-        return {pid for child in children for pid in proc.tree(child)}
-
-    def left(self, *expected: str) -> dict[str, object]:
-        """Whatever is left of all runs beside these directories, once all have had their time to end."""
-        deadline = time.monotonic() + PATIENCE_S
-        while (left := self._left(expected)) != NOTHING and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return left
-
-    def _left(self, expected: Sequence[str]) -> dict[str, object]:
-        pids = self.descendants()
-        for pid in pids:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        pids |= mentioning(str(self.temporary))
-        return {
-            "processes": sorted(name for pid in pids if (name := program(pid))),
-            "ports": sorted(self.ports & listening()),
-            "directories": sorted({path.name for path in self.temporary.iterdir()} - {*expected}),
-        }
-
-
-NOTHING: dict[str, object] = {"processes": [], "ports": [], "directories": []}
 
 
 @pytest.fixture
@@ -158,64 +47,6 @@ def ground() -> Iterator[Ground]:
                 os.kill(pid, signal.SIGKILL)
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         shutil.rmtree(folder)
-
-
-def program(pid: int) -> str:
-    """What a process runs, in a few words; nothing, where it is gone or dead."""
-    with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        if words != [""]:
-            return f"{pid} {' '.join(words)[:200]}"
-    return ""
-
-
-def mentioning(path: str) -> set[int]:
-    """Processes that have to do with this path: by their command, the place they are in, or what they have open."""
-    found = set()
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            seen = [
-                Path(f"/proc/{name}/cmdline").read_bytes().decode(errors="replace"),
-                os.readlink(f"/proc/{name}/cwd"),
-            ]
-            if any(path in one for one in [*seen, *proc._open_files(int(name))]):
-                found.add(int(name))
-    return found
-
-
-def listening() -> set[str]:
-    """The inode of every TCP socket that listens."""
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {fields[9] for fields in lines if fields[3] == proc.LISTENING}
-
-
-def trials_of(run: Path) -> list[tuple[object, ...]]:
-    """A run's trials in the order they were made, from a database that is whole."""
-    with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
-        assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
-        return database.execute("select study, cell, twin, block, outcome, cpu_ns from trial order by ord").fetchall()
-
-
-def cells_of(run: Path) -> list[tuple[str | None, str | None]]:
-    """Outcome and reason of each cell; None where it is not proved yet."""
-    with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
-        return database.execute("select outcome, reason from cell order by position").fetchall()
-
-
-def until(found: Callable[[], object], run: subprocess.Popen[bytes]) -> None:
-    """Waits for something that the run is to do."""
-    deadline = time.monotonic() + RUN_LIMIT_S
-    while not found():
-        assert run.poll() is None, "the run ended before that"
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
-def trials_there(ground: Ground) -> bool:
-    """Whether a trial is on the disk."""
-    return bool(ground.runs) and bool(trials_of(ground.runs[-1]))
 
 
 # So many moments: every other one in a run that has just begun, the others in that same run when it is gone on with.
@@ -375,7 +206,7 @@ def test_the_next_run_ends_whom_nobody_saw_out(ground: Ground) -> None:
         os.kill(pid, signal.SIGKILL)
     run.wait()
     (directory,) = ground.temporary.iterdir()
-    assert any("nginx: worker" in str(name) for name in ground._left([directory.name])["processes"])  # type: ignore[attr-defined]
+    assert any("nginx: worker" in program(pid) for pid in ground.descendants())
     assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.talk()
     assert ground.left() == NOTHING
 
