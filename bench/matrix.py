@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from bench.figures import TOLLBAR, Figure, timed
 from bench.servers import gaps
 from tollbar import results
 from tollbar.measure import Outcome
-from tollbar.results import Run
+from tollbar.results import Row, Run
 
 STUDY = "tls-certificates"
 BLOCKS_VARIABLE = "TOLLBAR_BENCH_BLOCKS"
@@ -42,9 +42,9 @@ def figures() -> Iterator[Figure]:
             if len(runs) == 1:
                 # While the second is under way, somebody may already read this.
                 yield _time(name, runs[0], done.wall_s, whole=not blocks)
-    for bed in ("nginx", "httpd", "embedded"):
+    for bed, of, how, judged in REPEATED:
         yield _repeats(
-            f"{name} twice, server CPU a handshake on {bed}", runs, bed, judged=bed == "nginx" and not blocks
+            f"{name} twice, server CPU a handshake on {bed}{how}", runs, bed, of, judged=judged and not blocks
         )
 
 
@@ -68,9 +68,38 @@ def _time(name: str, run: Run, wall_s: float, *, whole: bool) -> Figure:
     )
 
 
-def _repeats(what: str, runs: Sequence[Run], bed: str, *, judged: bool) -> Figure:
+Cost = Callable[[Row, Row], float]
+"""What a cell costs, given its baseline as well."""
+
+
+def _typical(row: Row, _baseline: Row) -> float:
+    """Nanoseconds: the median of its trials."""
+    return median(trial.cost_ns for trial in row.trials)
+
+
+def _undisturbed(row: Row, _baseline: Row) -> float:
+    """Nanoseconds: the first decile, for whatever disturbs a trial makes it dearer."""
+    return quantiles((trial.cost_ns for trial in row.trials), n=10, method="inclusive")[0]
+
+
+def _of_baseline(row: Row, baseline: Row) -> float:
+    """The median of the ratios within each block."""
+    against = {trial.block: trial.cost_ns for trial in baseline.trials}
+    return median(trial.cost_ns / against[trial.block] for trial in row.trials if trial.block in against)
+
+
+REPEATED: tuple[tuple[str, Cost, str, bool], ...] = (
+    ("nginx", _typical, "", True),
+    ("httpd", _typical, "", False),
+    ("embedded", _typical, "", False),
+    ("nginx", _undisturbed, ", of the tenth of its trials that were least disturbed", False),
+    ("nginx", _of_baseline, ", over plaintext in the same block", False),
+)
+
+
+def _repeats(what: str, runs: Sequence[Run], bed: str, of: Cost, *, judged: bool) -> Figure:
     """Over all cells that shake hands and have a result in both runs."""
-    one, other = (_costs(run, bed) for run in runs)
+    one, other = (_costs(run, bed, of) for run in runs)
     differences = sorted(abs(other[cell] / cost - 1) for cell, cost in one.items() if cell in other)
     goal = f"median difference at most {MOST_DIFFERENCE:.0%}" if judged else "(for comparison)"
     if not differences:
@@ -80,11 +109,10 @@ def _repeats(what: str, runs: Sequence[Run], bed: str, *, judged: bool) -> Figur
     return Figure(what, goal, here, middle <= MOST_DIFFERENCE if judged else None)
 
 
-def _costs(run: Run, bed: str) -> dict[str, float]:
-    """Server CPU a handshake, by cell: the median of its trials."""
+def _costs(run: Run, bed: str, of: Cost) -> dict[str, float]:
+    rows = {row.key: row for one in run.studies for row in one.rows if row.outcome is Outcome.OK and row.trials}
     return {
-        row.key: median(trial.cpu_ns / trial.operations for trial in row.trials)
-        for one in run.studies
-        for row in one.rows
-        if row.bed == bed and row.choice != "plaintext" and row.outcome is Outcome.OK and row.trials
+        key: of(row, rows[row.against])
+        for key, row in rows.items()
+        if row.bed == bed and row.choice != "plaintext" and row.against in rows
     }
