@@ -15,9 +15,12 @@ _LIBRARY = re.compile(r"/lib(ssl|crypto)[^/]*\.so[^/]*$")
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in ticks since boot: with its id, a name that is never given again."""
+    """When the process started, in ticks since boot: with its id, a name that is never given again.
+
+    None where there is no such process, or a dead one that nobody has buried.
+    """
     fields = _stat(pid)
-    return int(fields[19]) if fields else None
+    return int(fields[19]) if fields and _lives(fields) else None
 
 
 def tree(root: int) -> tuple[int, ...]:
@@ -89,8 +92,12 @@ def _children(pid: int) -> list[int]:
 
 def _is_of_session(pid: int, leader: int) -> bool:
     fields = _stat(pid)
+    return fields is not None and fields[3] == str(leader) and _lives(fields)
+
+
+def _lives(fields: list[str]) -> bool:
     # The dead have nothing to be ended, and whoever is to bury them may take his time.
-    return fields is not None and fields[3] == str(leader) and fields[0] not in "ZX"
+    return fields[0] not in "ZX"
 
 
 def _all_pids() -> list[int]:
