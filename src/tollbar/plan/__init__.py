@@ -140,8 +140,8 @@ class Plan:
 START_S = 0.012
 PROOF_S = 0.02
 # The same with a server: started, ready and stopped for each trial; and proved by a dozen connections.
-SERVED_START_S = 0.15
-SERVED_PROOF_S = 0.4
+SERVED_START_S = 0.07
+SERVED_PROOF_S = 0.1
 
 
 def key_of(coordinates: Coordinates) -> str:
