@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::proc::{self, Stat};
 use super::record::ComponentRecord;
+use crate::clock;
 
 /// The accounts of all components of a trial.
 pub struct Accounts(Vec<Account>);
@@ -45,6 +46,9 @@ impl Accounts {
 struct Account {
     name: String,
     root: i32,
+    /// When it was opened, and how long its one core had been idle by then, if it has only one.
+    opened_ns: u64,
+    core: Option<(usize, u64)>,
     /// Parents before their children, those that ended included.
     processes: Vec<Process>,
 }
@@ -72,7 +76,9 @@ struct Process {
 
 impl Account {
     fn open(name: &str, root: i32) -> Result<Account, String> {
-        let mut account = Account { name: name.to_owned(), root, processes: Vec::new() };
+        let core = proc::only_core(root).and_then(|core| Some((core, proc::idle_ns(core)?)));
+        let opened_ns = clock::wall_ns();
+        let mut account = Account { name: name.to_owned(), root, opened_ns, core, processes: Vec::new() };
         account.walk(true);
         if !account.root_is_there() {
             return Err(format!("{name}: there is no process {root} to account for"));
@@ -115,13 +121,21 @@ impl Account {
             process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
         }
         let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
+        let held_up_ns: u64 = sum(|process| process.held_up_ns.saturating_sub(process.held_up_first_ns));
         ComponentRecord {
             cpu_ns,
-            held_up_ns: sum(|process| process.held_up_ns.saturating_sub(process.held_up_first_ns)),
+            held_up_ns: held_up_ns.min(self.others_ns(cpu_ns).unwrap_or(u64::MAX)),
             memory_bytes: sum(|process| process.memory_bytes),
             context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
             processes: self.processes.len() as u64,
         }
+    }
+
+    /// How long its core was neither its own nor idle: threads also wait for each other, which holds up nobody.
+    fn others_ns(&self, cpu_ns: u64) -> Option<u64> {
+        let (core, idle_first_ns) = self.core?;
+        let idle_ns = proc::idle_ns(core)?.saturating_sub(idle_first_ns);
+        Some((clock::wall_ns() - self.opened_ns).saturating_sub(cpu_ns + idle_ns))
     }
 
     fn root_is_there(&self) -> bool {

@@ -109,6 +109,28 @@ pub fn held_up_ns(pid: i32) -> Option<u64> {
     total_ns
 }
 
+/// The one core that a process may run on; None where there are several.
+pub fn only_core(pid: i32) -> Option<usize> {
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(pid, size_of::<libc::cpu_set_t>(), &mut set) != 0
+            || libc::CPU_COUNT(&set) != 1
+        {
+            return None;
+        }
+        (0..libc::CPU_SETSIZE as usize).find(|core| libc::CPU_ISSET(*core, &set))
+    }
+}
+
+/// How long a core has had nothing to do since the machine started; to a clock tick.
+pub fn idle_ns(core: usize) -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} ")))?;
+    // User, nice, system, idle, waiting for a disk.
+    let ticks = line.split_ascii_whitespace().skip(3).take(2).map(str::parse::<u64>);
+    Some(ticks.sum::<Result<u64, _>>().ok()? * tick_ns())
+}
+
 /// The most memory it ever held.
 pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -149,5 +171,8 @@ mod tests {
         }
         assert!(peak_memory_bytes(own).expect("memory") > 100_000);
         assert!(cpu_clock_ns(i32::MAX).is_none());
+        assert!(idle_ns(0).is_some());
+        assert!(idle_ns(100_000).is_none());
+        assert!(only_core(own).is_none_or(|core| idle_ns(core).is_some()));
     }
 }

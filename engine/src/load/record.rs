@@ -111,7 +111,7 @@ pub struct NegotiatedCount {
 #[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentRecord {
     pub cpu_ns: u64,
-    /// Time in which its threads would have run and others had their core.
+    /// Time in which its threads would have run and others had their core; on a single core to a clock tick.
     pub held_up_ns: u64,
     /// Peak resident memory, added up over the processes that are left.
     pub memory_bytes: u64,

@@ -143,3 +143,26 @@ fn the_past_is_not_counted() {
     assert!(records["web"].memory_bytes > 100_000 && records["web"].processes == 1);
     assert!(shell.end() > 3 * TICKS_NS);
 }
+
+/// Processes of one component on one core wait for each other, and nobody else has held them up.
+#[test]
+fn those_of_one_component_do_not_hold_it_up() {
+    let mut shell = Shell::start("burn & burn & burn & burn & wait");
+    let mut core: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    unsafe {
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut core);
+        let last = (0..libc::CPU_SETSIZE as usize).rfind(|one| libc::CPU_ISSET(*one, &core));
+        libc::CPU_ZERO(&mut core);
+        libc::CPU_SET(last.expect("a core"), &mut core);
+        libc::sched_setaffinity(shell.0.id() as i32, size_of::<libc::cpu_set_t>(), &core);
+    }
+    let began = std::time::Instant::now();
+    let mut accounts = shell.accounts();
+    shell.say();
+    shell.hear();
+    let record = accounts.close().0.remove("web").expect("a record");
+    let wall_ns = began.elapsed().as_nanos() as u64;
+    assert!(record.cpu_ns > 3 * TICKS_NS, "{record:?}");
+    assert!(record.cpu_ns + record.held_up_ns <= wall_ns + TICKS_NS, "{record:?} in {wall_ns} ns");
+    shell.end();
+}
