@@ -1,8 +1,35 @@
 //! The runner contract: what a task asks and what a record answers.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// Reads the one task on standard input, or why there is none, and writes the one record. Returns the exit status.
+pub fn answer<Task: DeserializeOwned, Record: Serialize>(
+    perform: impl FnOnce(Result<Task, String>) -> Record,
+) -> i32 {
+    match serde_json::to_string(&perform(read_task())) {
+        Ok(line) => {
+            println!("{line}");
+            0
+        }
+        Err(error) => {
+            eprintln!("the record cannot be written: {error}");
+            1
+        }
+    }
+}
+
+fn read_task<Task: DeserializeOwned>() -> Result<Task, String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| format!("the task cannot be read: {error}"))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("the task is not one this engine understands: {error}"))
+}
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "kebab-case")]

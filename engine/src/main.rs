@@ -2,6 +2,7 @@
 //! output, talk on standard error. Python decides what to measure and what the numbers mean.
 
 mod aws_lc;
+mod binding;
 mod buffers;
 mod clock;
 mod contract;

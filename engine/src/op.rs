@@ -1,9 +1,7 @@
 //! `op`: perform one task.
 
-use std::io::Read;
-
 use crate::clock;
-use crate::contract::{Done, Failure, Measured, Mode, Offer, ProofRecord, Receipt, Record, Task};
+use crate::contract::{Done, Failure, Measured, Mode, Offer, ProofRecord, Receipt, Record, Task, answer};
 use crate::null;
 use crate::operation::Operation;
 use crate::provider::Provider;
@@ -11,29 +9,10 @@ use crate::providers;
 
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
-    let record = match read_task() {
+    answer(|task| match task {
         Ok(task) => perform(&task),
         Err(reason) => Record::Failed { reason, receipt: None },
-    };
-    match serde_json::to_string(&record) {
-        Ok(line) => {
-            println!("{line}");
-            0
-        }
-        Err(error) => {
-            eprintln!("the record cannot be written: {error}");
-            1
-        }
-    }
-}
-
-fn read_task() -> Result<Task, String> {
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| format!("the task cannot be read: {error}"))?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("the task is not one this engine understands: {error}"))
+    })
 }
 
 fn perform(task: &Task) -> Record {

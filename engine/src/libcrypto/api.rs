@@ -7,6 +7,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use crate::binding::bind;
 use crate::contract::Failure;
 
 /// Any of the library's own objects.
@@ -26,30 +27,7 @@ pub struct Param {
     pub returned: Size,
 }
 
-macro_rules! api {
-    (required { $(fn $name:ident($($argument:ty),*) $(-> $answer:ty)?;)* }
-     optional { $(fn $maybe:ident($($given:ty),*) $(-> $returns:ty)?;)* }) => {
-        #[allow(non_snake_case)]
-        pub struct Api {
-            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
-            $(pub $maybe: Option<unsafe extern "C" fn($($given),*) $(-> $returns)?>,)*
-        }
-
-        impl Api {
-            fn bind(library: &Library) -> Result<Api, String> {
-                unsafe {
-                    Ok(Api {
-                        $($name: *library.get(concat!(stringify!($name), "\0"))
-                            .map_err(|_| stringify!($name).to_owned())?,)*
-                        $($maybe: library.get(concat!(stringify!($maybe), "\0")).ok().map(|symbol| *symbol),)*
-                    })
-                }
-            }
-        }
-    };
-}
-
-api! {
+bind! {
     required {
         fn ERR_clear_error();
         fn ERR_peek_last_error() -> c_ulong;

@@ -26,38 +26,17 @@ mod trial;
 mod user;
 mod verify;
 
-use std::io::Read;
-
-use crate::contract::{Failure, Mode, Receipt};
+use crate::contract::{Failure, Mode, Receipt, answer};
 use kinds::Kind;
 use record::{LoadRecord, Measured, Outcome, Record};
 use task::{Load, Task};
 
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
-    let record = match read_task() {
+    answer(|task| match task {
         Ok(task) => perform(&task),
         Err(reason) => refusal(Failure::Failed(reason), None),
-    };
-    match serde_json::to_string(&record) {
-        Ok(line) => {
-            println!("{line}");
-            0
-        }
-        Err(error) => {
-            eprintln!("the record cannot be written: {error}");
-            1
-        }
-    }
-}
-
-fn read_task() -> Result<Task, String> {
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| format!("the task cannot be read: {error}"))?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("the task is not one this engine understands: {error}"))
+    })
 }
 
 fn perform(task: &Task) -> Record {
