@@ -198,10 +198,18 @@ def test_the_next_run_ends_whom_nobody_saw_out(ground: Ground) -> None:
         guards[:] = [pid for pid, tree in trees.items() if len(tree) >= 3]
         return bool(guards)
 
-    until(with_workers, run)
-    ground.under_way(run)
-    # Nobody is to notice the end of another.
-    run.send_signal(signal.SIGSTOP)
+    def held_with_workers() -> bool:
+        if not with_workers():
+            return False
+        # Nobody is to notice the end of another; and a server that was just asked to stop has its time to do so.
+        run.send_signal(signal.SIGSTOP)
+        ground.under_way(run)
+        time.sleep(0.3)
+        if not with_workers():
+            run.send_signal(signal.SIGCONT)
+        return bool(guards)
+
+    until(held_with_workers, run)
     for pid in (*guards, keeper_of(ground), run.pid):
         os.kill(pid, signal.SIGKILL)
     run.wait()
