@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, load, matrix, repeatable, servers, true
+from bench import cheap, chunks, equal, load, precise, repeatable, servers, true
 from bench.figures import Figure
 
 PARTS = {
     "cheap": cheap.figures,
     "true": true.figures,
+    "precise": precise.figures,
+    "equal": equal.figures,
+    "chunks": chunks.figures,
     "repeatable": repeatable.figures,
     "load": load.figures,
     "servers": servers.figures,
-    "matrix": matrix.figures,
 }
 
 
@@ -28,9 +31,12 @@ def main() -> None:
     for name in sys.argv[1:] or PARTS:
         if name not in PARTS:
             sys.exit(f"error: no such part: {name}\n\nhint: known: {', '.join(PARTS)}")
+        cores = os.sched_getaffinity(0)
         for figure in PARTS[name]():
             console.print(f"{figure.what}: {figure.here} (goal: {figure.goal})", markup=False)
             found.append(figure)
+        # A part that measures in this process keeps off the measuring core, and the next part starts others.
+        os.sched_setaffinity(0, cores)
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("figure", "goal", "here", ""):
         table.add_column(column)

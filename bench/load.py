@@ -24,7 +24,8 @@ from tollbar.beds.driver import Server
 from tollbar.beds.premises import Premises
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
-from tollbar.runner import LoadRecord, Outcome, ask
+from tollbar.measure.served import load_record
+from tollbar.runner import LoadRecord, Outcome, Session, Stopped
 
 USERS = 16
 BYTES = 4096
@@ -119,7 +120,7 @@ def _keep_alive(nginx: Bed, premises: Premises) -> Iterator[Figure]:
         url = f"http://{server.address}{PATH}"
         measured = in_turn(
             {
-                "ours": partial(ours, _load(server, premises, PLAINTEXT, "user") | {"requests": REQUESTS}),
+                "ours": partial(ours, _load(server, premises, PLAINTEXT, "user"), REQUESTS),
                 "wrk": partial(clients.wrk, url, USERS, 1),
                 "h2load": partial(clients.h2load, url, USERS, REQUESTS),
                 "ab": partial(clients.ab, url, USERS, REQUESTS, "-k"),
@@ -134,8 +135,8 @@ def _keep_alive(nginx: Bed, premises: Premises) -> Iterator[Figure]:
 def _handshake(nginx: Bed, premises: Premises, handshake: Handshake) -> Iterator[Figure]:
     """A connection, a full handshake, 4 KiB, and its end."""
     with nginx.start(premises, handshake.settings) as server:
-        load = _load(server, premises, handshake.settings, "new") | {"requests": HANDSHAKES}
-        measured = in_turn({"ours": partial(ours, load), **_rivals(server, handshake)})
+        load = _load(server, premises, handshake.settings, "new")
+        measured = in_turn({"ours": partial(ours, load, HANDSHAKES), **_rivals(server, handshake)})
     yield _beside(handshake.what, measured, "ab", HANDSHAKE_GOAL)
     yield _beside(handshake.what, measured, "s_time", None)
 
@@ -144,11 +145,11 @@ def _static_rsa(nginx: Bed, premises: Premises) -> Iterator[Figure]:
     """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
     newest = libraries.libcryptos().get("psycopg")
     with nginx.start(premises, STATIC_RSA.settings) as server:
-        load = _load(server, premises, STATIC_RSA.settings, "new") | {"requests": HANDSHAKES}
+        load = _load(server, premises, STATIC_RSA.settings, "new")
         measured = in_turn(
             {
-                "ours": partial(ours, _on(newest, load)),
-                "ours on the system's": partial(ours, _on(None, load)),
+                "ours": partial(ours, _on(newest, load), HANDSHAKES),
+                "ours on the system's": partial(ours, _on(None, load), HANDSHAKES),
                 **_rivals(server, STATIC_RSA),
             }
         )
@@ -199,7 +200,7 @@ def _saturation(nginx: Bed, premises: Premises) -> Figure:
 def _shares(server: Server, load: Mapping[str, Any]) -> tuple[float, float]:
     """Which shares of a time well inside the load the server works, and waits for its core. Raises Spoilt."""
     with ThreadPoolExecutor(1) as beside:
-        loaded = beside.submit(_asked, load, 0.05, 0.6)
+        loaded = beside.submit(_asked, load, 0.6)
         time.sleep(0.2)
         before = _scheduled_ns(server)
         time.sleep(0.3)
@@ -226,8 +227,8 @@ def _memory(nginx: Bed, premises: Premises, settings: Settings, how: str, *, jud
     room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
     with nginx.start(premises, settings) as server:
         load = _load(server, premises, settings, "user")
-        without = _asked(load, 0.1, 0.5)
-        held = _asked(load | {"users": room // 2, "idle": room - room // 2, "request_limit_s": 30.0}, 0.1, 0.5)
+        without = _asked(load, 0.5)
+        held = _asked(load | {"users": room // 2, "idle": room - room // 2, "request_limit_s": 30.0}, 0.5)
     each = (held.client_memory_bytes - without.client_memory_bytes) / (room - USERS)
     least = "" if room == CONNECTIONS else f" (all that {limit} file descriptors allow)"
     return Figure(
@@ -243,7 +244,7 @@ def _embedded(nginx: Bed, embedded: Bed, premises: Premises) -> Figure:
     with nginx.start(premises, PLAINTEXT) as one, embedded.start(premises, PLAINTEXT) as other:
 
         def served_by(server: Server) -> float:
-            load = _asked(_load(server, premises, PLAINTEXT, "user"), 0.1, 0.8)
+            load = _asked(_load(server, premises, PLAINTEXT, "user"), 0.8)
             return load.server_cpu_ns / load.requests / 1e3
 
         measured = in_turn({"ours": partial(served_by, other), "nginx": partial(served_by, one)})
@@ -271,13 +272,19 @@ def _on(libcrypto: str | None, load: Mapping[str, Any]) -> dict[str, Any]:
     return {**load, "clients": kinds}
 
 
-def _asked(load: Mapping[str, Any], warm_up_s: float, duration_s: float) -> LoadRecord:
-    """What the load client saw of the server, measured as the lab measures. Raises Spoilt."""
-    task = {"mode": "measure", "seed": 1, "load": load, "warm_up_s": warm_up_s, "duration_s": duration_s}
-    record = ask((ENGINE, "load"), task, limit_s=clients.LIMIT_S, core=clients.client_core())
-    if record.outcome is not Outcome.OK or record.load is None:
-        raise Spoilt(record.reason or "the load client says nothing of the load")
-    return record.load
+def _asked(load: Mapping[str, Any], duration_s: float) -> LoadRecord:
+    """What the load client saw of the server in one chunk, measured as the lab measures. Raises Spoilt."""
+    task = {"mode": "measure", "seed": 1, "load": load}
+    try:
+        with Session((ENGINE, "load"), task, core=clients.client_core()) as session:
+            session.ready(clients.LIMIT_S)
+            chunk = session.advance(duration_s, 1, clients.LIMIT_S)
+            last = session.finish()
+    except Stopped as stopped:
+        raise Spoilt(stopped.record.reason) from None
+    if last.outcome is not Outcome.OK:
+        raise Spoilt(last.reason)
+    return load_record(last, chunk, [])
 
 
 def _beside(

@@ -5,53 +5,74 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import numpy as np
+
+from simulated import Simulated
 from tollbar.catalogue import Choice, Family, Setting, Standing, Value
 from tollbar.measure import Outcome, Trial
+from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.results import Row, Run, StudyRun
+from tollbar.stats import Visit
 from tollbar.study import Claim, Measure, Study
 
-# So many that rounding a trial's CPU time to whole nanoseconds is a millionth of a nanosecond per operation.
-OPERATIONS = 1_000_000
+# So many that rounding a chunk's CPU time to whole nanoseconds is a millionth of a nanosecond per operation; and of no
+# round number, nor two alike, so that chunks of one cost have no times that are multiples of a tick.
+OPERATIONS = 1_037_003
+# Chunks of a trial that is made of one cost: as many as a short study has rounds.
+ROUNDS = 4
 
 
 def trial(
-    cost_ns: float, *, block: int = 0, twin: bool = False, outcome: Outcome = Outcome.OK, steal: float = 0.0
+    cost_ns: float | Sequence[float],
+    *,
+    block: int = 0,
+    heat: int = 0,
+    twin: bool = False,
+    outcome: Outcome = Outcome.OK,
+    steal: float = 0.0,
 ) -> Trial:
-    """One trial of this cost; `steal` is the share of its wall time that went to others."""
-    cpu_ns = round(cost_ns * OPERATIONS)
+    """One trial of this cost in every chunk, or of these costs; `steal`: the share of its wall time that others got."""
+    costs_ns = [cost_ns] * ROUNDS if isinstance(cost_ns, (int, float)) else list(cost_ns)
+    chunks = tuple(chunk(number, each, block=block) for number, each in enumerate(costs_ns))
     return Trial(
         study="study",
         cell="cell",
         twin=twin,
         block=block,
+        heat=heat,
         order=block,
         started_s=float(block),
         outcome=outcome,
         reason=None if outcome is Outcome.OK else "the runner fell over",
-        operations=OPERATIONS,
-        cpu_ns=cpu_ns,
-        wall_ns=cpu_ns,
+        chunks=chunks,
+        paid_by=(RUNNER,),
         memory_bytes=0,
-        batches=((OPERATIONS, cpu_ns),),
-        steal_ns=round(steal * cpu_ns),
+        steal_ns=round(steal * sum(chunk.wall_ns for chunk in chunks)),
         machine_load=1.0,
     )
 
 
-def trials(costs_ns: Sequence[float], *, twin: bool = False) -> tuple[Trial, ...]:
+def chunk(number: int, cost_ns: float, *, block: int = 0) -> Chunk:
+    """A chunk of this cost per operation, in this round."""
+    operations = OPERATIONS + 17 * number + block
+    return Chunk(number, operations, round(cost_ns * operations), {RUNNER: round(cost_ns * operations)})
+
+
+def trials(costs_ns: Sequence[float | Sequence[float]], *, twin: bool = False) -> tuple[Trial, ...]:
     """One trial for each block, in block order."""
     return tuple(trial(cost, block=block, twin=twin) for block, cost in enumerate(costs_ns))
 
 
 def row(
     coordinates: Mapping[str, Value],
-    costs_ns: Sequence[float] = (),
+    costs_ns: Sequence[float | Sequence[float]] = (),
     *,
     against: str | None = None,
-    twins_ns: Sequence[float] = (),
+    twins_ns: Sequence[float | Sequence[float]] = (),
     standing: Standing = Standing.ACCEPTABLE,
     outcome: Outcome = Outcome.OK,
     reason: str | None = None,
@@ -101,15 +122,38 @@ def study(
         providers=("openssl 3.0.19",),
         beds=(),
         url=None,
+        address=None,
         load=None,
         vary=vary or {},
         baseline={"choice": "none"},
         leave_out=(),
-        measure=Measure("cpu", 0.1, 0.02, blocks),
+        measure=Measure("cpu", 0.005, 10, blocks),
         worth=worth,
         claims=tuple(claims),
         notes=(),
     )
+
+
+def simulated_rows(seen: Simulated) -> list[Row]:
+    """A simulated baseline, with its twin, and the cells that are held against it."""
+    first, *others = seen.cells
+    baseline = row({"choice": "none"}, against="none", standing=Standing.NULL)
+    found = [replace(baseline, trials=visited(first), twins=visited(seen.twins, twin=True))]
+    return found + [
+        replace(row({"choice": f"cell-{number}"}, against="none"), trials=visited(visits))
+        for number, visits in enumerate(others, start=1)
+    ]
+
+
+def visited(visits: Sequence[Visit], *, twin: bool = False) -> tuple[Trial, ...]:
+    """The trials that these visits were made of."""
+    return tuple(trial(list(np.exp(v.logs)), block=v.block, heat=v.heat, twin=twin) for v in visits)
+
+
+def first_blocks(of: Row, blocks: int) -> Row:
+    """A row as it was after so many blocks."""
+    seen, twins = (tuple(t for t in some if t.block < blocks) for some in (of.trials, of.twins))
+    return replace(of, trials=seen, twins=twins)
 
 
 def example(blocks: int = 20) -> list[Row]:
@@ -131,9 +175,9 @@ def run(*studies: StudyRun) -> Run:
 
 
 def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str) -> Claim:
-    """A claim on throughput that gives a ratio, or an `order`."""
+    """A claim on capacity that gives a ratio, or an `order`."""
     order = changes.get("order")
-    return Claim("says", of, over, changes.get("metric", "throughput"), ratio, order, None)  # type: ignore[arg-type]
+    return Claim("says", of, over, changes.get("metric", "capacity"), ratio, order, None)  # type: ignore[arg-type]
 
 
 Noise = Callable[[random.Random], float]
@@ -151,7 +195,7 @@ def lognormal(sigma: float, *, slow: float = 0.0, times: float = 3.0) -> Noise:
 
 
 def measured(
-    ratios: Sequence[float], noise: Noise, source: random.Random, *, blocks: int, drift: float = 0.10
+    ratios: Sequence[float], noise: Noise, source: random.Random, *, blocks: int, drift: float = 0.0
 ) -> list[list[float]]:
     """Costs by block of cells with these true ratios to 100 ns, each block visited in a random order.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,10 @@ REAL = beds.all_beds()
 
 FAKE_RUNNER = Path(__file__).with_name("fake_runner.py")
 
+# Enough for an interval, of chunks enough for an account.
+BLOCKS, ROUNDS = 5, 4
+SHORT_BLOCKS = 6
+
 FAKE_STUDY = f"""
 question  = "Does the lab itself work?"
 family    = "spin"
@@ -34,9 +39,9 @@ providers = ["runner:{FAKE_RUNNER}"]
 baseline  = "spin-1"
 
 [measure]
-trial   = "1 ms"
-warm-up = "1 ms"
-blocks  = 8
+chunk  = "1.5 ms"
+rounds = {ROUNDS}
+blocks = {BLOCKS}
 
 [[claim]]
 says   = "Twice the work costs twice as much"
@@ -46,7 +51,7 @@ metric = "cost"
 ratio  = 2.0
 """
 
-SHORT_STUDY = """
+SHORT_STUDY = f"""
 question  = "Does the engine spin?"
 family    = "spin"
 choices   = ["spin-1", "spin-2"]
@@ -54,9 +59,9 @@ providers = ["spin"]
 baseline  = "spin-1"
 
 [measure]
-trial   = "20 ms"
-warm-up = "2 ms"
-blocks  = 8
+chunk  = "2 ms"
+rounds = 5
+blocks = {SHORT_BLOCKS}
 """
 
 Tollbar = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -68,6 +73,26 @@ def fake_study(tmp_path: Path) -> Path:
     path = tmp_path / "fake.toml"
     path.write_text(FAKE_STUDY)
     return path
+
+
+@pytest.fixture(scope="session")
+def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the study of the fake runner, `one` and `other`, each with what it said; not to be altered."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "fake.toml").write_text(FAKE_STUDY)
+    for seed, name in enumerate(("one", "other")):
+        words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed)]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=120)
+        (made,) = (folder / "runs").iterdir()
+        made.rename(folder / name)
+        (folder / name / "said.json").write_text(done.stdout)
+    return folder
+
+
+@pytest.fixture
+def fake_runs(runs_made: Path, tmp_path: Path) -> Path:
+    """A folder with copies of those runs, for one test alone."""
+    return Path(shutil.copytree(runs_made, tmp_path / "made"))
 
 
 @pytest.fixture

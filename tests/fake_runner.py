@@ -1,8 +1,11 @@
-#!/usr/bin/env python3
-"""A runner that returns what its task says it should, and fails in the way it is told to.
+#!/usr/bin/env -S python3 -I -S
+"""A runner that speaks the whole contract and measures nothing, and that fails in the way it is told to.
 
-It speaks the whole contract and measures nothing: its "CPU time" is the number of iterations that the task's
-choice carries. FAKE_FAULT names a fault (see `FAULTS`) as MODE:FAULT, such as `measure:crash`.
+It works the answers out by itself. Its "CPU time" is the number of iterations that the task's choice carries, with some
+noise. As a load client it asks nobody, and makes up the account of a server.
+
+FAKE_FAULT names a fault (see `FAULTS`) as MOMENT:FAULT, such as `verify:crash` or `chunk:crash`; with
+MOMENT:FAULT:CHOICE only that choice is struck.
 """
 
 from __future__ import annotations
@@ -14,83 +17,176 @@ import signal
 import sys
 import time
 
+RECEIPT = {"provider": "fake 1.0", "name": "fake 1.0"}
+WORD = (1 << 64) - 1
+# What a component of a server pays for a request, to a fake load client.
+SERVED_NS = 1000
+
+
+def chain(iterations: int) -> str:
+    """What the family `spin` defines as the answer."""
+    x = 1
+    for _ in range(iterations):
+        x = (x * 6364136223846793005 + 1442695040888963407) & WORD
+    return f"{x:016x}"
+
 
 def record_of(task: dict) -> dict:
-    """The record of a runner in good health."""
-    receipt = {"provider": "fake 1.0", "name": "fake 1.0"}
+    """The one line of a runner in good health that lists or verifies."""
     if task["mode"] == "list":
-        return {"outcome": "ok", "receipt": receipt, "offers": [{"family": "spin", "choice": "spin-1"}]}
-    if task["mode"] == "verify":
-        proof = {"answer": task["inputs"].get("expected_hex"), "accepted": ["itself"], "refused": ["another"]}
-        return {"outcome": "ok", "receipt": receipt, "proof": proof}
-    # The noise is a function of the task, so that the same run says the same twice.
-    noise = random.Random(f"{task['seed']}/{task['choice']}").uniform(0.99, 1.01)
-    cost_ns = max(1, round(task["setting"].get("iterations", 0) * noise))
-    return {
-        "outcome": "ok",
-        "receipt": receipt,
-        "operations": 20,
-        "bytes": 0,
-        "cpu_ns": 20 * cost_ns,
-        "wall_ns": 21 * cost_ns,
-        "batches": [[10, 10 * cost_ns], [10, 10 * cost_ns]],
-        "checked": 20,
-        "memory_bytes": 0,
-    }
+        return {"outcome": "ok", "receipt": RECEIPT, "offers": [{"family": "spin", "choice": "spin-1"}]}
+    proof = {"answer": chain(task["setting"].get("iterations", 0)), "accepted": ["itself"], "refused": ["another"]}
+    return {"outcome": "ok", "receipt": RECEIPT, "proof": proof}
 
 
-def crash(record: dict) -> None:
+def refusal_of(task: dict) -> str | None:
+    """What no runner lets pass."""
+    if task["contract"] != 2:
+        return "this runner speaks version 2 of the contract"
+    if task["mode"] == "list":
+        return None
+    if "load" in task:
+        return None
+    if not task["choice"].startswith("spin-") and task["choice"] != "none":
+        return f"there is no choice {task['choice']}"
+    unread = set(task["setting"]) - {"iterations"}
+    return f"the setting {', '.join(unread)} means nothing here" if unread else None
+
+
+def session(task: dict, strike: object) -> None:
+    """Answers chunk after chunk. The noise is a function of the task, so that the same run says the same twice."""
+    cost_ns = max(1, task["setting"].get("iterations", 0))
+    source = random.Random(f"{task['seed']}/{task['choice']}")
+    luck = source.uniform(0.997, 1.003)
+    say(strike("ready", {"ready": {**RECEIPT, "operation_ns": cost_ns}}))
+    for number, line in enumerate(sys.stdin):
+        asked = json.loads(line)["advance"]
+        began = time.perf_counter_ns()
+        operations = max(asked["operations"], 20)
+        cpu_ns = round(operations * cost_ns * luck * source.uniform(0.999, 1.001))
+        # A chunk lasts as long as it was asked to, by the lab's clock as well.
+        while (wall_ns := time.perf_counter_ns() - began) < asked["seconds"] * 1e9:
+            time.sleep(0.0002)
+        chunk = {"operations": operations, "cpu_ns": cpu_ns, "wall_ns": wall_ns, "observed": {}}
+        if "load" in task:
+            paid = {"cpu_ns": SERVED_NS * operations}
+            chunk["observed"] = {"requests": operations, "components": dict.fromkeys(task["load"]["components"], paid)}
+        say(strike("chunk", chunk, number))
+    say(strike("last", {"outcome": "ok", **({"load": {}} if "load" in task else {})}))
+
+
+def say(line: dict) -> None:
+    """One line of the contract."""
+    print(json.dumps(line), flush=True)
+
+
+def crash(line: dict) -> None:
     """Ends by a signal."""
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def leave(record: dict) -> None:
+def leave(line: dict) -> None:
     """Ends with a status and a word."""
     sys.exit("out of luck")
 
 
-def hang(record: dict) -> None:
-    """Says nothing for ever, and starts another that does the same."""
-    if os.fork() >= 0:
+def fork(line: dict) -> None:
+    """Starts another, which does nothing for ever."""
+    if os.fork() == 0:
         time.sleep(3600)
 
 
-def spew(record: dict) -> None:
+def fork_away(line: dict) -> None:
+    """Starts another in a session of its own, which does nothing for ever."""
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(3600)
+
+
+def hang(line: dict) -> None:
+    """Says nothing for ever, and starts another in a session of its own that does the same."""
+    fork_away(line)
+    time.sleep(3600)
+
+
+def spew(line: dict) -> None:
     """Never stops talking."""
     while True:
         sys.stdout.write("x" * 65536)
+
+
+def twice(line: dict) -> None:
+    """Answers once more than it was asked."""
+    say(line)
+
+
+def bye(line: dict) -> None:
+    """Ends well, before it is told to."""
+    say({"outcome": "ok"})
+    sys.exit(0)
 
 
 FAULTS = {
     "crash": crash,
     "leave": leave,
     "hang": hang,
+    "fork": fork,
+    "fork-away": fork_away,
     "spew": spew,
-    "rubbish": lambda record: sys.exit(print("hello") or 0),
-    "half": lambda record: sys.exit(print(json.dumps(record)[:40]) or 0),
-    "nothing": lambda record: sys.exit(0),
-    "wrong": lambda record: record["proof"].update(answer="00ff"),
-    "gullible": lambda record: record["proof"].update(refused=[]),
-    "unproven": lambda record: record.pop("proof"),
-    "nameless": lambda record: record.update(receipt={}),
-    "unsupported": lambda record: record.update(outcome="unsupported", reason="not in this build"),
-    "reasonless": lambda record: record.update(outcome="failed"),
-    "idle": lambda record: record.update(operations=0, batches=[], checked=0),
-    "unchecked": lambda record: record.update(checked=1),
-    "uneven": lambda record: record.update(batches=[[3, 3]]),
-    "negative": lambda record: record.update(cpu_ns=-5),
-    "timeless": lambda record: record.update(wall_ns=0),
+    "twice": twice,
+    "bye": bye,
+    "rubbish": lambda line: sys.exit(print("hello", flush=True) or 0),
+    "half": lambda line: sys.exit(print(json.dumps(line)[:40], flush=True) or 0),
+    "nothing": lambda line: sys.exit(0),
+    "wrong": lambda line: line["proof"].update(answer="00ff"),
+    "silent": lambda line: line["proof"].update(answer=None),
+    "gullible": lambda line: line["proof"].update(refused=[]),
+    "unproven": lambda line: line.pop("proof"),
+    "nameless": lambda line: (line.get("ready") or line["receipt"]).update(provider="", name=""),
+    "unsupported": lambda line: line.update(outcome="unsupported", reason="not in this build"),
+    "reasonless": lambda line: line.update(outcome="failed"),
+    "idle": lambda line: line.update(operations=0),
+    "few": lambda line: line.update(operations=line["operations"] - 1000),
+    "negative": lambda line: line.update(cpu_ns=-5),
+    "timeless": lambda line: line.update(wall_ns=0),
+    "short": lambda line: line.update(wall_ns=1000),
+    "long": lambda line: line.update(wall_ns=10**12),
+    "other-clock": lambda line: line.update(cpu_ns=line["wall_ns"] * 10_000),
+    "failing": lambda line: line["observed"].update(errors={"reset": 1, "timeout": 1}),
+    "boasting": lambda line: line["observed"].update(requests=line["observed"]["requests"] - 1),
+    "blind": lambda line: line["observed"].update(components={}),
+    "effortless": lambda line: line["observed"].update(components={"web": {"cpu_ns": 0}}),
+    "unsaid": lambda line: line.pop("load"),
+    "sorry": lambda line: line.update(outcome="failed", reason="the third answer was wrong"),
 }
+# The moments of a session that a fault may be meant for; a chunk is struck from the third on, in mid-round.
+MOMENTS = ("ready", "chunk", "last")
+STRUCK_FROM = 2
 
 
 def main() -> None:
-    """One task in, one record out."""
-    task = json.load(sys.stdin)
-    record = record_of(task)
-    mode, _, fault = os.environ.get("FAKE_FAULT", "").partition(":")
-    if mode == task["mode"]:
-        FAULTS[fault](record)
-    print(json.dumps(record))
+    """One task, and what it asks for."""
+    task = json.loads(sys.stdin.readline())
+    refusal = refusal_of(task)
+    if refusal:
+        say({"outcome": "failed", "reason": refusal})
+        return
+    mode, _, rest = os.environ.get("FAKE_FAULT", "").partition(":")
+    fault, _, choice = rest.partition(":")
+    struck = bool(mode) and choice in ("", task.get("choice"))
+    if task["mode"] != "measure":
+        record = record_of(task)
+        if struck and mode == task["mode"]:
+            FAULTS[fault](record)
+        say(record)
+        return
+
+    def strike(moment: str, line: dict, number: int = STRUCK_FROM) -> dict:
+        if struck and mode == moment and number >= STRUCK_FROM:
+            FAULTS[fault](line)
+        return line
+
+    session(task, strike)
 
 
 if __name__ == "__main__":

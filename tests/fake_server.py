@@ -3,10 +3,11 @@
 
 fake_server.py -v      says its version
 fake_server.py         reads what to do from standard input, as JSON:
-    port, fault, after, tls: null or {"version", "cipher", "chain", "key"}, other: {"chain", "key"}
+    port, fault, after, sign, tls: null or {"version", "cipher", "chain", "key"}, other: {"chain", "key"}
 
 `fault` is one of START_FAULTS, ANSWER_FAULTS and TLS_FAULTS. Those of answers and of TLS begin after so many requests
-or connections that were served as they should be (`after`), and then never end; `…-once` is wrong one time.
+or connections that were served as they should be (`after`), or, where that is null, once there is a file named `sign`;
+and then they never end. `…-once` is wrong one time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Server:
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.fault: str = told["fault"] or ""
-        self.after: int = told["after"]
+        self.after: int | None = told["after"]
+        self.sign: str = told["sign"]
         self.tls: Mapping[str, str] | None = told["tls"]
         self.other: Mapping[str, str] = told["other"]
         # Python cannot turn a server's memory for sessions off; without one in common nobody has any.
@@ -47,8 +49,16 @@ class Server:
         """Whether this request or connection is one that goes wrong; each is to be asked about once."""
         if self.fault.removesuffix("-once") not in faults:
             return False
-        number = next(self._counters[what])
-        return number == self.after + 1 if self.fault.endswith("-once") else number > self.after
+        is_once = self.fault.endswith("-once")
+        if self.after is not None:
+            number = next(self._counters[what])
+            return number == self.after + 1 if is_once else number > self.after
+        try:
+            # Of those who find the sign one alone can take it away.
+            os.remove(self.sign) if is_once else os.stat(self.sign)
+        except FileNotFoundError:
+            return False
+        return True
 
 
 # Before there is anything to answer.

@@ -1,28 +1,35 @@
-"""Studies measured through servers, made by hand and judged by the judge: TLS handshakes, and a service at rates."""
+"""Studies measured through servers, made and judged by hand: TLS handshakes, and a service at rates."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import exp
+from math import exp, log
 
-from tollbar import catalogue, judge
+import by_hand
+from tollbar import catalogue
 from tollbar.catalogue import Value
-from tollbar.judge import StudyJudgement
+from tollbar.judge import Limit, Measurement, StudyJudgement
 from tollbar.measure import Outcome, Trial
+from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.results import Row, StudyRun
-from tollbar.runner import ComponentRecord, LoadRecord, Negotiated, Slice
+from tollbar.runner import ComponentRecord, LoadRecord, Negotiated
 from tollbar.study import Load, Measure, Study
 
-BLOCKS = 8
+BLOCKS, ROUNDS = 8, 10
+CONFIDENCE = 0.96
 USERS = (1, 4, 16)
-TRIAL_NS = 300_000_000
-SLICES = 10
+CHUNK_NS = 30_000_000
+TRIAL_NS = ROUNDS * CHUNK_NS
+# What neighbours add to plain requests and to handshakes: arithmetic suffers less than what lives in the caches.
+DISTURBED = {"plaintext": 1.20, "tls-1.2": 1.12, "tls-1.3": 1.19}
 NO_NGINX = "not available here: nginx is not installed; to have it: apt-get install nginx-light"
 WRONG_LENGTH = "3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)"
-EMBEDDED, HTTPD = "embedded 0.1.0 (openssl 3.0.19)", "httpd 2.4.71 (openssl 3.0.19)"
+OPENSSL = "openssl 3.0.19"
+URL = "https://localhost:8443/"
+SERVERS = {"embedded": "embedded 0.1.0", "httpd": "httpd 2.4.71", "url": URL}
 
 # (choice, certificate, key exchange, DHE parameters): microseconds of server and client CPU for a request.
 _Kind = tuple[str, str | None, str | None, str | None]
@@ -100,7 +107,7 @@ def arrivals() -> StudyJudgement:
         beds=("embedded",),
     )
     cells = [
-        _Cell(_at(kind, "embedded", EMBEDDED) | {"rate": rate}, server, client, {"web": 0.7, "directory": 0.3})
+        _Cell(_at(kind, "embedded") | {"rate": rate}, server, client, {"web": 0.7, "directory": 0.3})
         for kind, server, client in ((ELSEWHERE[0], 31, 24), (ELSEWHERE[2], 44, 33))
         for rate in (100, 400, 1600)
     ]
@@ -116,32 +123,30 @@ def asked_only() -> StudyJudgement:
         Load(USERS, (), 0.0, "new", "/", False, 200, None),
         beds=(),
     )
-    study = replace(study, url="https://localhost:8443/", measure=replace(study.measure, cost="client-cpu"))
-    cells = [
-        _Cell(_at(kind, "url", "url") | {"users": users}, *MATRIX[kind], {}) for kind in ELSEWHERE for users in USERS
-    ]
+    study = replace(study, url=URL, address="127.0.0.1:8443", measure=replace(study.measure, cost="client-cpu"))
+    cells = [_Cell(_at(kind, "url") | {"users": users}, *MATRIX[kind], {}) for kind in ELSEWHERE for users in USERS]
     return _judged(study, cells, seed=7)
 
 
 def _handshakes() -> Iterator[_Cell]:
     for kind, (server, client) in MATRIX.items():
         for users in USERS:
-            at = _at(kind, "embedded", EMBEDDED) | {"users": users}
+            at = _at(kind, "embedded") | {"users": users}
             failed = kind == FAILED and users == 16
             outcome, reason = (Outcome.FAILED, WRONG_LENGTH) if failed else (Outcome.OK, None)
             yield _Cell(at, server * (1 + 0.3 / users), client * (1 + 0.3 / users), {"web": 1.0}, outcome, reason)
     for kind in ELSEWHERE:
         for users in USERS:
             server, client = MATRIX[kind]
-            at = _at(kind, "httpd", HTTPD) | {"users": users}
+            at = _at(kind, "httpd") | {"users": users}
             yield _Cell(at, server + 100, client, {"web": 0.9, "directory": 0.1})
-            here = _at(kind, "nginx", "nginx (openssl 3.0.19)") | {"users": users}
+            here = _at(kind, "nginx") | {"users": users}
             yield _Cell(here, 0, 0, {}, Outcome.UNSUPPORTED, NO_NGINX)
 
 
-def _at(kind: _Kind, bed: str, provider: str) -> dict[str, Value]:
+def _at(kind: _Kind, bed: str) -> dict[str, Value]:
     choice, certificate, exchange, parameters = kind
-    at: dict[str, Value] = {"choice": choice, "provider": provider, "bed": bed, "op": "connect"}
+    at: dict[str, Value] = {"choice": choice, "provider": OPENSSL, "bed": bed, "op": "connect"}
     said = {"certificate": certificate, "key-exchange": exchange, "dh-parameters": parameters}
     at |= {name: value for name, value in said.items() if value is not None}
     return at | ({"cipher": "aes-128-gcm"} if certificate else {}) | {"bytes": 4096}
@@ -158,11 +163,12 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
         providers=("libcrypto",),
         beds=beds,
         url=None,
+        address=None,
         load=load,
         vary={},
         baseline={"choice": "plaintext"},
         leave_out=(),
-        measure=Measure("server-cpu", 0.3, 0.05, BLOCKS),
+        measure=Measure("server-cpu", 0.005, ROUNDS, BLOCKS),
         worth=0.03,
         claims=(),
         notes=(),
@@ -171,81 +177,131 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
 
 def _judged(study: Study, cells: Sequence[_Cell], seed: int) -> StudyJudgement:
     chance = random.Random(seed)
-    rows = tuple(_row(study, cell, chance) for cell in cells)
-    return judge.judge_study(StudyRun(study, rows, (), (BLOCKS,)))
+    keys = {by_hand.key(cell.coordinates): cell for cell in cells}
+    against = {key: _against(cell) for key, cell in keys.items()}
+    heats = by_hand.heats(against)
+    rows = tuple(_row(study, cell, key, against[key], heats[key], chance) for key, cell in keys.items())
+    return by_hand.judged(
+        StudyRun(study, rows, (), (BLOCKS,)),
+        {key: DISTURBED[str(cell.coordinates["choice"])] for key, cell in keys.items()},
+        confidence=CONFIDENCE,
+        beside=lambda row: _beside(row, study.measure.cost),
+    )
 
 
-def _row(study: Study, cell: _Cell, chance: random.Random) -> Row:
+def _against(cell: _Cell) -> str:
+    at, kept = cell.coordinates, ("provider", "bed", "op", "bytes", "users", "rate")
+    return by_hand.key({"choice": "plaintext", **{n: at[n] for n in kept if n in at}})
+
+
+def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int], chance: random.Random) -> Row:
     at, family = cell.coordinates, study.family
-    kept = ("provider", "bed", "op", "bytes", "users", "rate")
-    against = {"choice": "plaintext", **{n: at[n] for n in kept if n in at}}
     ok = cell.outcome is Outcome.OK
-    key = _key(at)
     return Row(
         key=key,
         coordinates=at,
         title=family.choices[str(at["choice"])].title,
         standing=family.standing_of(at),
         strength=family.strength_of(at),
-        against=_key(against),
+        against=against,
         outcome=cell.outcome,
         reason=cell.reason,
-        trials=tuple(_trial(study, cell, block, False, chance) for block in range(BLOCKS)) if ok else (),
-        twins=tuple(_trial(study, cell, block, True, chance) for block in range(BLOCKS))
-        if ok and key == _key(against)
-        else (),
+        trials=tuple(_trials(study, cell, key, False, heats, chance)) if ok else (),
+        twins=tuple(_trials(study, cell, key, True, heats, chance)) if ok and key == against else (),
         accepted=("the answer", "the certificate that was asked for") if ok else (),
         refused=("another certificate", "another suite") if ok and "certificate" in at else (),
+        not_tried=("an expired certificate: this server checks none",) if ok and at["bed"] == "httpd" else (),
+        server=SERVERS.get(str(at["bed"])),
     )
 
 
-def _key(at: Mapping[str, Value]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(at.items()))
+def _trials(
+    study: Study, cell: _Cell, key: str, twin: bool, heats: Sequence[int], chance: random.Random
+) -> Iterator[Trial]:
+    disturbed = DISTURBED[str(cell.coordinates["choice"])]
+    paid_by = tuple(cell.components) if study.measure.cost == "server-cpu" else (CLIENT,)
 
+    def chunks(block: int) -> Sequence[Chunk]:
+        server, client = (disturbed * exp(chance.gauss(0, 0.008)) for _ in range(2))
+        return [_chunk(cell, number, server, client) for number in range(ROUNDS)]
 
-def _trial(study: Study, cell: _Cell, block: int, twin: bool, chance: random.Random) -> Trial:
-    load = _load(cell, exp(chance.gauss(0, 0.008)), exp(chance.gauss(0, 0.008)))
-    return Trial(
-        study=study.name,
-        cell=_key(cell.coordinates),
+    for trial in by_hand.trials(
+        study.name,
+        key,
         twin=twin,
-        block=block,
-        order=block,
-        started_s=1.8e9 + block,
-        outcome=Outcome.OK,
-        reason=None,
-        operations=load.requests,
-        cpu_ns=load.server_cpu_ns or load.client_cpu_ns,
-        wall_ns=load.wall_ns,
-        memory_bytes=9 * 1024**2,
-        batches=(),
-        steal_ns=0,
-        machine_load=2.0,
-        load=load,
-    )
+        blocks=BLOCKS,
+        heats=heats,
+        chunks=chunks,
+        paid_by=paid_by,
+        chance=chance,
+        memory=9 * 1024**2,
+    ):
+        yield replace(trial, load=_load(cell, trial), machine_load=2.0, steal_ns=0)
 
 
-def _load(cell: _Cell, slower_server: float, slower_client: float) -> LoadRecord:
-    at = cell.coordinates
-    server_us, client_us = cell.server_us * slower_server, cell.client_us * slower_client
+def _chunk(cell: _Cell, number: int, slower_server: float, slower_client: float) -> Chunk:
+    # A server that is warming to its work, for curves that are not flat.
+    busy = (0.6, 0.9)[number] if number < 2 else 1.0
+    requests = max(2, int(busy * CHUNK_NS / 1000 / _each_us(cell)))
+    server_ns = {name: round(cell.server_us * share * 1000) for name, share in cell.components.items()}
+    spent = {name: round(each * slower_server) * requests for name, each in server_ns.items()}
+    return Chunk(number, requests, CHUNK_NS, {CLIENT: round(cell.client_us * 1000 * slower_client) * requests, **spent})
+
+
+def _each_us(cell: _Cell) -> float:
+    """Microseconds of elapsed time for a request."""
+    rate, users = cell.coordinates.get("rate"), cell.coordinates.get("users")
+    if rate is not None:
+        return 1e6 / int(rate)
     # One core each: whichever side is slower sets the pace, and one user waits for both.
-    each_us = 1.08 * max(server_us, client_us) if at.get("users") != 1 else server_us + client_us + 40
-    rate = at.get("rate")
-    requests = int(TRIAL_NS / 1000 / each_us) if rate is None else int(rate) * TRIAL_NS // 10**9
-    waited_us = each_us * int(at.get("users", 1)) * (1 if rate is None else 1 + int(rate) / 500)
-    components = {name: round(server_us * share * requests * 1000) for name, share in cell.components.items()}
+    return cell.server_us + cell.client_us + 40 if users == 1 else 1.08 * max(cell.server_us, cell.client_us)
+
+
+def _beside(row: Row, metric: str) -> Iterator[Measurement]:
+    """What stands beside the cost: the other side's, each component's, requests a second and response times."""
+    loads = [t.load for t in row.trials if t.load is not None]
+    components = list(dict.fromkeys(name for load in loads for name in load.components))
+    limit = _limit(loads, "rate" in row.coordinates)
+
+    def of(value: Callable[[LoadRecord], float]) -> by_hand.Interval:
+        return by_hand.interval({i: log(value(load)) for i, load in enumerate(loads)}, CONFIDENCE)
+
+    if metric != "client-cpu":
+        each = of(lambda load: load.client_cpu_ns / load.requests)
+        yield by_hand.measurement(row, "client-cpu", "ns/op", by_hand.scaled(each, 1 / DISTURBED[row.choice]))
+    for name in components if len(components) > 1 else ():
+        each = of(lambda load, name=name: load.components[name].cpu_ns / load.requests)  # type: ignore[misc]
+        part = by_hand.scaled(each, 1 / DISTURBED[row.choice])
+        yield by_hand.measurement(row, metric, "ns/op", part, component=name)
+    yield by_hand.measurement(row, "throughput", "1/s", of(lambda load: load.requests_per_s), limit=limit)
+    for name, share in (("latency-p50", 0.5), ("latency-p95", 0.95), ("latency-p99", 0.99)):
+        waited = of(lambda load, share=share: load.latency_at(share))  # type: ignore[misc]
+        yield by_hand.measurement(row, name, "us", waited, limit=limit)
+    if components:
+        held = of(lambda load: sum(c.memory_bytes for c in load.components.values()))
+        yield by_hand.measurement(row, "server-memory", "B", held)
+
+
+def _limit(loads: Sequence[LoadRecord], at_a_rate: bool) -> Limit | None:
+    if loads[0].client_busy > 0.7:
+        return Limit.CLIENT_BOUND
+    return Limit.NOT_SATURATED if 0 < loads[0].server_busy < 0.7 and not at_a_rate else None
+
+
+def _load(cell: _Cell, trial: Trial) -> LoadRecord:
+    at = cell.coordinates
+    waited_us = _each_us(cell) * int(at.get("users", 1)) * (1 if "users" in at else 1 + int(at["rate"]) / 500)
+    spent = {name: sum(chunk.cpu_ns[name] for chunk in trial.chunks) for name in (CLIENT, *cell.components)}
     return LoadRecord(
-        requests=requests,
+        requests=trial.operations,
         wall_ns=TRIAL_NS,
-        latency_us=tuple((round(waited_us * k), c) for k, c in _spread(requests)),
-        series=tuple(_slice(i, requests, client_us, components) for i in range(SLICES)),
-        connections=requests,
-        handshakes_full=requests,
-        negotiated=_negotiated(at, requests),
+        latency_us=tuple((round(waited_us * k), c) for k, c in _spread(trial.operations)),
+        connections=trial.operations,
+        handshakes_full=trial.operations,
+        negotiated=_negotiated(at, trial.operations),
         client_libraries=("rustls 0.23.0",) if "certificate" in at else (),
-        client_cpu_ns=round(client_us * requests * 1000),
-        client_busy=client_us * requests * 1000 / TRIAL_NS,
-        components={n: ComponentRecord(cpu_ns=c, memory_bytes=9 * 1024**2) for n, c in components.items()},
+        client_cpu_ns=spent[CLIENT],
+        components={n: ComponentRecord(cpu_ns=spent[n], memory_bytes=9 * 1024**2) for n in cell.components},
     )
 
 
@@ -253,17 +309,6 @@ def _spread(requests: int) -> list[tuple[float, int]]:
     tail = max(1, requests // 100)
     middle = max(1, requests // 12)
     return [(0.9, requests - middle - tail), (1.6, middle), (3.1, tail)]
-
-
-def _slice(i: int, requests: int, client_us: float, components: Mapping[str, int]) -> Slice:
-    # A server that is warming to its work, for curves that are not flat.
-    weight = (0.6, 0.9)[i] if i < 2 else (SLICES - 1.5) / (SLICES - 2)
-    return Slice(
-        at_ms=TRIAL_NS / 1e6 / SLICES * (i + 1),
-        requests=round(requests / SLICES * weight),
-        client_cpu_ns=round(client_us * requests * 1000 / SLICES * weight),
-        components={name: round(cpu_ns / SLICES * weight) for name, cpu_ns in components.items()},
-    )
 
 
 def _negotiated(at: Mapping[str, Value], requests: int) -> tuple[Negotiated, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ BED = """
 title    = "Fake"
 install  = "wishing"
 runs-on  = ["libcrypto"]
-version  = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
+version  = { arguments = ["-v"], pattern = 'fake/(\\S+)' }
+"""
 
+COMPONENT = """
 [[component]]
-name     = "web"
+name     = "{name}"
 lifetime = "trial"
 program  = ["fake-server"]
 folders  = ["{folder}"]
@@ -34,8 +37,8 @@ refusals = ['refused: (.*)']
 
 # The fault is that of one cell alone.
 TOLD = """
-{{"port": {{{{ port }}}}, "after": {after}, "other": {other},
-  "fault": {{{{ '"{fault}"' if settings.bytes == 1000 else "null" }}}},
+{{"port": {{{{ port }}}}, "after": {after}, "sign": "{sign}", "other": {other},
+  "fault": {{{{ '"{fault}"' if settings.bytes == {struck} else "null" }}}},
   "tls": {{% if tls %}}{{
     "version": "{{{{ tls.protocol | replace(".", "_") }}}}", "cipher": "{{{{ tls.ciphers or "ALL" }}}}",
     "chain": "{{{{ tls.certificates[0].chain }}}}", "key": "{{{{ tls.certificates[0].key }}}}"
@@ -51,9 +54,9 @@ beds      = {beds}
 baseline  = {{ choice = "{choice}", bytes = "2000 B" }}
 
 [vary]
-op           = ["{op}"]
-key-exchange = ["ecdhe-p256"]
-bytes        = ["1000 B", "2000 B"]
+op    = ["{op}"]
+bytes = ["1000 B", "2000 B"]
+{encrypted}
 
 [load]
 users   = [2]
@@ -61,10 +64,16 @@ request = {{ get = "/bytes/{{bytes}}" }}
 expect  = {{ bytes = "{{bytes}}" }}
 
 [measure]
-trial   = "100 ms"
-warm-up = "0 s"
-blocks  = 1
+chunk  = "20 ms"
+rounds = {rounds}
+blocks = {blocks}
 """
+
+# Enough for a fault to come in the middle. A chunk is long enough for Python to shake hands four times, so that no cell
+# is so slow that it has its turn in fewer rounds.
+ROUNDS = 4
+# The cell that goes wrong, and the baseline that it is compared with.
+STRUCK, BASELINE = 1000, 2000
 
 
 class Lab:
@@ -75,8 +84,13 @@ class Lab:
         self.premises = premises
         self.seed = 3
 
-    def bed(self, fault: str = "", *, after: int = 0) -> None:
-        """Says how the server of the cell of 1000 bytes goes wrong, after so many requests."""
+    @property
+    def sign(self) -> Path:
+        """Once this file is there, a fault that waits for it begins."""
+        return self.folder / "now"
+
+    def bed(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
+        """Says how the server of the struck cell goes wrong, after so many requests, or at the sign."""
         folder = self.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "fake-server"
@@ -84,13 +98,25 @@ class Lab:
         program.chmod(0o755)
         other = Certificates(self.folder / "others").server("ecdsa-p256")
         identity = json.dumps({"chain": str(other.chain), "key": str(other.key)})
-        (folder / "bed.toml").write_text(BED.format(folder=folder))
-        (folder / "told.json.jinja").write_text(TOLD.format(after=after, other=identity, fault=fault))
+        parts = "".join(COMPONENT.format(name=name, folder=folder) for name in components)
+        (folder / "bed.toml").write_text(BED + parts)
+        told = TOLD.format(struck=STRUCK, after=json.dumps(after), sign=self.sign, other=identity, fault=fault)
+        (folder / "told.json.jinja").write_text(told)
 
-    def study(self, choice: str = "plaintext", op: str = "request", beds: str = '["fake"]', blocks: int = 1) -> Plan:
+    def study(
+        self,
+        choice: str = "plaintext",
+        op: str = "request",
+        beds: str = '["fake"]',
+        blocks: int = 1,
+        rounds: int = ROUNDS,
+    ) -> Plan:
         """Two cells: one of 1000 bytes, and one of 2000 that is the baseline."""
         path = self.folder / "served.toml"
-        path.write_text(STUDY.format(choice=choice, op=op, beds=beds).replace("blocks  = 1", f"blocks  = {blocks}"))
+        # The only curve that every Python can name.
+        encrypted = "" if choice == "plaintext" else 'key-exchange = ["ecdhe-p256"]'
+        said = STUDY.format(choice=choice, op=op, beds=beds, blocks=blocks, rounds=rounds, encrypted=encrypted)
+        path.write_text(said)
         return plan.make(study.load([str(path)]), seed=self.seed)
 
     def prove(self, plan: Plan, **more: Any) -> dict[object, Proven]:
@@ -99,11 +125,21 @@ class Lab:
         proven = measure.prove(cells, plan.seed, premises=self.premises, **more)
         return {cell.coordinates["bytes"]: one for cell, one in zip(cells, proven, strict=True)}
 
-    def trials(self, plan: Plan, **more: Any) -> dict[object, list[Trial]]:
+    def heats(self, plan: Plan) -> list[list[Trial]]:
+        """The trials of each heat."""
+        counts = {one.study.name: one.study.measure.blocks for one in plan.studies}
+        left = measure.heats_left(plan, counts=counts, done=(), unfit=())
+        return list(measure.measured(plan, left, premises=self.premises))
+
+    def trials(self, plan: Plan) -> dict[object, list[Trial]]:
         """The trials of each cell, by its bytes, in the order they were made."""
-        size = {cell.key: cell.coordinates["bytes"] for cell in plan.studies[0].cells}
-        blocks = {one.study.name: one.study.measure.blocks for one in plan.studies}
-        made: dict[object, list[Trial]] = {}
-        for trial in measure.trials(plan, blocks=blocks, done=(), barred=(), premises=self.premises, **more):
-            made.setdefault(size[trial.cell], []).append(trial)
-        return made
+        return by_bytes(plan, self.heats(plan))
+
+
+def by_bytes(plan: Plan, heats: list[list[Trial]]) -> dict[object, list[Trial]]:
+    """The trials of each cell, by its bytes, in the order they were made."""
+    size = {cell.key: cell.coordinates["bytes"] for cell in plan.studies[0].cells}
+    made: dict[object, list[Trial]] = {}
+    for trial in (trial for heat in heats for trial in heat):
+        made.setdefault(size[trial.cell], []).append(trial)
+    return made

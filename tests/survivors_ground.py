@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from conftest import command
 from tollbar.beds import proc
 
 BEDS = ("embedded", "nginx", "httpd")
+# So few that a heat is mostly starts and ends, where most can go wrong.
+ROUNDS = 4
 
 STUDY = """
 question  = "What is left of this?"
@@ -34,9 +37,9 @@ request = {{ get = "/bytes/{{bytes}}" }}
 expect  = {{ bytes = "{{bytes}}" }}
 
 [measure]
-trial   = "20 ms"
-warm-up = "2 ms"
-blocks  = {blocks}
+chunk  = "2 ms"
+rounds = {rounds}
+blocks = {blocks}
 """
 
 # What was killed is gone within milliseconds; a busy machine may take its time.
@@ -65,10 +68,10 @@ class Ground:
         """The runs that were begun here."""
         return sorted(path.parent for path in (self.folder / "runs").glob("*/run.json"))
 
-    def study(self, blocks: int, beds: Sequence[str] = BEDS) -> Path:
+    def study(self, blocks: int, beds: Sequence[str] = BEDS, *, rounds: int = ROUNDS) -> Path:
         """A study of a cell for each bed."""
-        path = self.folder / f"left-{blocks}-{len(beds)}.toml"
-        path.write_text(STUDY.format(beds=json.dumps(beds), blocks=blocks))
+        path = self.folder / f"left-{blocks}-{rounds}-{len(beds)}.toml"
+        path.write_text(STUDY.format(beds=json.dumps(beds), blocks=blocks, rounds=rounds))
         return path
 
     def start(self, *arguments: object, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -157,11 +160,33 @@ def listening() -> set[str]:
     return {fields[9] for fields in lines if fields[3] == proc.LISTENING}
 
 
-def trials_of(run: Path) -> list[tuple[object, ...]]:
+class Kept(NamedTuple):
+    """A trial as it is on the disk."""
+
+    order: int
+    study: str
+    cell: str
+    twin: bool
+    block: int
+    heat: int
+    outcome: str
+    reason: str | None
+    observed: str
+    """All that was seen of its chunks."""
+
+
+TRIALS = """
+select ord, study, cell, twin, block, heat, outcome, reason,
+    (select json_group_array(json_array(component, metric, by_round)) from observation where trial = id)
+from trial order by ord
+"""
+
+
+def trials_of(run: Path) -> list[Kept]:
     """A run's trials in the order they were made, from a database that is whole."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         assert [("ok",)] == database.execute("pragma integrity_check").fetchall()
-        return database.execute("select study, cell, twin, block, outcome, cpu_ns from trial order by ord").fetchall()
+        return [Kept(*row) for row in database.execute(TRIALS)]
 
 
 def cells_of(run: Path) -> list[tuple[str | None, str | None]]:
@@ -176,7 +201,7 @@ def until(found: Callable[[], object], run: subprocess.Popen[bytes]) -> None:
     while not found():
         assert run.poll() is None, "the run ended before that"
         assert time.monotonic() < deadline
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def trials_there(ground: Ground) -> bool:

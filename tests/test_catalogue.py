@@ -302,6 +302,23 @@ def test_a_family_that_does_not_fit_together_is_refused(fault: str, tmp_path: Pa
     assert words in caught.value.what
 
 
+def test_an_operation_that_the_family_has_not_is_refused(tmp_path: Path) -> None:
+    """What has no known answer is one of the family's operations, and must meet none."""
+    path = tmp_path / "test.toml"
+    path.write_text(A_FAMILY.replace('["hash"]', '["hash", "sing"]\nunanswered = ["sing"]'))
+    assert ("sing",) == read_family(path).choices["md5"].unanswered
+    path.write_text(A_FAMILY.replace('["hash"]', '["hash"]\nunanswered = ["sing"]'))
+    with pytest.raises(TollbarError, match="the family has no operation `sing`"):
+        read_family(path)
+
+
+def test_only_operations_that_repeat_themselves_have_answers() -> None:
+    """A new key is another each time; whatever is signed or hashed has its known answers to meet."""
+    signature = families()["signature"].choices["ed25519"]
+    assert () == signature.answers_of("generate-key")
+    assert signature.answers == signature.answers_of("sign")
+
+
 def test_a_null_choice_that_mitigates_is_refused(tmp_path: Path) -> None:
     """What does nothing protects against nothing."""
     path = tmp_path / "test.toml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
 from tollbar.judge.claims import judge_order, judge_ratio
 from tollbar.measure import Outcome
 from tollbar.results import Row
+from tollbar.runner import LoadRecord
 from tollbar.stats import Interval
 from tollbar.study import Claim
 
@@ -93,18 +95,61 @@ def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> l
     return [row(dict(zip(names, at, strict=True)), c) for at, c in zip(costs, found, strict=True)]
 
 
-def results(rows: list[Row], *claims: Claim) -> list[ClaimResult]:
-    return list(judge_study(study_run(rows, (20,), study(claims=claims))).claims)
+def results(rows: list[Row], *claims: Claim, apart: float = 1.0) -> list[ClaimResult]:
+    """What becomes of claims about these cells, in a study whose twins came out this far apart."""
+    quiet = [100.0 + 0.01 * block for block in range(20)]
+    baseline = row({"choice": "baseline"}, quiet, twins_ns=[apart * cost for cost in quiet])
+    return list(judge_study(study_run([baseline, *rows], (20,), study(claims=claims))).claims)
 
 
-def test_throughput_is_one_over_cost() -> None:
-    """Half the cost is twice the throughput, and the ratio stays in the claim's own direction."""
+def test_capacity_is_one_over_cost() -> None:
+    """Half the cost is twice the capacity, and the ratio stays in the claim's own direction and is named."""
     rows = cells({("md5",): 1.0, ("sha-1",): 2.0}, ("choice",))
     of, over = {"choice": "md5"}, {"choice": "sha-1"}
     found = results(rows, claim(of, over, 2.0), claim(of, over, 0.5, metric="cost"), claim(over, of, 0.5))
     estimates = [round(r.ratio.estimate, 1) if r.ratio else None for r in found]
     assert [2.0, 0.5, 0.5] == estimates
+    assert ["capacity", "cost", "capacity"] == [r.metric for r in found]
+    assert estimates == [round(r.typical.estimate, 1) if r.typical else None for r in found]
     assert {ClaimVerdict.STILL_TRUE} == {r.verdict for r in found}
+    assert {None} == {r.rates for r in found}
+
+
+def test_measured_rates_stand_beside() -> None:
+    """What both sides answered a second is shown, and decides nothing: the client may have been the bottleneck."""
+    rows = [
+        replace(r, trials=tuple(replace(t, load=LoadRecord(requests=rate, wall_ns=10**9)) for t in r.trials))
+        for r, rate in zip(cells({("a",): 1.0, ("b",): 2.0}, ("choice",)), (900, 800), strict=True)
+    ]
+    (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, 2.0))
+    assert (ClaimVerdict.STILL_TRUE, (900.0, 800.0)) == (found.verdict, found.rates)
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.07, ClaimVerdict.CANNOT_TELL)])
+@pytest.mark.parametrize(("ratio", "order"), [(2.15, None), (None, "more")])
+def test_nothing_is_told_that_is_nearer_than_twins(
+    apart: float, expected: ClaimVerdict, ratio: float | None, order: str | None
+) -> None:
+    """A border that is no further off than the baseline was from itself is not told apart, a number's or an order's."""
+    changes = {"order": order} if order else {}
+    rows = cells({("a",): 1.0, ("b",): 2.06 if ratio else 1.05}, ("choice",))
+    (found,) = results(rows, claim({"choice": "a"}, {"choice": "b"}, ratio, **changes), apart=apart)
+    assert expected is found.verdict
+    assert (expected is ClaimVerdict.CANNOT_TELL) == ("the noise floor" in (found.reason or ""))
+
+
+def test_without_twins_nothing_is_told() -> None:
+    """A study whose baseline was never measured twice does not know its noise."""
+    found = judge_study(
+        study_run(
+            cells({("a",): 1.0, ("b",): 2.0}, ("choice",)),
+            (20,),
+            study(claims=[claim({"choice": "a"}, {"choice": "b"}, 2.0)]),
+        )
+    ).claims
+    assert [(ClaimVerdict.CANNOT_TELL, "no baseline was measured twice, so that the noise is not known")] == [
+        (r.verdict, r.reason) for r in found
+    ]
 
 
 def test_one_result_for_each_place() -> None:
@@ -154,7 +199,7 @@ def test_a_setting_of_one_side_alone_does_not_stand_in_the_way() -> None:
 
 def test_a_cell_over_itself_uses_its_twin() -> None:
     """A claim that names one cell twice is tried on the baseline's two visits."""
-    costs, twins = measured([1.0, 1.0], lognormal(0.01), random.Random(3), blocks=20)
+    costs, twins = measured([1.0, 1.0], lognormal(0.002), random.Random(3), blocks=20)
     same = {"choice": "none"}
     (found,) = results([row(same, costs, twins_ns=twins)], claim(same, same, 1.0))
     assert ClaimVerdict.STILL_TRUE is found.verdict
@@ -166,7 +211,7 @@ def test_what_cannot_be_tried_says_why() -> None:
     """Nothing here, nothing alike, failed, too few blocks, not enough blocks: each has its reason."""
     rows = cells({("a", "p"): 1.0, ("b", "q"): 2.0}, ("choice", "provider"))
     failed = row({"choice": "c", "provider": "p"}, outcome=Outcome.FAILED, reason="wrong answer")
-    short = row({"choice": "d", "provider": "p"}, [100.0] * 5)
+    short = row({"choice": "d", "provider": "p"}, [100.0] * 3)
     of = {"choice": "a"}
     found = results(
         [*rows, failed, short],
@@ -181,6 +226,6 @@ def test_what_cannot_be_tried_says_why() -> None:
         "no cell here has choice gone, bytes 64",
         "no two cells here are alike but for this",
         "c p was not measured: wrong answer",
-        "5 blocks are too few: at least 6",
+        "3 blocks are too few: at least 4",
         "the interval reaches across an edge of what counts as the published ratio: add blocks",
     ] == [r.reason for r in found]

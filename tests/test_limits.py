@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import builders
 from tollbar.judge import Limit, limit_of
 from tollbar.measure import Trial
-from tollbar.runner import ComponentRecord, LoadRecord, Outcome
+from tollbar.runner import ComponentRecord, LoadRecord
 
 # Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
 Given = tuple[float, int | None] | tuple[float, int, float, int]
@@ -45,8 +48,8 @@ def trial_of_load(
     load = LoadRecord(
         requests=10,
         wall_ns=1000,
-        client_busy=client_busy,
+        client_cpu_ns=round(1000 * client_busy),
         client_held_up_ns=round(1000 * client_held_up),
         components={} if server_ns is None else {"web": component},
     )
-    return Trial("study", "cell", False, 0, 0, 0.0, Outcome.OK, None, 10, 1, 1000, 0, (), 0, 1.0, load)
+    return replace(builders.trial(1.0), load=load)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bed_lab import PLAINTEXT, listens
+from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens
 from conftest import here
 from tollbar.beds import driver, premises, proc
 from tollbar.beds.driver import NotStarted
@@ -28,12 +30,14 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
     """A directory whose keeper is gone is removed; one that is kept, or is nobody's, stays."""
     keeper = _living()
     try:
-        alive = {"pid": keeper.pid, "start_time": proc.start_time(keeper.pid)}
+        alive = {"pid": keeper.pid, "start_time": proc.start_time(keeper.pid), "boot_id": proc.boot_id()}
         contents = {
             "tollbar-alive": json.dumps(alive),
+            "tollbar-another-boot": json.dumps({**alive, "boot_id": "00000000-0000-4000-8000-000000000000"}),
             "tollbar-dead": json.dumps({**alive, "start_time": 1}),
             "tollbar-gone": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
             "tollbar-broken": "{",
+            "tollbar-elsewhere": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
             "other": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
         }
         for name, text in contents.items():
@@ -41,12 +45,49 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
             (tmp_path / name / "keeper.json").write_text(text)
         (tmp_path / "tollbar-mine").mkdir()
         (tmp_path / "tollbar-link").symlink_to(tmp_path / "other")
-        premises.sweep(tmp_path)
+        # In another container the keeper has another id, and this one has that id's process or none.
+        with open(tmp_path / "tollbar-elsewhere" / "keeper.json") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            premises.sweep(tmp_path)
     finally:
         keeper.kill()
         keeper.wait()
     left = sorted(path.name for path in tmp_path.iterdir())
-    assert ["other", "tollbar-alive", "tollbar-broken", "tollbar-link", "tollbar-mine"] == left
+    kept = ["other", "tollbar-alive", "tollbar-broken", "tollbar-elsewhere", "tollbar-link", "tollbar-mine"]
+    assert kept == left
+
+
+def test_premises_are_locked_while_they_are_kept() -> None:
+    """By the lock a lab in another container knows that they are, whose process ids are others."""
+    with Premises() as at, open(at.directory / "keeper.json") as said:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(said, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        assert proc.boot_id() == json.load(said)["boot_id"]
+
+
+def test_servers_start_and_stop_at_the_same_time(at: Premises, system: Provider) -> None:
+    """Those of a heat are all up at once: each has its room and port, and all one certificate of a kind."""
+    settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
+    with ThreadPoolExecutor(6) as pool:
+        started = [pool.submit(driver.start, at, here("embedded"), system, settings) for _ in range(6)]
+        servers = [one.result() for one in started]
+        assert 6 == len({server.address for server in servers})
+        assert 6 == len(at.running)
+        assert {"200"} == {ask(server.address, anything_goes()).status for server in servers}
+        assert 1 == len(list(at.certificates.directory.glob("server-*.key")))
+        assert [None] * 6 == list(pool.map(lambda server: server.stop(), servers))
+    assert [] == at.running
+    assert [] == [server.address for server in servers if listens(server.address)]
+
+
+def test_a_server_outlives_the_thread_that_started_it(at: Premises, system: Provider) -> None:
+    """The kernel tells its guard that the parent has ended when only a thread has; the guard knows better."""
+    with ThreadPoolExecutor(1) as pool:
+        server = pool.submit(driver.start, at, here("embedded"), system, PLAINTEXT).result()
+    with server:
+        # The signal came with the end of the thread.
+        assert server.fault(0.2) is None
+        assert "200" == ask(server.address).status
 
 
 def test_premises_go_even_without_their_keeper() -> None:

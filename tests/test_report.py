@@ -62,6 +62,22 @@ def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
     assert "Copying the message is measured in the rehearsal." in body
 
 
+def test_both_costs_stand_in_the_table_with_the_confidence_that_was_used(pages: Pages) -> None:
+    """Nothing says a confidence that nothing has; a row whose two ratios are apart says so; capacity is named."""
+    text = html.unescape(pages.small.read_text("utf-8")).partition("<main>")[2].partition('<script type="appl')[0]
+    table = text.partition("<caption>Every cell of the study digests, with its 99.5 % interval")[2].partition(
+        "</table"
+    )[0]
+    heads = re.findall(r"<button[^>]*>([^<]*)</button>", table)
+    assert {"CPU time per operation, undisturbed", "typical", "against SHA-256", "typical ratio"} < set(heads)
+    assert "95 %" not in text
+    assert 1 == table.count("suffers more from neighbours than its baseline")
+    assert "Capacity is one over CPU time per operation" in text
+    assert "Intervals are at 99.5 % confidence." in text
+    # Pairs are told from the least to the most.
+    assert "×\u00a00.37 to ×\u00a00.93" in text
+
+
 def test_every_source_is_named_with_its_date(pages: Pages) -> None:
     """Who says so, where, in what words, when; and whether the clause was read again."""
     text = html.unescape(pages.small.read_text("utf-8"))

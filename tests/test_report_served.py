@@ -17,6 +17,7 @@ from served_example import (
     BLOCKS,
     MATRIX,
     NO_NGINX,
+    ROUNDS,
     USERS,
     WRONG_LENGTH,
     arrivals,
@@ -30,7 +31,7 @@ from tollbar.measure import Outcome
 from tollbar.report import prose, prose_served, prose_trust, words
 from tollbar.report.agreed import agreements
 from tollbar.report.cells import MOST_LINES, at_one_load, facet_names, facet_sizes, split
-from tollbar.report.labels import cell_names, labels, prevailing
+from tollbar.report.labels import cell_names, labels, places, prevailing
 from tollbar.report.load_tables import merged_load
 from tollbar.report.loads import THROUGHPUT, facets
 from tollbar.report.protects import alike, protects
@@ -63,14 +64,17 @@ def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Val
     assert expected == words.named_value(handshakes().study.study.family, name, value)
 
 
-def test_a_server_stands_for_its_provider_where_it_has_only_one() -> None:
-    """Naming both would say the same twice; with two libraries under one server the provider says more."""
-    rows = handshakes().study.rows
-    assert "provider" not in words.varying(rows)
-    assert "bed" in words.varying(rows)
-    newer = [replace(r, coordinates={**r.coordinates, "provider": f"{r.provider}, newer"}) for r in rows]
-    assert "bed" not in words.varying([*rows, *newer])
-    assert "provider" in words.varying([*rows, *newer])
+def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
+    """Each is told where it varies, the server with its version."""
+    study = handshakes()
+    assert "provider" not in words.varying(study.study.rows)
+    assert "bed" in words.varying(study.study.rows)
+    place, row = places(study), study.study.rows[-1]
+    httpd = next(r for r in study.study.rows if r.bed == "httpd")
+    assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("bed", "provider"))
+    assert "httpd 2.4.71" == place(httpd.coordinates, ("bed",))
+    # A server that is not here has no version.
+    assert "nginx, openssl 3.0.19" == place(row.coordinates, ("bed", "provider"))
 
 
 def test_the_load_comes_last() -> None:
@@ -85,7 +89,7 @@ def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
     first, second = prose.answer(handshakes())
     assert first.startswith(
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
-        f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.1"
+        f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.22 to {X}6.26)"
     )
     assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (deprecated, {X}27" in first
     assert "7 cells could not be measured." == second
@@ -96,8 +100,11 @@ def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
 def test_what_servers_refuse_is_said() -> None:
     """Known answers are said where there are any; many things are cut short."""
     study = handshakes()
-    assert "They refused another certificate and another suite." == prose_trust.proof(study)
-    rows = tuple(replace(r, refused=(f"certificate {i}",)) for i, r in enumerate(study.study.rows))
+    assert (
+        "They refused another certificate and another suite."
+        " Not tried: an expired certificate: this server checks none." == prose_trust.proof(study)
+    )
+    rows = tuple(replace(r, refused=(f"certificate {i}",), not_tried=()) for i, r in enumerate(study.study.rows))
     assert prose_trust.proof(replace(study, study=replace(study.study, rows=rows))).endswith(" more.")
     assert prose_trust.proof(digests()).startswith("They met 0 known answers")
 
@@ -177,7 +184,7 @@ def test_what_a_dividing_setting_means_nothing_to_stands_beside_each_of_its_valu
 def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
     """Each measured cell once (what is drawn beside every value more often), few lines in a facet, distinct looks."""
     found = facets(handshakes())
-    assert {"embedded", "httpd"} == {f.title.split(" · ")[0] for f in found}
+    assert {"embedded 0.1.0", "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
     for facet in found:
         assert len(facet.lines) <= MOST_LINES
         assert len(facet.lines) == len({line.number for line in facet.lines})
@@ -237,14 +244,18 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
     assert [] == bars(asked_only())
 
 
-def test_cpu_over_time_is_the_mean_over_the_blocks() -> None:
-    """Shares of one core, slice by slice, at the ends of the slices."""
-    row = next(r for r in handshakes().study.rows if r.outcome is Outcome.OK)
-    loads = [t.load for t in row.trials if t.load is not None]
-    expected = sum(load.series[3].components["web"] for load in loads) / (BLOCKS * 30e6)
+def test_cpu_over_time_is_that_of_each_round() -> None:
+    """Shares of one core, by component, over all of a cell's trials; rounds that few of them have are left out."""
+    row = next(r for r in handshakes().study.rows if r.outcome is Outcome.OK and r.choice == "tls-1.2")
+    chunks = [chunk for trial in row.trials for chunk in trial.chunks if chunk.round == 3]
     found = moments(row)
-    assert [30, 60, 90] == [round(m.until_ms) for m in found[:3]]
+    assert [*range(ROUNDS)] == [m.round for m in found]
+    assert {CLIENT, "web"} == found[3].busy.keys()
+    expected = sum(c.cpu_ns["web"] for c in chunks) / sum(c.wall_ns for c in chunks)
     assert expected == pytest.approx(found[3].busy["web"])
+    assert BLOCKS == len(chunks)
+    few = [t if t.block < 2 else replace(t, chunks=t.chunks[:5]) for t in row.trials]
+    assert found[:5] == moments(replace(row, trials=tuple(few)))
 
 
 def test_what_was_negotiated_is_counted_over_all_trials() -> None:
@@ -380,19 +391,6 @@ def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
     study = replace(study, study=replace(study.study, rows=rows))
     assert {"cipher": "aes-128-gcm"} == prevailing(study)
     named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.bed == "embedded"}
-    assert "TLS 1.3 · embedded · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
+    assert "TLS 1.3 · embedded 0.1.0 · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
     assert len(MATRIX) == len(named)
     assert {} == prevailing(digests())
-
-
-def test_the_drain_at_the_end_is_no_part_of_a_steady_load() -> None:
-    """What is still owed when the time is up comes in one long slice."""
-    row = next(r for r in handshakes().study.rows if r.outcome is Outcome.OK)
-    trials = []
-    for trial in row.trials:
-        assert trial.load is not None
-        last = trial.load.series[-1]
-        drained = last.model_copy(update={"at_ms": last.at_ms + 400})
-        series = (*trial.load.series, drained)
-        trials.append(replace(trial, load=trial.load.model_copy(update={"series": series})))
-    assert moments(row) == moments(replace(row, trials=tuple(trials)))

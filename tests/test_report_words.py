@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
+from statistics import median
 
 import pytest
 
-from report_example import digests, large, passwords
+from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
-from tollbar.report import prose, prose_trust, words
+from tollbar.measure.trial import RUNNER
+from tollbar.report import panels, prose, prose_trust, words
+from tollbar.report.drift import block_costs
 from tollbar.report.scales import log_ticks
 from tollbar.report.strength import frontier
 from tollbar.stats import Interval
@@ -23,9 +26,9 @@ def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> 
     """Broken choices are called so, a choice that one setting divides is split by it, gaps are counted."""
     expected = (
         f"Against SHA-256, in every cell measured, SHA-512 ({X}1.41 to {X}2.41),"
-        f" MD5 (broken, {X}1.09 to {X}2.62) and SHA3-256 ({X}2.31 to {X}4.36) cost more,"
-        f" and SHA-1 (disallowed, {X}0.88 to {X}0.95) costs less.",
-        f"BLAKE3 costs more at 64 B and costs less at 16 KiB; BLAKE2b-512 ({X}1.01 to {X}1.83) costs more"
+        f" MD5 (broken, {X}1.09 to {X}2.60) and SHA3-256 ({X}2.31 to {X}4.35) cost more,"
+        f" and SHA-1 (disallowed, {X}0.87 to {X}0.94) costs less.",
+        f"BLAKE3 costs more at 64 B and costs less at 16 KiB; BLAKE2b-512 ({X}0.98 to {X}1.83) costs more"
         " in 3 and is unclear in 1 of 4 cells; 2 cells could not be measured.",
     )
     assert expected == prose.answer(digests())
@@ -35,8 +38,8 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
     """A list of names that hold commas themselves stays readable, and one cell shows its interval."""
     study = passwords()
     expected = (
-        f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.09 [4.07, 4.12]) costs more, and"
-        f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/241,000, 1/238,000]) costs less.",
+        f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.11 [4.07, 4.15]) costs more, and"
+        f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/242,000, 1/237,000]) costs less.",
         "“Argon2id, 19 MiB, 2 passes” is unclear; “bcrypt, cost 10” (deprecated) was not measured.",
     )
     assert expected == prose.answer(study)
@@ -74,9 +77,9 @@ def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
     """A sentence names at most a handful of choices."""
     expected = (
         "Against Choice 03, in every cell measured, 16 cost more, from Choice 04"
-        f" (broken, {X}1.09 to {X}1.10) to Choice 19 (broken, {X}2.48 to {X}2.52),"
-        f" and Choice 00 ({X}0.71 to {X}0.72), Choice 01 ({X}0.81 to {X}0.82)"
-        f" and Choice 02 (deprecated, {X}0.90 to {X}0.91) cost less.",
+        f" (broken, {X}1.09 to {X}1.10) to Choice 19 (broken, {X}2.48 to {X}2.51),"
+        f" and Choice 00 ({X}0.71 to {X}0.73), Choice 01 ({X}0.81 to {X}0.82)"
+        f" and Choice 02 (deprecated, {X}0.90 to {X}0.92) cost less.",
         "All 950 cells compared are decided.",
     )
     assert expected == prose.answer(large().studies[0])
@@ -117,15 +120,65 @@ def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        f"Each baseline is measured twice in every block. They came out apart by up to {X}1.006 here:"
-        " no verdict is given below that.",
+        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
+        f" their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the far end of a baseline's"
+        " own twins' interval.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
-        " ratios are formed within blocks, so this cancels.",
+        " a cell and its baseline work milliseconds apart, so that it changes both.",
     ]
     assert expected == [prose_trust.checked(study), prose_trust.noise(study), prose_trust.drift(study)]
-    assert prose_trust.steal(study).startswith("The hypervisor gave 1.")
-    loaded = "The machine's load, with the lab's own one or two processes in it, was 1.2 (from 0.5 to 1.2)."
+    loaded = "The machine's load, with the lab's own processes in it, was 1.2 (from 0.5 to 1.2)."
     assert loaded == prose_trust.load(study)
+
+
+def test_what_others_took_of_a_heat_is_counted_once() -> None:
+    """Its trials share the time, and each of them says the same of it."""
+    study = digests()
+    heats = {(t.block, t.heat): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
+    touched = sum(steal_ns > 0 for steal_ns in heats.values())
+    expected = f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(heats)} heats,"
+    assert prose_trust.steal(study).startswith(expected)
+
+
+def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
+    """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
+    said = prose_trust.two_costs(digests())
+    assert said.startswith("Undisturbed is what an operation costs while the core is left alone: ")
+    assert "Typical is what it cost as disturbed today" in said
+    assert said.endswith("than its baseline does: of 22 cells, 1 more.")
+    (toll,) = [t for t in digests().tolls if t.suffers]
+    assert "suffers more from neighbours than its baseline" == prose.suffers(toll)
+    alike = replace(digests(), tolls=tuple(t for t in digests().tolls if not t.suffers))
+    assert prose_trust.two_costs(alike).endswith("in the same rounds.")
+
+
+def test_drift_reads_each_block_s_chunks_together() -> None:
+    """A baseline is in several heats of a block, and a chunk that was disturbed moves no median."""
+    row = next(r for r in digests().study.rows if len({t.heat for t in r.trials}) > 1)
+    chunks = [c for t in row.trials if t.block == 3 for c in t.chunks]
+    trial = row.trials[0]
+    assert median(trial.cost_of(c) for c in chunks) == block_costs(row)[3]
+    assert {*range(BLOCKS)} == block_costs(row).keys()
+    slow = replace(trial.chunks[0], cpu_ns={RUNNER: 100 * trial.cpu_ns})
+    slowed = replace(row, trials=(replace(trial, chunks=(slow, *trial.chunks[1:])), *row.trials[1:]))
+    assert block_costs(row)[trial.block] == pytest.approx(block_costs(slowed)[trial.block], rel=0.01)
+
+
+def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
+    """Not everywhere: the same two values have another verdict where the other lines say."""
+    study = digests()
+    first, *others = study.contrasts
+    apart = replace(first, where={})
+    split = replace(study, contrasts=(apart, *others))
+    assert "elsewhere" == panels.contrast_where(split, apart, most=3)
+    assert "" == panels.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
+    assert "at 64 B" == panels.contrast_where(study, first, most=3)
+
+
+def test_pairs_of_a_contrast_are_a_range() -> None:
+    """From the least to the most, and never a mean of them."""
+    assert f"{X}1.14 to {X}1.18" == words.times_range(1.14, 1.18)
+    assert f"{X}1.14" == words.times_range(1.139, 1.141)
 
 
 @pytest.mark.parametrize(

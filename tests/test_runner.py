@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conftest import FAKE_RUNNER
+from conftest import FAKE_RUNNER, Tollbar
 from tollbar import libraries, measure, plan, study
+from tollbar.beds import proc
 from tollbar.errors import TollbarError
-from tollbar.measure import primitive
+from tollbar.measure import heat, primitive
 from tollbar.plan import Plan
-from tollbar.runner import Outcome, ask
+from tollbar.runner import Outcome, Session, ask, session
 
 TASK = {"mode": "list", "provider": {"kind": "fake"}}
 
@@ -29,19 +32,23 @@ def planned(fake_study: Path) -> Plan:
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits two minutes for a test's runner to hang."""
     monkeypatch.setattr(primitive, "PROOF_LIMIT_S", 2.0)
-    monkeypatch.setattr(primitive, "TRIAL_GRACE_S", 2.0)
+    monkeypatch.setattr(heat, "READY_LIMIT_S", 2.0)
+    monkeypatch.setattr(heat, "CHUNK_LIMIT_S", 2.0)
+    monkeypatch.setattr(session, "END_LIMIT_S", 2.0)
     libraries.open_provider.cache_clear()
 
 
 PROOF_FAULTS = {
     "crash": (Outcome.FAILED, "ended by SIGSEGV"),
     "leave": (Outcome.FAILED, "ended with status 1: out of luck"),
-    "hang": (Outcome.TIMED_OUT, "no record within 2 s"),
+    "hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
     "spew": (Outcome.FAILED, "answered more than 16 MiB"),
-    "rubbish": (Outcome.FAILED, "not a record"),
-    "half": (Outcome.FAILED, "not a record"),
-    "nothing": (Outcome.FAILED, "not a record"),
+    "twice": (Outcome.FAILED, "went on after its last line"),
+    "rubbish": (Outcome.FAILED, "no JSON object: 'hello'"),
+    "half": (Outcome.FAILED, "no JSON object"),
+    "nothing": (Outcome.FAILED, "ended with status 0"),
     "wrong": (Outcome.FAILED, "a wrong answer: 00ff instead of"),
+    "silent": (Outcome.FAILED, "no answer, where a known one must come"),
     "gullible": (Outcome.FAILED, "nothing wrong was tried and refused"),
     "unproven": (Outcome.FAILED, "verified nothing"),
     "nameless": (Outcome.FAILED, "cannot say its provider's version"),
@@ -60,29 +67,81 @@ def test_a_fault_while_proving_bars_the_cell(planned: Plan, fault: str, monkeypa
     assert words in (proven.reason or "")
 
 
-TRIAL_FAULTS = {
-    "crash": (Outcome.FAILED, "ended by SIGSEGV"),
-    "hang": (Outcome.TIMED_OUT, "no record within 2 s"),
-    "rubbish": (Outcome.FAILED, "not a record"),
-    "idle": (Outcome.FAILED, "performed nothing"),
-    "unchecked": (Outcome.FAILED, "19 of 20 answers were not checked"),
-    "uneven": (Outcome.FAILED, "batches do not add up"),
-    "negative": (Outcome.FAILED, "below zero"),
-    "timeless": (Outcome.FAILED, "more CPU time than the machine has"),
+SESSION_FAULTS = {
+    "ready:crash": (Outcome.FAILED, "ended by SIGSEGV"),
+    "ready:hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
+    "ready:rubbish": (Outcome.FAILED, "no JSON object"),
+    "ready:nameless": (Outcome.FAILED, "cannot say its provider's version"),
+    "ready:unsupported": (Outcome.UNSUPPORTED, "not in this build"),
+    "ready:twice": (Outcome.FAILED, "answered out of turn"),
+    "chunk:crash": (Outcome.FAILED, "ended by SIGSEGV"),
+    "chunk:leave": (Outcome.FAILED, "ended with status 1: out of luck"),
+    "chunk:hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
+    "chunk:spew": (Outcome.FAILED, "answered more than 16 MiB"),
+    "chunk:twice": (Outcome.FAILED, "answered out of turn"),
+    "chunk:bye": (Outcome.FAILED, "ended before it was told to"),
+    "chunk:rubbish": (Outcome.FAILED, "no JSON object"),
+    "chunk:half": (Outcome.FAILED, "no JSON object"),
+    "chunk:nothing": (Outcome.FAILED, "ended with status 0"),
+    "chunk:sorry": (Outcome.FAILED, "the third answer was wrong"),
+    "chunk:idle": (Outcome.FAILED, "operations: Input should be greater than or equal to 1"),
+    "chunk:few": (Outcome.FAILED, "operations: Input should be"),
+    "chunk:negative": (Outcome.FAILED, "cpu_ns: Input should be"),
+    "chunk:timeless": (Outcome.FAILED, "wall_ns: Input should be"),
+    "chunk:short": (Outcome.FAILED, "where at least 1.500 ms were asked for"),
+    "chunk:long": (Outcome.FAILED, "was answered within"),
+    "chunk:other-clock": (Outcome.FAILED, "more CPU time than the machine has"),
+    "last:crash": (Outcome.FAILED, "ended by SIGSEGV"),
+    "last:hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
+    "last:twice": (Outcome.FAILED, "went on after its last line"),
+    "last:nothing": (Outcome.FAILED, "ended with status 0"),
+    "last:sorry": (Outcome.FAILED, "the third answer was wrong"),
 }
 
 
-@pytest.mark.parametrize("fault", TRIAL_FAULTS)
-def test_a_fault_while_measuring_ends_the_cell(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cell that fails in a trial is tried no more, and the others go on."""
-    monkeypatch.setenv("FAKE_FAULT", f"measure:{fault}")
-    outcome, words = TRIAL_FAULTS[fault]
-    one = Plan((planned.studies[0],), seed=1)
-    trials = list(measure.trials(one, blocks={"fake": 2}, done=(), barred=()))
-    assert {outcome} == {trial.outcome for trial in trials}
-    assert all(words in (trial.reason or "") for trial in trials)
-    # Three cells, one trial each: the baseline's twin is part of its cell and is not tried either.
-    assert 3 == len(trials)
+@pytest.mark.parametrize("fault", SESSION_FAULTS)
+def test_a_fault_in_a_session_fails_its_own_trial(planned: Plan, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runner that goes wrong at any moment fails its trial with a reason; the others of its heat go on to the end."""
+    monkeypatch.setenv("FAKE_FAULT", f"{fault}:spin-2")
+    outcome, words = SESSION_FAULTS[fault]
+    (heat,) = measure.heats_left(planned, counts={"fake": 1}, done=(), unfit=())
+    (trials,) = measure.measured(planned, [heat])
+    struck = [trial for trial in trials if '"spin-2"' in trial.cell]
+    others = [trial for trial in trials if trial not in struck]
+    assert [outcome] == [trial.outcome for trial in struck]
+    assert words in (struck[0].reason or "")
+    # The baseline, its twin and the other cell.
+    assert [(Outcome.OK, planned.studies[0].study.measure.rounds)] * 3 == [
+        (trial.outcome, len(trial.chunks)) for trial in others
+    ]
+
+
+def test_a_cell_that_fails_again_is_set_aside(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One failed trial leaves a cell its other blocks; after a second it is not tried until the run is resumed."""
+    monkeypatch.setenv("FAKE_FAULT", "chunk:crash:spin-2")
+    heats = measure.heats_left(planned, counts={"fake": 4}, done=(), unfit=())
+    found = [trial for heat in measure.measured(planned, heats) for trial in heat]
+    assert 2 == sum('"spin-2"' in trial.cell for trial in found)
+    assert 4 == sum('"spin-1-again"' in trial.cell for trial in found)
+
+
+def test_a_runner_is_held_against_the_contract(tollbar: Tollbar) -> None:
+    """`tollbar verify --runner` proves what a program offers, and tries what it promises by speaking the contract."""
+    done = tollbar("verify", "--runner", FAKE_RUNNER)
+    assert 0 == done.returncode, done.stdout
+    assert "8 of 8 promises of the contract kept" in done.stderr
+    assert "kept         a setting that it does not read is refused" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("chunk:short", "BROKEN       it is advanced chunk by chunk"), ("verify:wrong", "failed       spin-1")],
+)
+def test_a_runner_that_breaks_the_contract_is_told(tollbar: Tollbar, fault: str, words: str) -> None:
+    """What a program does not keep stands in its own line, and in the exit status."""
+    done = tollbar("verify", "--runner", FAKE_RUNNER, env={"FAKE_FAULT": fault})
+    assert 1 == done.returncode
+    assert words in done.stdout
 
 
 def test_a_runner_without_a_version_is_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +163,52 @@ def test_a_hanging_runner_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TOLLBAR_TEST_MARK", mark := f"hang-{time.time_ns()}")
     record = ask([str(FAKE_RUNNER)], TASK, limit_s=1.0)
     assert Outcome.TIMED_OUT == record.outcome
+    assert [] == marked_processes(mark)
+
+
+def guard_of(runner: Session) -> int:
+    """The process that guards a session's runner."""
+    return runner._process._process.pid
+
+
+def end_by_itself(runner: Session) -> None:
+    assert Outcome.OK == runner.finish().outcome
+
+
+def end_by_a_kill(runner: Session) -> None:
+    os.kill(proc.tree(guard_of(runner))[1], signal.SIGKILL)
+    assert "ended by SIGKILL" in (runner.finish().reason or "")
+
+
+def end_by_a_kill_of_the_guard(runner: Session) -> None:
+    os.kill(guard_of(runner), signal.SIGKILL)
+    assert Outcome.OK != runner.finish().outcome
+
+
+# What the runner starts, and how it ends. Only the guard sees out those who have left the session.
+ENDS = [
+    ("fork-away", end_by_itself),
+    ("fork-away", end_by_a_kill),
+    ("fork-away", guard_of),
+    ("fork", end_by_a_kill_of_the_guard),
+]
+
+
+@pytest.mark.parametrize(("starts", "end"), ENDS)
+def test_what_a_runner_started_ends_with_it(
+    starts: str, end: Callable[[Session], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session leaves no process, whether the runner ends well, is killed, or is ended in mid-round."""
+    monkeypatch.setenv("FAKE_FAULT", f"chunk:{starts}")
+    monkeypatch.setenv("TOLLBAR_TEST_MARK", mark := f"started-{time.time_ns()}")
+    task = {**TASK, "mode": "measure", "choice": "spin-1", "setting": {"iterations": 100}, "seed": 1}
+    with Session([str(FAKE_RUNNER)], task) as runner:
+        runner.ready(10.0)
+        for _ in range(4):
+            runner.advance(0.001, 1, 10.0)
+        # The guard, the runner, and what that has started.
+        assert 4 <= len(proc.tree(guard_of(runner)))
+        end(runner)
     assert [] == marked_processes(mark)
 
 

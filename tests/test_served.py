@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import threading
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import FAKE_RUNNER
+from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
-from served_lab import Lab
+from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
 from tollbar.beds import loading, proc, running
 from tollbar.libraries import Provider
-from tollbar.measure import Proven, Trial, served
-from tollbar.runner import ComponentRecord, LoadRecord, Outcome, Record
+from tollbar.measure import Proven, Trial, heat, served
+from tollbar.measure.heat import _Member
+from tollbar.measure.trial import CLIENT
+from tollbar.plan import Cell
+from tollbar.runner import Outcome, Record, session
+from tollbar.study import Measure
 
 # Whatever a server does, nothing here waits for long.
 pytestmark = pytest.mark.timeout(90)
@@ -28,8 +36,8 @@ PROVE = loading.prove
 
 # Faults of every cell's start, and what the row says.
 AT_START = {
-    "unready": (Outcome.TIMED_OUT, "fake-server was not ready within 3 s"),
-    "mute": (Outcome.TIMED_OUT, "fake-server was not ready within 3 s"),
+    "unready": (Outcome.TIMED_OUT, "fake-server was not ready within 2 s"),
+    "mute": (Outcome.TIMED_OUT, "fake-server was not ready within 2 s"),
     "refuse": (Outcome.UNSUPPORTED, "fake-server refuses: no such curve in line 7"),
     "leave": (Outcome.FAILED, "fake-server ended with status 1: out of luck"),
     "crash": (Outcome.FAILED, "fake-server was ended by SIGSEGV"),
@@ -86,24 +94,24 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
     """Without a fault there is none: whatever is found below is the fault's doing."""
     lab.bed()
     proven = lab.prove(lab.study(choice))
-    assert {1000: (Outcome.OK, None), 2000: (Outcome.OK, None)} == {b: (p.outcome, p.reason) for b, p in proven.items()}
-    assert "status 200 and 1000 bytes" in proven[1000].accepted
-    assert "a path that is not there" in proven[1000].refused
+    assert {(Outcome.OK, None)} == {(one.outcome, one.reason) for one in proven.values()}
+    assert "status 200 and 1000 bytes" in proven[STRUCK].accepted
+    assert "a path that is not there" in proven[STRUCK].refused
 
 
 @pytest.mark.parametrize("fault", AT_START)
 def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
-    monkeypatch.setattr(running, "READY_LIMIT_S", 3.0)
+    monkeypatch.setattr(running, "READY_LIMIT_S", 2.0)
     lab.bed(fault)
     planned = lab.study()
     proven, trials = lab.prove(planned), lab.trials(planned)
-    assert AT_START[fault] == (proven[1000].outcome, proven[1000].reason)
-    assert [AT_START[fault]] == [(trial.outcome, trial.reason) for trial in trials[1000]]
-    assert [(0, 0, None)] == [(trial.operations, trial.cpu_ns, trial.load) for trial in trials[1000]]
+    assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
+    assert [AT_START[fault]] == [(trial.outcome, trial.reason) for trial in trials[STRUCK]]
+    assert [((), None)] == [(trial.chunks, trial.load) for trial in trials[STRUCK]]
     # The other cell, and its twin, are none the worse.
-    assert Outcome.OK == proven[2000].outcome
-    assert [Outcome.OK] * 2 == [trial.outcome for trial in trials[2000]]
+    assert Outcome.OK == proven[BASELINE].outcome
+    assert [Outcome.OK] * 2 == [trial.outcome for trial in trials[BASELINE]]
 
 
 def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,12 +135,12 @@ def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str) -> None:
     lab.bed(fault)
     kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
     proven = lab.prove(lab.study(*asked(fault)))
-    reason = proven[1000].reason or ""
-    assert Outcome.FAILED == proven[1000].outcome, reason
+    reason = proven[STRUCK].reason or ""
+    assert Outcome.FAILED == proven[STRUCK].outcome, reason
     assert f"not accepted: GET /bytes/1000: {kind}: " in reason
     assert words in reason
     assert (fault == "die") == reason.startswith("fake-server was ended by SIGSEGV: ")
-    assert (Outcome.OK, None) == (proven[2000].outcome, proven[2000].reason)
+    assert (Outcome.OK, None) == (proven[BASELINE].outcome, proven[BASELINE].reason)
 
 
 @pytest.mark.parametrize("fault", GULLIBLE)
@@ -140,58 +148,114 @@ def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str
     """Right answers are half of a proof: what is wrong must be refused."""
     lab.bed(fault)
     proven = lab.prove(lab.study(*asked(fault)))
-    assert (Outcome.FAILED, GULLIBLE[fault]) == (proven[1000].outcome, proven[1000].reason)
-    assert Outcome.OK == proven[2000].outcome
+    assert (Outcome.FAILED, GULLIBLE[fault]) == (proven[STRUCK].outcome, proven[STRUCK].reason)
+    assert Outcome.OK == proven[BASELINE].outcome
+
+
+def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[_Member], object]) -> None:
+    """Has something done before the cell of this many bytes is advanced in this round."""
+    advance = heat._advance
+
+    def do_and_advance(member: _Member, at: int, how: Measure) -> None:
+        if (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False):
+            do(member)
+        advance(member, at, how)
+
+    monkeypatch.setattr(heat, "_advance", do_and_advance)
+
+
+# A chunk of a round in the middle.
+MIDDLE = ROUNDS // 2
 
 
 @pytest.mark.parametrize("fault", [*OF_ANSWERS, *OF_HANDSHAKES])
-def test_a_fault_while_measuring_ends_the_cell(lab: Lab, fault: str) -> None:
-    """A server that fails in the middle of a trial: every request that was let down is counted by its kind."""
+def test_a_fault_in_a_chunk_ends_the_trial(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that fails in mid-round: what was let down is counted by its kind, and the heat's others go on."""
+    lab.bed(fault, after=None)
+    before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
+    kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
+    trials = lab.trials(lab.study(*asked(fault)))
+    (trial,) = trials[STRUCK]
+    reason = trial.reason or ""
+    assert (Outcome.FAILED, MIDDLE, None) == (trial.outcome, len(trial.chunks), trial.load), reason
+    assert re.search(rf"[1-9]\d* of [1-9]\d* requests failed: .*\b{kind} [1-9]", reason), reason
+    if fault == "die":
+        assert reason.startswith("fake-server was ended by SIGSEGV: ")
+    else:
+        assert words in reason
+    assert [(Outcome.OK, ROUNDS)] * 2 == [(other.outcome, len(other.chunks)) for other in trials[BASELINE]]
+
+
+@pytest.mark.parametrize("fault", ["die", "stall", "wrong-status", "handshake-garbage"])
+def test_a_fault_while_warming_up_ends_the_trial(lab: Lab, fault: str) -> None:
+    """A server that fails before the first chunk has no cost; its cell is set aside after the second time."""
     # There are two users, so there is a second request however slow the machine is.
     lab.bed(fault, after=1)
-    kind, words = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
-    trials = lab.trials(lab.study(*asked(fault), blocks=2))
-    (trial,) = trials[1000]
-    assert (Outcome.FAILED, 0) == (trial.outcome, trial.block)
-    assert trial.load is not None
-    assert trial.load.requests - trial.operations == sum(trial.load.errors.values())
-    assert {kind} <= set(trial.load.errors)
-    if fault == "die":
-        assert (trial.reason or "").startswith("fake-server was ended by SIGSEGV: ")
-    else:
-        assert {kind} == set(trial.load.errors)
-        assert words in (trial.reason or "")
-        assert f"{trial.load.errors[kind]} of {trial.load.requests} requests failed: {kind} " in (trial.reason or "")
-    assert [Outcome.OK] * 4 == [trial.outcome for trial in trials[2000]]
+    kind, _ = {**OF_ANSWERS, **OF_HANDSHAKES}[fault]
+    trials = lab.trials(lab.study(*asked(fault), blocks=3))
+    assert [(Outcome.FAILED, 0, 0), (Outcome.FAILED, 1, 0)] == [
+        (trial.outcome, trial.block, len(trial.chunks)) for trial in trials[STRUCK]
+    ]
+    assert all(kind in (trial.reason or "") for trial in trials[STRUCK])
+    assert [Outcome.OK] * 4 == [trial.outcome for trial in trials[BASELINE]][:4]
 
 
-def test_one_wrong_answer_is_enough(lab: Lab) -> None:
-    """No error is dropped, nor drowned in thousands of right answers."""
-    lab.bed("wrong-length-once", after=1)
-    (trial,) = lab.trials(lab.study())[1000]
+def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it has no turn a server may die as well: its own cell fails, with how, and the heat's others go on."""
+    lab.bed()
+    servers: dict[object, list[int]] = {}
+    up = served.up
+
+    @contextmanager
+    def noted(cell: Cell, *arguments: Any) -> Iterator[served.Asked]:
+        with up(cell, *arguments) as server:
+            servers.setdefault(cell.coordinates["bytes"], []).extend(server.server.components.values())
+            yield server
+
+    def kill(member: _Member) -> None:
+        (guard,) = servers[STRUCK]
+        # While the other is asked: a tenth of its chunk has passed, or it has not yet begun.
+        threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL)).start()
+
+    monkeypatch.setattr(served, "up", noted)
+    before_chunk(monkeypatch, MIDDLE, BASELINE, kill)
+    trials = lab.trials(lab.study())
+    (trial,) = trials[STRUCK]
     assert Outcome.FAILED == trial.outcome
-    assert trial.load is not None
-    assert ({"wrong length": 1}, trial.operations + 1) == (trial.load.errors, trial.load.requests)
+    assert MIDDLE <= len(trial.chunks) <= MIDDLE + 1
+    assert (trial.reason or "").startswith("fake-server was ended by SIGKILL: ")
+    assert [(Outcome.OK, ROUNDS)] * 2 == [(other.outcome, len(other.chunks)) for other in trials[BASELINE]]
+
+
+def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No error is dropped, nor drowned in thousands of right answers."""
+    lab.bed("wrong-length-once", after=None)
+    before_chunk(monkeypatch, MIDDLE, STRUCK, lambda member: lab.sign.touch())
+    (trial,) = lab.trials(lab.study())[STRUCK]
+    assert (Outcome.FAILED, MIDDLE) == (trial.outcome, len(trial.chunks))
+    words = r"1 of \d+ requests failed: wrong length 1 \(first: expected 1000 bytes, got 10\)"
+    assert re.search(words, trial.reason or ""), trial.reason
 
 
 @pytest.mark.parametrize("fault", ["hang", "crash", "rubbish"])
-@pytest.mark.parametrize("mode", ["verify", "measure"])
+@pytest.mark.parametrize("moment", ["verify", "ready", "chunk", "last"])
 def test_a_load_client_that_goes_wrong_is_a_row(
-    lab: Lab, mode: str, fault: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, moment: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asks is believed no more than whoever answers, and neither is left behind."""
-    monkeypatch.setattr(served, "_command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
     monkeypatch.setattr(served, "PROOF_LIMIT_S", 1.0)
-    monkeypatch.setattr(served, "TRIAL_GRACE_S", 0.5)
-    monkeypatch.setenv("FAKE_FAULT", f"{mode}:{fault}")
+    for module, limit in [(heat, "READY_LIMIT_S"), (heat, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
+        monkeypatch.setattr(module, limit, 1.0)
+    monkeypatch.setenv("FAKE_FAULT", f"{moment}:{fault}")
     lab.bed()
     outcome, words = {
-        "hang": (Outcome.TIMED_OUT, "no record within"),
+        "hang": (Outcome.TIMED_OUT, "no answer within 1 s"),
         "crash": (Outcome.FAILED, "ended by SIGSEGV"),
-        "rubbish": (Outcome.FAILED, "not a record"),
+        "rubbish": (Outcome.FAILED, "no JSON object: 'hello'"),
     }[fault]
     found: list[Proven | Trial] = []
-    if mode == "verify":
+    if moment == "verify":
         found += lab.prove(lab.study()).values()
     else:
         found += [trial for trials in lab.trials(lab.study()).values() for trial in trials]
@@ -199,49 +263,35 @@ def test_a_load_client_that_goes_wrong_is_a_row(
     assert all(words in (one.reason or "") for one in found)
 
 
-# What a load client may say, and what comes of it.
-
-WEB = ComponentRecord(cpu_ns=600, memory_bytes=7)
-RIGHT = Record(
-    outcome=Outcome.OK,
-    operations=3,
-    checked=3,
-    cpu_ns=90,
-    wall_ns=1000,
-    load=LoadRecord(requests=3, wall_ns=1000, components={"web": WEB}),
-)
-
-
-def of_load(**changes: Any) -> Record:
-    """The record of a load that was this one but for these."""
-    assert RIGHT.load is not None
-    return RIGHT.model_copy(update={"load": RIGHT.load.model_copy(update=changes)})
-
-
+# What a load client may say though nothing went wrong, and what comes of it.
 UNBELIEVED = {
-    "the load client says nothing of the load": RIGHT.model_copy(update={"load": None}),
-    "not one request was answered": RIGHT.model_copy(update={"operations": 0, "checked": 0}),
-    "1 of 3 answers were not checked": RIGHT.model_copy(update={"checked": 2}),
-    "2 of 3 requests failed": of_load(errors={"reset": 1, "timeout": 1}),
-    "the server's processes used no CPU time, which cannot be": of_load(components={"web": ComponentRecord(cpu_ns=0)}),
-    "out of luck": RIGHT.model_copy(update={"outcome": Outcome.FAILED, "reason": "out of luck"}),
+    "chunk:failing": "2 of 20 requests failed",
+    "chunk:boasting": "20 right answers to 19 requests",
+    "chunk:blind": "an account of [], where the server is ['web']",
+    "chunk:effortless": "the server's processes used no CPU time, which cannot be",
+    "last:unsaid": "the load client says nothing of the load",
+    "last:sorry": "the third answer was wrong",
 }
 
 
-@pytest.mark.parametrize("reason", UNBELIEVED)
-def test_what_cannot_be_so_is_not_believed(lab: Lab, reason: str) -> None:
-    """A record that contradicts itself, or leaves out what was asked for, is a failure."""
+@pytest.mark.parametrize("fault", UNBELIEVED)
+def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""
+    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setenv("FAKE_FAULT", fault)
     lab.bed()
-    trials = lab.trials(lab.study(), ask=lambda *arguments, **more: UNBELIEVED[reason])
-    assert {(Outcome.FAILED, reason)} == {(trial.outcome, trial.reason) for made in trials.values() for trial in made}
+    trials = lab.trials(lab.study())
+    assert {(Outcome.FAILED, UNBELIEVED[fault])} == {(t.outcome, t.reason) for made in trials.values() for t in made}
 
 
-def test_the_cost_is_the_server_s(lab: Lab) -> None:
+def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a load client paid itself is no part of a cell's cost, and all components are."""
-    lab.bed()
-    record = of_load(components={"web": WEB, "db": ComponentRecord(cpu_ns=60, memory_bytes=1)})
-    trials = lab.trials(lab.study(), ask=lambda *arguments, **more: record)
-    assert {(660, 8, 220.0)} == {(t.cpu_ns, t.memory_bytes, t.cost_ns) for made in trials.values() for t in made}
+    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
+    lab.bed(components=("db", "web"))
+    for trial in (trial for made in lab.trials(lab.study()).values() for trial in made):
+        assert (Outcome.OK, ("db", "web")) == (trial.outcome, trial.paid_by)
+        assert {"db", "web", CLIENT} == set(trial.chunks[0].cpu_ns)
+        assert {2.0 * SERVED_NS} == {trial.cost_of(chunk) for chunk in trial.chunks}
 
 
 UNPROVEN = {
@@ -272,41 +322,52 @@ def test_who_refuses_nothing_is_not_proved(lab: Lab) -> None:
 
 
 def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
-    """Every cell once a block, the baseline twice; each with what was negotiated, paid and done, slice by slice."""
+    """Every cell once a block, the baseline twice; each with what was negotiated, paid and done, chunk by chunk."""
     lab.bed()
-    trials = lab.trials(lab.study("tls-1.3", "connect", blocks=2))
-    assert [(0, False), (1, False)] == [(trial.block, trial.twin) for trial in trials[1000]]
-    assert {(0, False), (0, True), (1, False), (1, True)} == {(trial.block, trial.twin) for trial in trials[2000]}
-    every = [trial for made in trials.values() for trial in made]
-    assert [0, 1, 2, 3, 4, 5] == sorted(trial.order for trial in every)
+    planned = lab.study("tls-1.3", "connect", blocks=2)
+    heats = lab.heats(planned)
+    # The baseline is its own twin in the one heat of each block.
+    assert [[(block, 0)] * 3 for block in range(2)] == [[(t.block, t.heat) for t in trials] for trials in heats]
+    trials = by_bytes(planned, heats)
+    assert [(0, False), (1, False)] == [(trial.block, trial.twin) for trial in trials[STRUCK]]
+    assert [(0, False), (0, True), (1, False), (1, True)] == [(trial.block, trial.twin) for trial in trials[BASELINE]]
+    every = [trial for heat in heats for trial in heat]
+    assert [0, 1, 2, 3, 4, 5] == [trial.order for trial in every]
     for trial in every:
         load = trial.load
         assert (Outcome.OK, None) == (trial.outcome, trial.reason)
+        assert [*range(ROUNDS)] == [chunk.round for chunk in trial.chunks]
+        # Two users, each at least twice.
+        assert all(chunk.operations >= 4 for chunk in trial.chunks)
+        assert ("web",) == trial.paid_by
+        assert all({"web", CLIENT} == chunk.cpu_ns.keys() for chunk in trial.chunks)
+        assert trial.cpu_ns == sum(chunk.cpu_ns["web"] for chunk in trial.chunks) > 0
         assert load is not None
-        assert trial.operations == load.requests == load.connections == load.handshakes_full
+        # What users notice is taken in one longer stretch of some blocks, and not in the chunks, where there is one.
+        assert load.requests == load.connections == load.handshakes_full == sum(count for _, count in load.latency_us)
+        assert load.is_settled == (trial.block % heat.BLOCKS_A_STRETCH == 0)
+        assert load.wall_ns >= heat.STRETCH_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns
         assert ({}, 0) == (load.errors, load.handshakes_resumed)
-        assert trial.operations == sum(count for _, count in load.latency_us)
-        assert trial.operations == sum(one.requests for one in load.series) == sum(count for count, _ in trial.batches)
         assert ["web"] == list(load.components)
-        assert trial.cpu_ns == load.components["web"].cpu_ns > 0
+        assert load.components["web"].cpu_ns > 0
         assert trial.memory_bytes == load.components["web"].memory_bytes > 0
         (agreed,) = load.negotiated
         assert ("TLS 1.3", "ECDSA P-256", False) == (agreed.version, agreed.certificate_key, agreed.resumed)
-        assert trial.operations == agreed.count
+        assert trial.operations + (load.requests if load.is_settled else 0) == agreed.count
         assert load.client_cpu_ns > 0
-        assert load.server_cpu_ns == trial.cpu_ns
 
 
 def test_a_trial_is_read_back_as_it_was_stored(lab: Lab, tmp_path: Path) -> None:
-    """Nothing of what a load client saw is lost on the disk."""
+    """Nothing of what a load client saw is lost on the disk, of a chunk or of a trial."""
     lab.bed()
-    planned = lab.study("tls-1.3", "connect")
-    made = lab.trials(planned)
+    planned = lab.study("tls-1.3", "connect", blocks=2)
+    heats = lab.heats(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
         for proven in lab.prove(planned).values():
             store.record_proof(proven)
-        for trial in (trial for trials in made.values() for trial in trials):
-            store.record(trial)
+        for trials in heats:
+            store.record(trials)
+    made = by_bytes(planned, heats)
     (back,) = results.read(store.directory).studies
     for row in back.rows:
         again = [*row.trials, *row.twins]
@@ -318,8 +379,10 @@ def test_a_trial_without_a_load_is_read_back_without_one(lab: Lab, tmp_path: Pat
     """A cell whose server never came has no load, then and later."""
     lab.bed("leave")
     planned = lab.study()
-    (trial,) = lab.trials(planned)[1000]
+    (trials,) = lab.heats(planned)
     with closing(results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})) as store:
-        store.record(trial)
+        store.record(trials)
     (back,) = results.read(store.directory).studies
-    assert [trial] == [trial for row in back.rows for trial in row.trials]
+    struck = by_bytes(planned, [trials])[STRUCK]
+    assert struck == [trial for row in back.rows for trial in row.trials if row.coordinates["bytes"] == STRUCK]
+    assert [(Outcome.FAILED, None, ())] == [(trial.outcome, trial.load, trial.chunks) for trial in struck]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollbar import plan, study, units
+from tollbar import beds, libraries, plan, study, units
 from tollbar.catalogue import families
 from tollbar.errors import TollbarError
-from tollbar.plan import visits
+from tollbar.plan import heats
+from tollbar.study.definition import CHOSEN_APART
 
 GOOD = """
 question  = "?"
@@ -24,7 +26,7 @@ baseline  = "sha-256"
 bytes = ["16 B", "4 KiB"]
 
 [measure]
-trial  = "10 ms"
+chunk  = "10 ms"
 blocks = 6
 """
 
@@ -61,6 +63,12 @@ BAD_SERVED = {
     "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
     "unknown coordinate": ("/bytes/{bytes}", "/bytes/{byte}", "no such coordinate: `byte`", "`bytes`"),
     "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "doubled"),
+    "a setting that means nothing": (
+        "key-exchange = [",
+        "dh-parameters = ['ffdhe2048']\nkey-exchange = [",
+        "means nothing to any cell",
+        "key-exchange",
+    ),
     "cost of a runner": ("blocks = 6", "blocks = 6\ncost = 'cpu'", "`cpu` cannot be measured here", "`server-cpu`"),
     "url and beds": ("question ", "url = 'http://localhost/'\nquestion ", "not both", None),
 }
@@ -68,14 +76,19 @@ BAD_SERVED = {
 
 # What is changed in a good study, the words that must be in the error, and those in its hint.
 BAD = {
-    "unknown key": ("[measure]", "[measure]\nwarmup = '1 s'", "`measure.warmup`: no such setting", "`measure.warm-up`"),
+    "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such setting", "`measure.rounds`"),
+    "a trial's length": ("[measure]", "[measure]\ntrial = '1 s'", "`measure.trial`: no such", "`measure.chunk`"),
+    "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`measure.rounds`"),
     "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such setting", None),
-    "no unit": ('"10 ms"', "10", "`measure.trial`: say the unit", None),
+    "no unit": ('"10 ms"', "10", "`measure.chunk`: say the unit", None),
     "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
-    "no time": ('"10 ms"', '"0 ms"', "`measure.trial`: longer than nothing", None),
+    "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: longer than nothing", None),
+    "no rounds": ("blocks = 6", "blocks = 6\nrounds = 0", "at least one round", None),
     "no blocks": ("blocks = 6", "blocks = 0", "at least one block", None),
     "unknown family": ('"digest"', '"digests"', "no such family: `digests`", "`digest`"),
     "unknown choice": ('"md5"', '"md6"', "no such choice: `md6`", "`md5`"),
+    "no choice": ('"md5", "sha-1", "sha-256"', '"non*"', "`choices`: none", "`none` is a choice only by its name"),
+    "no provider": ('"rustcrypto"', "", "`providers`", None),
     "unknown baseline": ('baseline  = "sha-256"', 'baseline  = "sha-257"', "no such choice: `sha-257`", "`sha-256`"),
     "unknown provider": ('"rustcrypto"', '"rustcrpto"', "no such provider: `rustcrpto`", "`rustcrypto`"),
     "unknown library": ('"rustcrypto"', '"libcrypto:nix"', "no such libcrypto: `nix`", None),
@@ -83,6 +96,11 @@ BAD = {
     "size without unit": ('"16 B"', '"16"', "`vary.bytes`: say the unit", None),
     "half a byte": ('"16 B"', '"0.5 B"', "not a whole number of bytes", None),
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
+    "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu`: no value", None),
+    **{
+        f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` is not varied here", f"`{key}`")
+        for name, key in CHOSEN_APART.items()
+    },
     "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
     "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell is the baseline", None),
     "nothing left": (
@@ -101,6 +119,18 @@ BAD = {
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\nratio = 0\n[measure]",
         "a `ratio` is above zero",
+        None,
+    ),
+    "claim about throughput": (
+        "[measure]",
+        "[[claim]]\nmetric = 'throughput'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
+        "`claim.0.metric`: `throughput` is not one of",
+        "`capacity`",
+    ),
+    "claim about luck": (
+        "[measure]",
+        "[[claim]]\nmetric = 'luck'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
+        "`luck` is not one of 'capacity' or 'cost'",
         None,
     ),
     "not TOML": ("question", "question question", "not TOML", None),
@@ -126,7 +156,7 @@ def test_a_bad_study_of_servers_is_refused_in_words(fault: str) -> None:
     find, replacement, words, hint = BAD_SERVED[fault]
     assert find in SERVED
     with pytest.raises(TollbarError) as caught:
-        study.read("bad", SERVED.replace(find, replacement, 1), where="bad.toml")
+        plan.make([study.read("bad", SERVED.replace(find, replacement, 1), where="bad.toml")], seed=0)
     assert words in str(caught.value)
     assert hint is None or hint in (caught.value.hint or "")
 
@@ -140,7 +170,80 @@ def test_a_study_of_servers_is_planned() -> None:
     assert 6 == len(one.cells)
     users = {cell.key: cell.coordinates["users"] for cell in one.cells}
     assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
-    assert all(cell.coordinates["bed"] == "embedded" for cell in one.cells)
+    assert {("embedded", True)} == {(c.coordinates["bed"], (c.server or "").startswith("embedded ")) for c in one.cells}
+
+
+def test_a_provider_has_one_name_on_every_bed() -> None:
+    """The library and the server in front of it are coordinates of their own, and each has its receipt."""
+    text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
+    planned = plan.make([study.read("good", text, where="good.toml")], seed=0)
+    (one,) = planned.studies
+    places = {(cell.coordinates["bed"], cell.coordinates["provider"]) for cell in one.cells}
+    (system, aws_lc) = (provider.name for provider in libraries.resolve(["libcrypto", "aws-lc"]))
+    assert {("embedded", system), ("embedded", aws_lc), ("nginx", system)} == places
+    assert {system: "libcrypto:system", aws_lc: "aws-lc"} == {n: r["spec"] for n, r in planned.receipts.items()}
+    found = beds.find(beds.all_beds()["nginx"])
+    name = f"nginx {found.version}" if isinstance(found, beds.Found) else "nginx"
+    assert {name} == {cell.server for cell in one.cells if cell.coordinates["bed"] == "nginx"}
+    said = planned.servers["nginx"]
+    assert (said.get("version") or "nginx") in name
+    assert {"version", "program"} == set(said) or {"not_here"} == set(said)
+
+
+def test_a_baseline_may_stand_on_another_bed() -> None:
+    """Cells are held against it where its bed has their provider; elsewhere they are held against nothing."""
+    text = SERVED.replace('["embedded"]', '["embedded", "nginx"]').replace('"aws-lc"', '"libcrypto", "aws-lc"')
+    text = text.replace('baseline  = "plaintext"', 'baseline  = { choice = "plaintext", bed = "nginx" }')
+    (one,) = plan.make([study.read("good", text, where="good.toml")], seed=0).studies
+    cells = {cell.key: cell for cell in one.cells}
+    against = {
+        (cell.coordinates["bed"], cell.provider.kind): cells[cell.against].coordinates["bed"] if cell.against else None
+        for cell in one.cells
+    }
+    expected = {("nginx", "libcrypto"): "nginx", ("embedded", "libcrypto"): "nginx", ("embedded", "aws-lc"): None}
+    assert expected == against
+
+
+def test_the_least_that_a_study_says() -> None:
+    """Question, family and choices are enough: the family's first of them is the baseline, on the system's library."""
+    text = 'question = "?"\nfamily = "digest"\nchoices = ["sha-256", "md5"]\n'
+    one = study.read("least", text, where="least.toml")
+    assert ("md5", ("libcrypto",)) == (one.baseline["choice"], one.providers)
+    assert (0.005, 10, 12) == (one.measure.chunk_s, one.measure.rounds, one.measure.blocks)
+    (planned,) = plan.make([one], seed=0).studies
+    assert {"md5"} == {cell.choice.name for cell in planned.cells if cell.is_baseline}
+
+
+@pytest.fixture
+def broken_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A libcrypto that is found beside the system's and is none."""
+    path = tmp_path / "libcrypto.so.3"
+    path.write_text("no library")
+    monkeypatch.setattr(libraries, "libcryptos", lambda: {"system": None, "broken": str(path)})
+    libraries.open_provider.cache_clear()
+    yield path
+    libraries.open_provider.cache_clear()
+
+
+LIBRARIES = GOOD.replace('"rustcrypto"', '"libcrypto:*"')
+
+
+def test_a_pattern_passes_over_a_library_that_cannot_be_loaded(broken_library: Path) -> None:
+    """What works is measured, and what does not is said with its reason."""
+    planned = plan.make([study.read("all", LIBRARIES, where="all.toml")], seed=0)
+    assert {"libcrypto:system"} == {cell.provider.spec for cell in planned.studies[0].cells}
+    assert [str(broken_library)] == list(planned.broken)
+    assert all(planned.broken.values())
+
+
+@pytest.mark.parametrize(
+    ("providers", "named"), [('"libcrypto:broken"', False), ('"libcrypto:*"', True), ('"libcrypto:bro*"', False)]
+)
+def test_a_library_that_was_asked_for_is_not_passed_over(broken_library: Path, providers: str, named: bool) -> None:
+    """By its name, by the command, or as the only one that a pattern finds: then nothing starts."""
+    one = study.read("one", LIBRARIES.replace('"libcrypto:*"', providers), where="one.toml")
+    with pytest.raises(TollbarError, match=str(broken_library)):
+        plan.make([one], seed=0, named_libraries=[str(broken_library)] if named else [])
 
 
 def test_a_study_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -161,21 +264,35 @@ def test_a_good_study_is_planned(tmp_path: Path) -> None:
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
     assert 6 == len(one.cells)
-    assert 8 == one.visits_a_block
     baselines = {cell.key: cell.coordinates["bytes"] for cell in one.cells if cell.is_baseline}
     assert [16, 4096] == sorted(baselines.values())
     assert all(cell.against and baselines[cell.against] == cell.coordinates["bytes"] for cell in one.cells)
 
 
-def test_a_block_visits_every_cell_in_an_order_of_its_own(tmp_path: Path) -> None:
-    """Each block holds the same visits in another order, and the order depends on the seed."""
+def test_a_block_visits_every_cell_in_heats_of_its_own(tmp_path: Path) -> None:
+    """Each block has each cell once and each twin once, in other heats, which depend on the seed and nothing else."""
     path = tmp_path / "good.toml"
     path.write_text(GOOD)
     (one,) = plan.make(study.load([str(path)]), seed=4).studies
-    orders = [[(v.cell.key, v.twin) for v in visits(one, seed, block)] for seed in (1, 2) for block in (0, 1)]
-    assert 4 == len({tuple(order) for order in orders})
-    assert 1 == len({frozenset(order) for order in orders})
-    assert orders[0] == [(v.cell.key, v.twin) for v in visits(one, 1, 0)]
+
+    def drawn(seed: int) -> list[tuple[frozenset[tuple[str, bool]], ...]]:
+        return [
+            tuple(frozenset((visit.cell.key, visit.twin) for visit in heat.visits) for heat in block)
+            for block in heats.blocks(one, seed, 6)
+        ]
+
+    first = drawn(1)
+    assert first == drawn(1)
+    assert first != drawn(2)
+    assert 1 < len(set(first))
+    compared = {(cell.key, False) for cell in one.cells if not cell.is_baseline}
+    twins = {(cell.key, True) for cell in one.cells if cell.is_baseline}
+    for block in first:
+        there = [visit for heat in block for visit in heat]
+        assert sorted(compared | twins) == sorted(visit for visit in there if visit in compared | twins)
+        # What is compared with a baseline is beside it, and so is its twin.
+        against = {cell.key: (cell.against, False) for cell in one.cells}
+        assert all(against[key] in heat for heat in block for key, _ in heat)
 
 
 @pytest.mark.parametrize("name", study.shipped())

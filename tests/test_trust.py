@@ -9,7 +9,9 @@ import pytest
 
 from builders import example, row, study, study_run, trial, trials
 from tollbar.judge import judge_study
+from tollbar.judge.lattice import lattice
 from tollbar.measure import Outcome
+from tollbar.measure.trial import Chunk
 from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
 
@@ -28,11 +30,16 @@ def held_up(share: float) -> LoadRecord:
     return LoadRecord(requests=1, wall_ns=1000, components={"web": component})
 
 
+def closed(connections: int) -> LoadRecord:
+    """A load in which the server closed so many connections that were kept."""
+    return LoadRecord(requests=1, wall_ns=1000, reopened=connections)
+
+
 @pytest.mark.parametrize(
     ("rows", "looks", "expected"),
     [
         ([row({"choice": "x"}, outcome=Outcome.FAILED, reason="no")], (20,), "Nothing was measured"),
-        (example(5), (5,), "5 blocks cannot carry an interval"),
+        (example(3), (3,), "3 blocks cannot carry an interval"),
         (example(12), (20,), "cut short: 12 of 20 blocks are whole"),
         (
             [replace(r, trials=r.trials[:-1] if r.choice == "same" else r.trials) for r in example()],
@@ -43,7 +50,7 @@ def held_up(share: float) -> LoadRecord:
         (
             [replace(r, trials=tuple(replace(t, steal_ns=t.wall_ns) for t in r.trials)) for r in example()],
             (20,),
-            "In 60 of 80 trials",
+            "In 20 of 20 heats",
         ),
         (
             [
@@ -55,6 +62,17 @@ def held_up(share: float) -> LoadRecord:
             ],
             (20,),
             "In 5 of 20 trials the server or its client stood",
+        ),
+        (
+            [
+                row({"choice": "none"}, [100.0] * 20),
+                replace(
+                    row({"choice": "x"}),
+                    trials=tuple(replace(trial(1.0, block=n), load=closed(3 if n < 5 else 0)) for n in range(20)),
+                ),
+            ],
+            (20,),
+            "The server closed 15 connections that its clients kept, in 5 of 20 trials",
         ),
         (
             [row({"choice": "none"}, [100.0] * 20, twins_ns=[110.0] * 20)],
@@ -72,9 +90,73 @@ def held_up(share: float) -> LoadRecord:
             "1 trial of cells that otherwise went well left no cost (the runner fell over)",
         ),
     ],
-    ids=["nothing", "few", "cut", "cut-within", "twinless", "steal", "contention", "noise", "failures"],
+    ids=["nothing", "few", "cut", "cut-within", "twinless", "steal", "contention", "reopened", "noise", "failures"],
 )
 def test_warnings(rows: list[Row], looks: tuple[int, ...], expected: str) -> None:
     """Whatever shakes the verdicts is said in a sentence."""
     warnings = judge_study(study_run(rows, looks, study(blocks=looks[-1]))).warnings
     assert 1 == sum(expected in warning for warning in warnings)
+
+
+def twins(differences: list[float]) -> list[Row]:
+    """Baselines whose twins cost so many times as much, each block a little off."""
+    costs = [100.0 + 0.05 * (block % 3) for block in range(12)]
+    return [
+        row({"choice": f"base-{number}"}, costs, twins_ns=[times * cost for cost in reversed(costs)])
+        for number, times in enumerate(differences)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [
+        ([1.0], None),
+        ([1.01], "1 of 1 baseline "),
+        ([1.01] + [1.0] * 19, "1 of 20 baselines "),
+        # A little more than the interval of one allows, which is chance in one of twenty, and not in ten.
+        ([1.0006] + [1.0] * 19, None),
+        ([1.0008] * 10 + [1.0] * 10, "10 of 20 baselines "),
+    ],
+)
+def test_twins_that_exclude_one(differences: list[float], expected: str | None) -> None:
+    """Baselines that cannot be what they are say that intervals are too narrow, where chance does not explain them."""
+    warnings = judge_study(study_run(twins(differences), (12,))).warnings
+    found = [warning for warning in warnings if "came out with an interval that excludes" in warning]
+    assert [expected] == [warning[: len(expected)] for warning in found] if expected else not found
+
+
+def chunks(wall_ns: list[int], cpu_ns: list[int]) -> tuple[Chunk, ...]:
+    """Chunks of a thousand operations that took so long."""
+    times = zip(wall_ns, cpu_ns, strict=True)
+    return tuple(Chunk(number, 1000, wall, {"runner": cpu}) for number, (wall, cpu) in enumerate(times))
+
+
+EVEN = [5_000_000 + 7_919 * number for number in range(24)]
+# What works for a fraction of its time, and waits for the rest.
+WAITING = [600_000 + 7_919 * number for number in range(24)]
+
+
+@pytest.mark.parametrize(
+    ("wall_ns", "cpu_ns", "expected"),
+    [
+        (EVEN, EVEN, None),
+        # A clock that moves every 10 ms, as that of ended children does.
+        (EVEN, [0, 10_000_000, 10_000_000, 20_000_000] * 6, "a CPU clock that moves in steps of 10 ms"),
+        (EVEN, [10_000_000] * 24, "a CPU clock that moves in steps of 10 ms"),
+        (EVEN, [number // 1000 * 1000 for number in EVEN], None),
+        # A flush that ends with the scheduler's tick: 4, 8 and 16 ms, and never 5 or 11.
+        ([4_010_000, 8_020_000, 8_005_000, 16_050_000] * 6, WAITING, "waits for a tick every 4 ms"),
+        # It works for most of them: another program had its core for a tick.
+        ([4_010_000, 8_020_000, 4_005_000, 4_050_000] * 6, [wall - 900_000 for wall in EVEN], None),
+        # Asked to last 4 ms, and lasting just that.
+        ([4_000_100 + number for number in range(24)], EVEN, None),
+        ([4_010_000, 8_020_000, 8_005_000, 16_050_000], WAITING[:4], None),
+    ],
+    ids=["none", "clock", "clock, one step", "microseconds", "flush", "held up", "as asked", "few"],
+)
+def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -> None:
+    """Chunk times that are multiples of a tick are tight and wrong, and it is said by what."""
+    seen = replace(trial(1.0), chunks=chunks(wall_ns, cpu_ns))
+    assert expected == lattice([seen])
+    warnings = judge_study(study_run([replace(row({"choice": "x"}), trials=(seen,))], (1,))).warnings
+    assert (expected is not None) == any("tight and wrong" in warning for warning in warnings)

@@ -17,7 +17,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Memory this process holds now and the most it ever held, in bytes (`VmRSS`, `VmHWM`).
+/// Memory this process holds now and the most it held since the last `forget_peak`, in bytes (`VmRSS`, `VmHWM`).
 pub fn memory_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -28,4 +28,10 @@ pub fn memory_bytes() -> (u64, u64) {
             .map_or(0, |kib| kib * 1024)
     };
     (field("VmRSS:"), field("VmHWM:"))
+}
+
+/// Sets the peak back to what is resident now. False where the kernel does not allow it.
+pub fn forget_peak() -> bool {
+    // proc(5): 5 resets the peak resident set size.
+    std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }

@@ -1,34 +1,32 @@
 //! The runner contract: what a task asks and what a record answers.
 
-use std::collections::BTreeMap;
-use std::io::Read;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Reads the one task on standard input, or why there is none, and writes the one record. Returns the exit status.
-pub fn answer<Task: DeserializeOwned, Record: Serialize>(
-    perform: impl FnOnce(Result<Task, String>) -> Record,
-) -> i32 {
-    match serde_json::to_string(&perform(read_task())) {
-        Ok(line) => {
-            println!("{line}");
-            0
+use crate::session::Lines;
+
+/// The version of the contract that this engine speaks.
+pub const VERSION: u64 = 2;
+
+/// The task on the first line, refused if it is of another version of the contract.
+///
+/// The version is looked at before the rest: another version has other fields, and its refusal names the version.
+pub fn task<Task: DeserializeOwned>(lines: &mut Lines) -> Result<Task, String> {
+    let mut task: serde_json::Value = lines.task()?;
+    let contract = task.as_object_mut().and_then(|fields| fields.remove("contract"));
+    match contract {
+        Some(contract) if contract == VERSION => serde_json::from_value(task)
+            .map_err(|error| format!("the task is not one this engine understands: {error}")),
+        Some(other) => {
+            Err(format!("the task is of contract {other}, and this engine speaks contract {VERSION}"))
         }
-        Err(error) => {
-            eprintln!("the record cannot be written: {error}");
-            1
+        None => {
+            Err(format!("the task does not say its `contract`, and this engine speaks contract {VERSION}"))
         }
     }
-}
-
-fn read_task<Task: DeserializeOwned>() -> Result<Task, String> {
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| format!("the task cannot be read: {error}"))?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("the task is not one this engine understands: {error}"))
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,15 +52,36 @@ pub struct Task {
     #[serde(default)]
     pub choice: String,
     #[serde(default)]
-    pub setting: BTreeMap<String, Value>,
+    pub setting: Settings,
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
     #[serde(default)]
-    pub warm_up_s: f64,
-    #[serde(default)]
-    pub duration_s: f64,
-    #[serde(default)]
     pub seed: u64,
+    /// Whether a chunk works for a while before its clock starts. Off only to measure what that is good for.
+    #[serde(default = "yes")]
+    pub lead: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The settings of a task. Each notes that it was read: one that nothing reads would be ignored in silence.
+#[derive(Deserialize, Debug, Default)]
+#[serde(transparent)]
+pub struct Settings {
+    values: BTreeMap<String, Value>,
+    #[serde(skip)]
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl Settings {
+    /// The setting of this name, which is thereby read.
+    fn get(&self, name: &str) -> Option<&Value> {
+        let value = self.values.get(name)?;
+        self.read.borrow_mut().insert(name.to_owned());
+        Some(value)
+    }
 }
 
 #[derive(Deserialize, Debug)]
@@ -111,6 +130,28 @@ impl Task {
         }
     }
 
+    /// The setting `bytes` as it was given, None where the task has none.
+    pub fn bytes_if_given(&self) -> Result<Option<u64>, Failure> {
+        self.setting.values.contains_key("bytes").then(|| self.number("bytes", 0)).transpose()
+    }
+
+    /// Notes that a setting belongs to this task although the operation does the same whatever its value.
+    pub fn belongs(&self, name: &str) {
+        self.setting.get(name);
+    }
+
+    /// Fails if some setting was read by nothing that made the task ready.
+    pub fn all_settings_read(&self) -> Result<(), Failure> {
+        let read = self.setting.read.borrow();
+        match self.setting.values.keys().find(|name| !read.contains(*name)) {
+            None => Ok(()),
+            Some(name) => Err(Failure::Failed(format!(
+                "the setting `{name}` means nothing to `{}` of `{}` ({})",
+                self.op, self.choice, self.family
+            ))),
+        }
+    }
+
     /// An input given as text, or None.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.inputs.get(name).map(String::as_str)
@@ -147,7 +188,7 @@ pub enum Failure {
 }
 
 /// What an operation shows for itself before it is timed.
-#[derive(Default, Debug)]
+#[derive(Serialize, Default, Debug)]
 pub struct Proof {
     /// The answer to the known-answer inputs of the task, in hexadecimal; None if it carried none.
     pub answer: Option<String>,
@@ -155,6 +196,8 @@ pub struct Proof {
     pub accepted: Vec<&'static str>,
     /// Each wrong thing that was refused, or gave another answer.
     pub refused: Vec<&'static str>,
+    /// Each wrong thing that could not be tried: "what: why".
+    pub not_tried: Vec<String>,
 }
 
 impl Proof {
@@ -174,6 +217,11 @@ impl Proof {
         }
         self.refused.push(what);
         Ok(())
+    }
+
+    /// Notes that a wrong thing could not be tried, and why.
+    pub fn leave(&mut self, what: &str, why: &str) {
+        self.not_tried.push(format!("{what}: {why}"));
     }
 }
 
@@ -222,35 +270,33 @@ pub enum Record {
 
 #[derive(Serialize, Debug, Default)]
 pub struct Done {
-    pub receipt: Receipt,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<Offer>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub proof: Option<ProofRecord>,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
+    pub proof: Option<Proof>,
 }
 
+/// A session's first line: everything is made ready, and warm.
 #[derive(Serialize, Debug)]
-pub struct ProofRecord {
-    pub answer: Option<String>,
-    pub accepted: Vec<&'static str>,
-    pub refused: Vec<&'static str>,
+pub struct Ready {
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// CPU time of one operation, as found while warming up.
+    pub operation_ns: f64,
+    /// How far resident memory rose during the first operation; absent where the kernel does not let that be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
-#[derive(Serialize, Debug)]
-pub struct Measured {
+/// A session's answer to one `advance` line.
+#[derive(Serialize, Debug, Default)]
+pub struct Chunk {
     pub operations: u64,
-    /// Bytes worked on, all operations together.
-    pub bytes: u64,
     /// CPU time of the whole process, all its threads, user and system.
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// (operations, CPU nanoseconds) of each batch.
-    pub batches: Vec<(u64, u64)>,
-    /// Operations whose result was checked.
-    pub checked: u64,
-    /// How far peak memory rose during the first operation.
-    pub memory_bytes: u64,
-    pub warm_up_operations: u64,
+    /// An operation shows nothing beside its cost.
+    pub observed: BTreeMap<String, u64>,
 }

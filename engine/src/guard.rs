@@ -1,9 +1,9 @@
 //! `guard`: become another program, on a given core, that cannot outlive the one who asked.
 //!
 //! Every runner and server is started through here, so that no language or daemon has to be taught
-//! to die with the lab. A runner is one process, and the guard becomes it. A server is a tree of
-//! processes, some of which leave their parents: for these the guard stays, adopts whoever is left
-//! behind, and sees all of them out.
+//! to die with the lab. Both may be trees of processes, some of which leave their parents: for these the guard
+//! stays (`--tree`), adopts orphaned processes, and ends all of them. Standard input and output are the
+//! command's own.
 
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -33,8 +33,10 @@ pub fn main(arguments: &[String]) -> i32 {
     let Some(command) = Command::new(request.command) else {
         return refuse("guard: an argument holds a zero byte");
     };
-    if let Some(core) = request.core {
-        pin(core);
+    if let Some(core) = request.core
+        && let Err(error) = pin(core)
+    {
+        return refuse(&format!("guard: core {core} is not to be had, and nothing was started: {error}"));
     }
     if request.tree {
         raise_open_files();
@@ -113,14 +115,16 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Keeps this process on one core. A core that is not there leaves the process where it was.
-fn pin(core: usize) {
+/// Keeps this process on one core, and all that it starts.
+fn pin(core: usize) -> std::io::Result<()> {
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // A number past the set's end leaves it empty, which the kernel refuses as it does a core that is not there.
     if core < 8 * std::mem::size_of::<libc::cpu_set_t>() {
         unsafe { libc::CPU_SET(core, &mut set) };
     }
-    if unsafe { libc::sched_setaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &set) } != 0 {
-        eprintln!("guard: core {core} is not to be had: {}", std::io::Error::last_os_error());
+    match unsafe { libc::sched_setaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &set) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! `keep`: a directory that cannot outlive the one who asked for it.
 //!
 //! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
-//! the directory goes. Should this process be killed too, `keeper.json` says whose it was.
+//! the directory goes. Should this process be killed too, the kernel releases its lock on
+//! `keeper.json`, and the next run removes the directory.
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,7 +29,8 @@ pub fn main(arguments: &[String]) -> i32 {
         return 1;
     }
     match write_down(directory) {
-        Ok(()) => wait(),
+        // Locked for as long as this process waits.
+        Ok(_lock) => wait(),
         Err(error) => eprintln!("keep: {}: {error}", directory.display()),
     }
     match remove(directory) {
@@ -47,21 +50,39 @@ fn make(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, fs::Permissions::from_mode(MODE))
 }
 
-/// Says who keeps the directory, for the next run to know that nobody does any more.
-fn write_down(directory: &Path) -> io::Result<()> {
-    let keeper = serde_json::json!({"pid": std::process::id(), "start_time": start_time()?});
+/// Says who keeps the directory, and locks what it says: by the lock the next run knows that it is kept.
+///
+/// A process id means nothing in another container that shares the folder of temporary files, and may be
+/// another process's after the machine was started again; the lock is the kernel's own word.
+fn write_down(directory: &Path) -> io::Result<fs::File> {
+    let keeper = serde_json::json!({
+        "pid": std::process::id(),
+        "start_time": start_time()?,
+        "boot_id": boot_id()?,
+    });
     let unfinished = directory.join(".keeper.json");
-    fs::write(&unfinished, keeper.to_string())?;
-    fs::rename(&unfinished, directory.join("keeper.json"))
+    let mut file = fs::File::create(&unfinished)?;
+    // A file system that locks nothing says so here, and leaves id, start and boot to be believed.
+    // SAFETY: the descriptor is that of an open file.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    file.write_all(keeper.to_string().as_bytes())?;
+    // Locked before it has its name, so that it is never seen there without its lock.
+    fs::rename(&unfinished, directory.join("keeper.json"))?;
+    Ok(file)
 }
 
-/// When this process started, in the kernel's ticks since boot: with its id, a name that is never given again.
+/// When this process started, in the kernel's ticks since boot.
 fn start_time() -> io::Result<u64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name in parentheses may hold anything; the start is the 20th field after it.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let field = after_name.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok());
     field.ok_or_else(|| io::Error::other("/proc/self/stat is not as expected"))
+}
+
+/// Which start of the machine this is: ticks are counted anew after each.
+fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 /// Says that the directory is there, and waits for the end of standard input.
@@ -106,12 +127,23 @@ mod tests {
         make(&directory).expect("made");
         assert_eq!(0o711, fs::metadata(&directory).expect("there").permissions().mode() & 0o777);
         assert_eq!(io::ErrorKind::AlreadyExists, make(&directory).expect_err("twice").kind());
-        write_down(&directory).expect("written");
+        let lock = write_down(&directory).expect("written");
         let keeper = fs::read_to_string(directory.join("keeper.json")).expect("keeper");
         let keeper: serde_json::Value = serde_json::from_str(&keeper).expect("JSON");
         assert_eq!(Some(u64::from(std::process::id())), keeper["pid"].as_u64());
+        assert_eq!(36, keeper["boot_id"].as_str().expect("a boot").len());
+        assert!(!lock_of(&directory));
+        drop(lock);
+        assert!(lock_of(&directory));
         fs::create_dir_all(directory.join("a/b")).expect("folders");
         remove(&directory).expect("removed");
         assert!(!directory.exists());
+    }
+
+    /// Whether the directory's lock can be had.
+    fn lock_of(directory: &Path) -> bool {
+        let file = fs::File::open(directory.join("keeper.json")).expect("keeper");
+        // SAFETY: the descriptor is that of an open file.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
     }
 }

@@ -1,9 +1,10 @@
-//! Tollbar's engine: measures. One JSON task in on standard input, one JSON record out on standard
-//! output, talk on standard error. Python decides what to measure and what the numbers mean.
+//! Tollbar's engine: measures. JSON lines in on standard input and out on standard output, talk on standard
+//! error. Python decides what to measure and what the numbers mean.
 
 mod aws_lc;
 mod binding;
 mod buffers;
+mod chunks;
 mod clock;
 mod contract;
 mod crates;
@@ -19,22 +20,23 @@ mod provider;
 mod providers;
 mod rustcrypto;
 mod serve;
+mod session;
 mod spin;
 mod tls;
 
 use std::io::Write;
 
-const USAGE: &str = "usage: tollbar-engine op < task.json > record.json
+const USAGE: &str = "usage: tollbar-engine op
        tollbar-engine load < task.json > record.json
        tollbar-engine serve < config.json
        tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]
        tollbar-engine keep DIRECTORY
        tollbar-engine --version
 
-op      performs one task of the runner contract
+op      performs one task of the runner contract (docs/runners.md)
 load    asks a server, checks every answer, and accounts for what it cost
 serve   answers requests, and performs an operation for each where asked
-guard   becomes COMMAND, on core N, and dies with the process that started it;
+guard   becomes COMMAND, on core N or not at all, and dies with the process that started it;
         with --tree it stays, and ends all of COMMAND's processes with it
 keep    makes DIRECTORY, and removes it when standard input ends";
 

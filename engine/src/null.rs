@@ -3,8 +3,26 @@
 use crate::contract::{Failure, Proof, Task};
 use crate::operation::Operation;
 
+/// The families that have a null choice, and the settings that belong to it: what would vary the others' work.
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("digest", &["bytes"]),
+    ("mac", &["bytes"]),
+    ("cipher", &["bytes", "key"]),
+    ("signature", &["bytes"]),
+    ("key-exchange", &[]),
+    ("password-hash", &[]),
+    ("rsa-api", &["bytes", "call", "digest"]),
+    ("spin", &["iterations"]),
+];
+
 pub fn prepare(task: &Task) -> Result<Box<dyn Operation>, Failure> {
-    Ok(Box::new(Nothing { bytes: task.bytes(0)? as u64 }))
+    let row = FAMILIES.iter().find(|(family, _)| *family == task.family);
+    let (_, settings) = row.ok_or_else(|| {
+        Failure::Unsupported(format!("the engine performs nothing of the family {}", task.family))
+    })?;
+    settings.iter().for_each(|name| task.belongs(name));
+    let bytes = if settings.contains(&"bytes") { task.bytes(0)? as u64 } else { 0 };
+    Ok(Box::new(Nothing { bytes }))
 }
 
 struct Nothing {
@@ -18,7 +36,9 @@ impl Operation for Nothing {
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
-        Ok(Proof { accepted: vec!["nothing is done"], ..Proof::default() })
+        let mut proof = Proof { accepted: vec!["nothing is done"], ..Proof::default() };
+        proof.leave("a wrong input", "nothing looks at it");
+        Ok(proof)
     }
 
     fn bytes(&self) -> u64 {

@@ -1,33 +1,42 @@
 //! `op`: perform one task.
 
-use crate::clock;
-use crate::contract::{Done, Failure, Measured, Mode, Offer, ProofRecord, Receipt, Record, Task, answer};
+use serde::Serialize;
+
+use crate::chunks::Chunks;
+use crate::contract::{self, Chunk, Done, Failure, Mode, Offer, Ready, Receipt, Record, Task};
 use crate::null;
 use crate::operation::Operation;
 use crate::provider::Provider;
 use crate::providers;
+use crate::session::{Lines, say};
 
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
-    answer(|task| match task {
-        Ok(task) => perform(&task),
+    let mut lines = Lines::new();
+    let record = match contract::task(&mut lines) {
+        Ok(task) => perform(&task, &mut lines),
         Err(reason) => Record::Failed { reason, receipt: None },
-    })
+    };
+    if say(&record) { 0 } else { 1 }
 }
 
-fn perform(task: &Task) -> Record {
+/// The last line: the only one, but for a task that measures.
+fn perform(task: &Task, lines: &mut Lines) -> Record {
     let provider = match task.word("cpu", "native").and_then(|cpu| providers::open(&task.provider, cpu)) {
         Ok(provider) => provider,
         Err(failure) => return refusal(failure, None),
     };
-    let receipt = Receipt { engine: engine_receipt(), ..provider.receipt() };
     let done = match task.mode {
         Mode::List => Ok(Done { offers: Some(offers(provider.as_ref())), ..Done::default() }),
         Mode::Verify => verify(provider.as_ref(), task),
-        Mode::Measure => measure(provider.as_ref(), task),
+        Mode::Measure => measure(provider.as_ref(), task, lines),
     };
+    // Made afterwards: preparing may load modules, which a receipt names.
+    let receipt = receipt(provider.as_ref());
     match done {
-        Ok(done) => Record::Ok(Box::new(Done { receipt, ..done })),
+        // A session has shown its receipt when it was ready.
+        Ok(done) if task.mode == Mode::Measure => Record::Ok(Box::new(done)),
+        Ok(done) => Record::Ok(Box::new(Done { receipt: Some(receipt), ..done })),
         Err(failure) => refusal(failure, Some(receipt)),
     }
 }
@@ -37,6 +46,10 @@ fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
         Failure::Unsupported(reason) => Record::Unsupported { reason, receipt },
         Failure::Failed(reason) => Record::Failed { reason, receipt },
     }
+}
+
+fn receipt(provider: &dyn Provider) -> Receipt {
+    Receipt { engine: engine_receipt(), ..provider.receipt() }
 }
 
 pub fn engine_receipt() -> String {
@@ -51,78 +64,66 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
         .collect()
 }
 
+/// Makes a task's operation ready, and sees that every setting of the task had a part in it.
 pub fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
-    if task.choice == "none" { null::prepare(task) } else { provider.prepare(task) }
+    let operation = if task.choice == "none" { null::prepare(task) } else { provider.prepare(task) }?;
+    task.all_settings_read()?;
+    Ok(operation)
 }
 
 fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
     let mut operation = prepare(provider, task)?;
     operation.perform()?;
     let proof = operation.prove()?;
-    let proof = ProofRecord { answer: proof.answer, accepted: proof.accepted, refused: proof.refused };
+    if proof.answer.is_none() && task.text("expected_hex").is_some() {
+        return Err(Failure::Failed(
+            "the known answer's inputs are not all there, so it was not tried".to_owned(),
+        ));
+    }
     Ok(Done { proof: Some(proof), ..Done::default() })
 }
 
-/// A batch is long enough that reading the clock (some 0.2 µs) is lost in it, and short enough that
-/// a trial holds dozens: their spread shows what disturbed it.
-const BATCH_NS: u64 = 1_000_000;
-
-fn measure(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
-    if cfg!(debug_assertions) {
-        return Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned()));
+/// What a debug build says instead of a number.
+fn optimised(debug: bool) -> Result<(), Failure> {
+    match debug {
+        true => Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned())),
+        false => Ok(()),
     }
-    let mut operation = prepare(provider, task)?;
-    // One operation in a fresh process: after many, an allocator holds what it likes, and not what one needs.
-    let (resting, _) = clock::memory_bytes();
-    operation.batch(1)?;
-    let (_, peak) = clock::memory_bytes();
-    let (per_batch, warm_up_operations) = warm_up(operation.as_mut(), task.warm_up_s)?;
-
-    let duration_ns = (task.duration_s * 1e9) as u64;
-    // Reserved beforehand, so that it does not grow in between what the operations allocate and free.
-    let (mut batches, mut operations) = (Vec::with_capacity(1 << 16), 0);
-    let wall_start = clock::wall_ns();
-    let cpu_start = clock::process_cpu_ns();
-    let mut cpu = cpu_start;
-    // Bounded by wall time as well: a core that is given away still has to give a record in time.
-    while operations == 0
-        || (cpu - cpu_start < duration_ns && clock::wall_ns() - wall_start < 4 * duration_ns)
-    {
-        operation.batch(per_batch)?;
-        let now = clock::process_cpu_ns();
-        batches.push((per_batch, now - cpu));
-        (cpu, operations) = (now, operations + per_batch);
-    }
-    let wall_ns = clock::wall_ns() - wall_start;
-    let measured = Measured {
-        operations,
-        bytes: operations * operation.bytes(),
-        cpu_ns: cpu - cpu_start,
-        wall_ns,
-        batches,
-        checked: operations,
-        memory_bytes: peak.saturating_sub(resting),
-        warm_up_operations: warm_up_operations + 1,
-    };
-    Ok(Done { measured: Some(measured), ..Done::default() })
 }
 
-/// Runs the operation for a while and finds how many fill a batch. Returns (per batch, performed).
-fn warm_up(operation: &mut dyn Operation, warm_up_s: f64) -> Result<(u64, u64), Failure> {
-    let warm_up_ns = (warm_up_s * 1e9) as u64;
-    let (mut count, mut performed) = (1, 0);
-    let start = clock::process_cpu_ns();
-    loop {
-        let before = clock::process_cpu_ns();
-        operation.batch(count)?;
-        performed += count;
-        let now = clock::process_cpu_ns();
-        let each_ns = (now - before) as f64 / count as f64;
-        let fill = (BATCH_NS as f64 / each_ns.max(0.1)) as u64;
-        // Grown by steps: the first operations are slower than the rest, some by a lot.
-        count = fill.clamp(1, count.saturating_mul(10));
-        if now - start >= warm_up_ns && count >= fill.max(1) {
-            return Ok((count, performed));
-        }
+fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Done, Failure> {
+    optimised(cfg!(debug_assertions))?;
+    let operation = prepare(provider, task)?;
+    let (mut chunks, memory_bytes) = Chunks::warm(operation, task.lead)?;
+    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes };
+    tell(&Line::Ready(ready))?;
+    while let Some(advance) = lines.advance().map_err(Failure::Failed)? {
+        tell(&Line::Chunk(chunks.advance(advance)?))?;
+    }
+    Ok(Done::default())
+}
+
+/// What a session says before its last line.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Ready(Ready),
+    #[serde(untagged)]
+    Chunk(Chunk),
+}
+
+fn tell(line: &Line) -> Result<(), Failure> {
+    say(line).then_some(()).ok_or_else(|| Failure::Failed("nothing reads what this runner says".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_debug_build_measures_nothing() {
+        let refusal = optimised(true).expect_err("a debug build");
+        assert!(matches!(refusal, Failure::Failed(reason) if reason.contains("debug build")));
+        assert!(optimised(false).is_ok());
     }
 }

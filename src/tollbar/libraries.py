@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.errors import TollbarError, unknown
-from tollbar.runner import Outcome, ask, engine
+from tollbar.runner import CONTRACT, Outcome, ask, engine
 
 BUILT_IN = ("aws-lc", "rustcrypto", "spin")
 """Kinds that are part of the engine."""
@@ -68,25 +68,33 @@ def libcryptos() -> dict[str, str | None]:
 
 
 def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[Provider, ...]:
-    """The providers that a study's `providers` stand for, in order, each once.
+    """The providers that a study's `providers` stand for, in order, each once."""
+    return look_up(specs, named_libraries)[0]
+
+
+def look_up(
+    specs: Sequence[str], named_libraries: Sequence[str] = ()
+) -> tuple[tuple[Provider, ...], tuple[Broken, ...]]:
+    """The providers that a study's `providers` stand for, and what a pattern has found that cannot be used.
 
     `named_libraries` are libcryptos that the user named beside the study: they join wherever the study asks
-    for any libcrypto. Raises TollbarError for what is not there or cannot be used.
+    for any libcrypto. Raises TollbarError for what was asked for by name and is not there or cannot be used: a
+    pattern asks for what works.
     """
+    by_name = {one for spec in specs if not _is_pattern(spec) for one in _expand(spec)}
     wanted = [one for spec in specs for one in _expand(spec)]
     if any(spec.startswith("libcrypto") for spec in wanted):
-        wanted += [f"libcrypto:{path}" for path in named_libraries]
-    providers = []
-    for spec in dict.fromkeys(wanted):
-        found = open_provider(spec)
-        if isinstance(found, Broken):
-            raise TollbarError(
-                found.reason,
-                where=found.path or found.spec,
-                hint="`tollbar list providers` shows what is here",
-            )
-        providers.append(found)
-    return _distinct(providers)
+        theirs = [f"libcrypto:{path}" for path in named_libraries]
+        by_name |= set(theirs)
+        wanted += theirs
+    found = {spec: open_provider(spec) for spec in dict.fromkeys(wanted)}
+    providers = _distinct([one for one in found.values() if isinstance(one, Provider)])
+    broken = tuple(one for one in found.values() if isinstance(one, Broken))
+    for one in broken:
+        if one.spec in by_name or not providers:
+            hint = "`tollbar list providers` shows what is here"
+            raise TollbarError(one.reason, where=one.path or one.spec, hint=hint)
+    return providers, broken
 
 
 def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, ...]:
@@ -95,6 +103,10 @@ def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, 
     found = [open_provider(spec) for spec in dict.fromkeys(specs)]
     named = iter(_distinct([one for one in found if isinstance(one, Provider)]))
     return tuple(next(named) if isinstance(one, Provider) else one for one in found)
+
+
+def _is_pattern(spec: str) -> bool:
+    return "/" not in spec and any(character in spec for character in "*?[")
 
 
 def _expand(spec: str) -> list[str]:
@@ -123,7 +135,8 @@ def open_provider(spec: str) -> Provider | Broken:
     elif kind == "runner":
         runner = (label,)
     provider = Provider(spec, "", kind, path, runner, {})
-    record = ask(runner, {"mode": "list", "provider": provider.in_task}, limit_s=LIST_LIMIT_S)
+    task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
+    record = ask(runner, task, limit_s=LIST_LIMIT_S)
     if record.outcome is not Outcome.OK:
         return Broken(spec, path, record.reason or "")
     name = record.receipt.get("name") or record.receipt.get("provider")

@@ -1,11 +1,15 @@
-"""Statistics: one interval, used everywhere.
+"""Statistics: what a cell costs while the core is left alone, what it costs as it was, and how well that is known.
 
-The estimate is Hodges and Lehmann's (the median of all pairwise means, "Walsh averages") and the interval
-is the one that Wilcoxon's signed-rank test leaves standing. Both are applied to the logarithms of ratios
-formed within a block. Two trials of a block see the same machine in the same state, so while their noise
-has one distribution, whatever its shape, the logarithm of their ratio is symmetric about the true one; and
-symmetry is all that the signed-rank interval asks to cover exactly as often as it says. A trial that was
-three times too slow moves a rank and not a sum.
+A cell's chunks come from several fresh processes, one for each block, and a process keeps its luck (memory layout)
+for life. So the block is the unit of every interval.
+
+*Undisturbed*: every pair of chunks is weighed by how near the core was to being left alone just then, which shows in
+how near the costs of both sides were to the lowest that they have; its chunks were measured milliseconds apart. How
+near is near enough is chosen by what gives the narrowest interval, the bias of believing more disturbed pairs included:
+work that suffers alike loses nothing by them, and of unlike work only quiet moments count. Where quiet moments
+were few, or all in one block, few blocks carry the weight, and the interval is as wide as those few make it.
+
+*Typical*: all chunks alike, paired in the same way.
 """
 
 from __future__ import annotations
@@ -16,10 +20,31 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
 
-# What one looks for by custom; a reader who wants another level has the raw trials.
-CONFIDENCE = 0.95
+import numpy as np
 
-# Up to here the null distribution is counted out. At 60 blocks the normal approximation of the critical
+# What one looks for by custom; a reader who wants another level has the raw chunks.
+CONFIDENCE = 0.95
+# With three blocks there are two degrees of freedom, and nearly every interval is as wide as the ratio itself.
+_FEWEST_BLOCKS = 4
+# The lowest cost of a cell: not the minimum, which is one lucky chunk.
+_LOWEST = 0.05
+# By how much a pair may cost more than the lowest and count whole: that is a process's luck, and must not decide which
+# processes count.
+_LUCK = 0.01
+# What counts for half is dearer by that much again. A neighbour makes chunks dearer by a tenth and more as a rule; on
+# some machines they scatter by some hundredths without a gap.
+_HALF_WEIGHTS = (0.01, 0.02, 0.04, 0.08, 0.16)
+# Beyond this a chunk says nothing of how much dearer a disturbance makes the one side than the other.
+_MOST_EXCESS = 0.3
+# The bias of believing disturbed pairs is worked out as if it grew in a line with how disturbed they were. It does not
+# for long, and in simulations half of it covers; all of it is taken where operations vary, whose own disturbance is
+# not known.
+_BIAS_LEFT = 0.5
+# The narrowest of several intervals is a little narrower than it should be: simulations cover as they say with this.
+_CHOSEN = 1.05
+# A block that carries all of the weight cannot be left out; so much of it can.
+_MOST_SHARE = 0.95
+# Up to here the null distribution of rank sums is counted out. At 60 blocks the normal approximation of the critical
 # rank is off by one part in five hundred, and counting would begin to take longer than the judging.
 _EXACT_UP_TO = 60
 
@@ -41,36 +66,238 @@ class Interval:
         return math.isfinite(self.high)
 
 
-def ratio_interval(logs: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
-    """The ratio whose logarithms these are, one for each block, in any order.
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The chunks of one trial: one fresh process."""
 
-    With fewer blocks than `fewest_blocks(confidence)` (six at 95 %) no interval can reach the confidence:
-    then the low end is 0 and the high end infinite. Raises ValueError if there is no block at all.
-    """
-    estimate, low, high = signed_rank_interval(logs, confidence=confidence)
-    return Interval(math.exp(estimate), math.exp(low), math.exp(high), confidence, len(logs))
-
-
-def signed_rank_interval(values: Sequence[float], *, confidence: float) -> tuple[float, float, float]:
-    """The Hodges–Lehmann estimate, and the low and high end of the signed-rank interval, perhaps infinite."""
-    sums = _walsh_sums(values)
-    rank = critical_rank(len(values), confidence)
-    if rank is None:
-        return _median(sums) / 2, -math.inf, math.inf
-    return _median(sums) / 2, sums[rank] / 2, sums[-1 - rank] / 2
+    block: int
+    heat: int
+    rounds: np.ndarray
+    """The round of each chunk, ascending. Chunks of one block, heat and round were measured milliseconds apart."""
+    logs: np.ndarray
+    """Natural logarithms of the cost per operation, one for each chunk."""
+    varies: bool = False
+    """Whether operations differ from one to the next by nature: then a chunk's own cost says nothing of the moment, and
+    what counts is the mean of costs, not of their logarithms."""
 
 
-def hodges_lehmann(values: Sequence[float]) -> float:
-    """The median of the means of all pairs of values, each value with itself included."""
-    return _median(_walsh_sums(values)) / 2
+def undisturbed(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
+    """What it costs while the core is left alone. Raises ValueError if there is no visit."""
+    blocks, logs = _chunks(of)
+    weights = np.ones_like(logs) if of[0].varies else _weights(_excess(logs), _HALF_WEIGHTS[0])
+    lowest = 0 if of[0].varies else 1
+    return _exponential(_weighted(blocks, _linear(logs, weights, of[0].varies), weights, confidence, lowest))
+
+
+def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
+    """The one's undisturbed cost over the other's. Raises ValueError if either has no visit."""
+    paired = _pairs(of, over)
+    if paired is None:
+        return _apart(undisturbed(of, confidence=confidence), undisturbed(over, confidence=confidence))
+    blocks, one, other = paired
+    varies = of[0].varies, over[0].varies
+    excess = np.zeros_like(one)
+    for logs, side_varies in zip((one, other), varies, strict=True):
+        excess += 0.0 if side_varies else _excess(logs)
+
+    def differences(weights: np.ndarray) -> np.ndarray:
+        linear: np.ndarray = _linear(one, weights, varies[0]) - _linear(other, weights, varies[1])
+        return linear
+
+    slope = _slope(blocks, np.minimum(excess, _MOST_EXCESS), differences(np.ones_like(one)))
+    bias_left = 1.0 if any(varies) else _BIAS_LEFT
+    best, quietest = None, None
+    for half_weight in _HALF_WEIGHTS:
+        weights = _weights(excess, half_weight)
+        disturbed = float(np.average(excess, weights=weights))
+        quietest = disturbed if quietest is None else quietest
+        bias = bias_left * slope * (disturbed - quietest)
+        found = _weighted(blocks, differences(weights), weights, confidence, 2 - sum(varies), bias)
+        if best is None or found[2] - found[1] < best[2] - best[1]:
+            best = found
+    assert best is not None
+    return _exponential(best)
+
+
+def typical(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
+    """What it cost as it was disturbed. Raises ValueError if there is no visit."""
+    blocks, logs = _chunks(of)
+    return _exponential(_ranked(blocks, _linear(logs, np.ones_like(logs), of[0].varies), confidence))
+
+
+def typical_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
+    """The one's cost over the other's as disturbed, paired within rounds where the two shared heats."""
+    paired = _pairs(of, over)
+    if paired is None:
+        return _apart(typical(of, confidence=confidence), typical(over, confidence=confidence))
+    blocks, one, other = paired
+    alike = np.ones_like(one)
+    return _exponential(
+        _ranked(blocks, _linear(one, alike, of[0].varies) - _linear(other, alike, over[0].varies), confidence)
+    )
 
 
 def fewest_blocks(confidence: float = CONFIDENCE) -> int:
-    """The fewest blocks whose widest interval, from the smallest to the largest, has this confidence.
+    """The fewest blocks that can carry an interval of an undisturbed cost."""
+    return _FEWEST_BLOCKS
 
-    n symmetric values fall all on one side of their centre with probability 2/2ⁿ: six are needed for 95 %.
+
+def _chunks(of: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray]:
+    """(block, logarithm of the cost) of all chunks."""
+    if not of:
+        raise ValueError("an interval needs at least one visit")
+    return (
+        np.concatenate([np.full(len(visit.logs), visit.block) for visit in of]),
+        np.concatenate([visit.logs for visit in of]),
+    )
+
+
+def _pairs(of: Sequence[Visit], over: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """(block, the one's logarithm, the other's) of each two chunks that were measured milliseconds apart.
+
+    None where the two met in less than half of the blocks that the lesser of them has: then all that both have says
+    more than the little that they share.
     """
-    return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
+    if not of or not over:
+        raise ValueError("a ratio needs at least one visit on each side")
+    beside = {(visit.block, visit.heat): visit for visit in over}
+    blocks, ones, others = [], [], []
+    for visit in of:
+        other = beside.get((visit.block, visit.heat))
+        if other is None:
+            continue
+        if len(visit.rounds) == len(other.rounds) and (visit.rounds == other.rounds).all():
+            mine, theirs = visit.logs, other.logs
+        else:
+            _, here, there = np.intersect1d(visit.rounds, other.rounds, assume_unique=True, return_indices=True)
+            mine, theirs = visit.logs[here], other.logs[there]
+        blocks.append(np.full(len(mine), visit.block))
+        ones.append(mine)
+        others.append(theirs)
+    met = {int(block[0]) for block in blocks if len(block)}
+    if 2 * len(met) < min(len({visit.block for visit in side}) for side in (of, over)):
+        return None
+    return np.concatenate(blocks), np.concatenate(ones), np.concatenate(others)
+
+
+def _excess(logs: np.ndarray) -> np.ndarray:
+    """By how much each chunk cost more than the lowest."""
+    place = int(_LOWEST * (len(logs) - 1))
+    excess: np.ndarray = np.maximum(logs - np.partition(logs, place)[place], 0.0)
+    return excess
+
+
+def _weights(excess: np.ndarray, half_weight: float) -> np.ndarray:
+    beyond = np.maximum(excess - max(_LUCK, half_weight / 2), 0.0)
+    weights: np.ndarray = 1.0 / (1.0 + (beyond / half_weight) ** 2)
+    return weights
+
+
+def _slope(blocks: np.ndarray, excess: np.ndarray, values: np.ndarray) -> float:
+    """By how much values move at most with how disturbed their pairs were: the regression's slope and its error over
+    blocks together."""
+    from_mean = excess - excess.mean()
+    squares = float((from_mean**2).sum())
+    if squares == 0.0:
+        return 0.0
+    slope = float((from_mean * (values - values.mean())).sum()) / squares
+    _, place = np.unique(blocks, return_inverse=True)
+    left = np.bincount(place, from_mean * (values - values.mean() - slope * from_mean))
+    return math.hypot(slope, math.sqrt(float((left**2).sum())) / squares)
+
+
+def _linear(logs: np.ndarray, weights: np.ndarray, varies: bool) -> np.ndarray:
+    """Values whose weighted mean is the logarithm of the cost that is asked for.
+
+    Of work that varies by nature that is the logarithm of the mean cost: the values are its linearisation.
+    """
+    if not varies:
+        return logs
+    costs = np.exp(logs)
+    mean = np.average(costs, weights=weights)
+    linear: np.ndarray = math.log(mean) + costs / mean - 1.0
+    return linear
+
+
+def _weighted(
+    blocks: np.ndarray, values: np.ndarray, weights: np.ndarray, confidence: float, lowest: int, bias: float = 0.0
+) -> tuple[float, float, float, float, int]:
+    """The weighted mean, with an interval over blocks: each is as independent as the process and the time it had.
+
+    A block counts as much as its quiet chunks weigh. The degrees of freedom are those of as many blocks of equal
+    weight as would carry the mean as well (Kish's effective number), less one for the mean, and a half for each of the
+    `lowest` costs that the weights rest on, which come from the same chunks. A possible `bias` widens the interval as
+    one more error would.
+    """
+    _, place = np.unique(blocks, return_inverse=True)
+    weight = np.bincount(place, weights)
+    means = np.bincount(place, weights * values) / weight
+    total = weight.sum()
+    mean = float((weight * means).sum() / total)
+    if len(weight) < _FEWEST_BLOCKS:
+        return mean, -math.inf, math.inf, confidence, len(weight)
+    effective = float(total**2 / (weight**2).sum())
+    freedom = max(effective - 1.0 - lowest / 2, 1.0)
+    # By how much the mean would move without each block in turn (the jackknife): of a block that carries most of the
+    # weight the mean's own distance from it says little.
+    share = np.minimum(weight / total, _MOST_SHARE)
+    moves = share * (means - mean) / (1.0 - share)
+    variance = float((moves**2).sum()) * max(effective - 1.0, 1.0) / effective
+    half = _CHOSEN * student(round(freedom, 1), confidence) * math.sqrt(variance + bias**2)
+    return mean, mean - half, mean + half, confidence, len(weight)
+
+
+def _ranked(blocks: np.ndarray, values: np.ndarray, confidence: float) -> tuple[float, float, float, float, int]:
+    """Hodges and Lehmann's estimate over the blocks' means, and Wilcoxon's interval: a block that was three times too
+    slow moves a rank and not a sum."""
+    _, place = np.unique(blocks, return_inverse=True)
+    means = np.bincount(place, values) / np.bincount(place)
+    low, estimate, high = signed_rank_interval(means, confidence=confidence)
+    return estimate, low, high, confidence, len(means)
+
+
+def _exponential(found: tuple[float, float, float, float, int]) -> Interval:
+    estimate, low, high, confidence, n = found
+    return Interval(math.exp(estimate), math.exp(low), math.exp(high), confidence, n)
+
+
+def _apart(one: Interval, other: Interval) -> Interval:
+    """The ratio of two that did not meet: their relative errors add up as squares do."""
+    ratio = one.estimate / other.estimate
+    n = min(one.n, other.n)
+    if not (one.is_bounded and other.is_bounded):
+        return Interval(ratio, 0.0, math.inf, one.confidence, n)
+    half = math.hypot(math.log(one.high / one.low) / 2, math.log(other.high / other.low) / 2)
+    return Interval(ratio, ratio * math.exp(-half), ratio * math.exp(half), one.confidence, n)
+
+
+@cache
+def student(freedom: float, confidence: float) -> float:
+    """The quantile of Student's distribution beyond which, on both sides, lies what the confidence leaves.
+
+    With t = √ν tan θ the density is proportional to cos(θ)^(ν - 1), which is summed and inverted.
+    """
+    angles = np.linspace(0.0, math.pi / 2, 20_001)
+    middle = (angles[1:] + angles[:-1]) / 2
+    share = np.concatenate([[0.0], np.cumsum(np.cos(middle) ** (freedom - 1.0))])
+    return math.sqrt(freedom) * math.tan(float(np.interp(confidence * share[-1], share, angles)))
+
+
+def signed_rank_interval(values: Sequence[float] | np.ndarray, *, confidence: float) -> tuple[float, float, float]:
+    """Low end, Hodges–Lehmann estimate and high end; the ends are infinite where there are too few values."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    above, left = _upper_triangle(len(ordered))
+    averages = np.sort((ordered[above] + ordered[left]) / 2)
+    estimate = float(np.median(averages))
+    rank = critical_rank(len(ordered), confidence)
+    if rank is None:
+        return -math.inf, estimate, math.inf
+    return float(averages[rank]), estimate, float(averages[-1 - rank])
+
+
+@cache
+def _upper_triangle(size: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.triu_indices(size)
 
 
 @cache
@@ -82,7 +309,9 @@ def critical_rank(blocks: int, confidence: float) -> int | None:
     """
     one_side = (1 - confidence) / 2
     if blocks > _EXACT_UP_TO:
-        return _critical_rank_approximate(blocks, one_side)
+        mean = blocks * (blocks + 1) / 4
+        deviation = math.sqrt(blocks * (blocks + 1) * (2 * blocks + 1) / 24)
+        return math.floor(mean - 0.5 - NormalDist().inv_cdf(1 - one_side) * deviation)
     # `1 - 0.95` is a hair above 0.05, and 2/64 must not fail against 1 - 0.96875: a billionth settles both.
     allowed = one_side * 2**blocks * (1 + 1e-9)
     total = 0
@@ -93,12 +322,6 @@ def critical_rank(blocks: int, confidence: float) -> int | None:
     return None
 
 
-def _critical_rank_approximate(blocks: int, one_side: float) -> int:
-    mean = blocks * (blocks + 1) / 4
-    deviation = math.sqrt(blocks * (blocks + 1) * (2 * blocks + 1) / 24)
-    return math.floor(mean - 0.5 + NormalDist().inv_cdf(one_side) * deviation)
-
-
 @cache
 def _rank_sum_counts(blocks: int) -> tuple[int, ...]:
     """In how many of the 2ⁿ ways to sign the ranks 1 … n the positive ones add up to 0, 1, 2, …"""
@@ -107,19 +330,3 @@ def _rank_sum_counts(blocks: int) -> tuple[int, ...]:
         padding = [0] * rank
         counts = [a + b for a, b in zip(counts + padding, padding + counts, strict=True)]
     return tuple(counts)
-
-
-def _walsh_sums(values: Sequence[float]) -> list[float]:
-    """Twice the Walsh averages, in order: halving is left to the three that are wanted."""
-    if not values:
-        raise ValueError("an interval needs at least one block")
-    # Sorted first, so that the order of the blocks does not show even in the last bit.
-    ordered = sorted(values)
-    sums = [a + b for i, a in enumerate(ordered) for b in ordered[i:]]
-    sums.sort()
-    return sums
-
-
-def _median(ordered: Sequence[float]) -> float:
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -78,6 +78,11 @@ pub fn prepare<C: Cipher>(task: &Task, cipher: C) -> Prepared {
     }
 }
 
+/// Why a wrong thing cannot be tried on a cipher.
+pub const EMPTY: &str = "nothing encrypted is nothing to tamper with";
+pub const NO_IV: &str = "the cipher has no IV";
+pub const NO_CHECK: &str = "the mode has neither";
+
 struct Known {
     key: Vec<u8>,
     iv: Vec<u8>,
@@ -106,12 +111,12 @@ impl<C: Cipher> Session<C> {
             "fresh" => None,
             other => return Err(Failure::Failed(format!("the setting `key` is kept or fresh, not {other}"))),
         };
-        let known = match (task.hex("key")?, task.message()?) {
-            (Some(key), Some(plain)) => {
+        let known = match task.message()? {
+            Some(plain) => {
                 let (iv, aad) = (task.hex("iv")?.unwrap_or_default(), task.hex("aad")?.unwrap_or_default());
-                Some(Known { key, iv, aad, plain })
+                Some(Known { key: task.need_hex("key")?, iv, aad, plain })
             }
-            _ => None,
+            None => None,
         };
         // Some libraries decrypt in place: the buffer for the plaintext has to hold a ciphertext.
         let most = cipher.check().sealed_bytes(bytes);
@@ -174,11 +179,14 @@ impl<C: Cipher> Session<C> {
         proof.accept("its own ciphertext", self.opened == self.plain)?;
 
         if self.sealed.is_empty() {
+            proof.leave("a tampered ciphertext, another key", EMPTY);
             return Ok(proof);
         }
         let first = self.sealed.clone();
         self.encrypt()?;
-        if !self.iv.is_empty() {
+        if self.iv.is_empty() {
+            proof.leave("the same ciphertext twice, another IV", NO_IV);
+        } else {
             proof.refuse("the same ciphertext twice", self.sealed != first)?;
         }
         let (key, iv, sealed) = (&self.key, &self.iv, &self.sealed);
@@ -209,7 +217,7 @@ impl<C: Cipher> Session<C> {
                 *byte ^= 0x80;
                 proof.refuse("a tampered padding", self.open(key, &iv, &tampered)?.is_none())?;
             }
-            Check::Nothing => {}
+            Check::Nothing => proof.leave("a tampered tag or padding", NO_CHECK),
         }
         Ok(proof)
     }

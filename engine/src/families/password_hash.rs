@@ -20,11 +20,15 @@ pub fn prepare(
     if task.op != "hash" {
         return Err(no_such_operation(task));
     }
-    let known = match (task.text("password"), task.hex("salt")?, task.hex("expected")?) {
-        (Some(password), Some(salt), Some(expected)) if !expected.is_empty() => {
-            Some(Known { password: password.as_bytes().to_vec(), salt, bytes: expected.len() })
+    let known = match task.text("password") {
+        Some(password) => {
+            let (salt, bytes) = (task.need_hex("salt")?, task.need_hex("expected")?.len());
+            if bytes == 0 {
+                return Err(Failure::Failed("a known answer of no bytes shows nothing".to_owned()));
+            }
+            Some(Known { password: password.as_bytes().to_vec(), salt, bytes })
         }
-        _ => None,
+        None => None,
     };
     let salt = buffers::filled(SALT_BYTES, task.seed);
     Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))

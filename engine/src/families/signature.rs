@@ -63,6 +63,9 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
     }
 }
 
+/// Why no other key is tried where a key comes with the task.
+pub const LONG_KEY: &str = "the key came with the task, because making one takes long";
+
 /// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
 /// shown is that the signature is accepted.
 struct Known {
@@ -73,12 +76,9 @@ struct Known {
 
 impl Known {
     fn read(task: &Task) -> Result<Option<Self>, Failure> {
-        Ok(match (task.hex("public_key_der")?, task.message()?, task.hex("expected")?) {
-            (Some(public_key_der), Some(message), Some(signature)) => {
-                Some(Known { public_key_der, message, signature })
-            }
-            _ => None,
-        })
+        let Some(message) = task.message()? else { return Ok(None) };
+        let (public_key_der, signature) = (task.need_hex("public_key_der")?, task.need_hex("expected")?);
+        Ok(Some(Known { public_key_der, message, signature }))
     }
 
     fn answer<S: Scheme>(&self, scheme: &S) -> Result<String, Failure> {
@@ -147,7 +147,9 @@ impl<S: Scheme> Pair<S> {
     fn prove(&self, signature: &[u8]) -> Result<Proof, Failure> {
         let Pair { scheme, public, message, .. } = self;
         let mut proof = prove(scheme, self.known.as_ref(), public, message, signature)?;
-        if !self.own_key {
+        if self.own_key {
+            proof.leave("another key", LONG_KEY);
+        } else {
             let other = scheme.public(&scheme.generate()?)?;
             proof.refuse("another key", !scheme.verify(&other, message, signature))?;
         }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::aws_lc::AwsLc;
 use crate::contract::{Failure, Proof, Task};
+use crate::op;
 use crate::provider::Provider;
 use crate::rustcrypto::RustCrypto;
 
@@ -33,13 +34,13 @@ fn light(family: &str, choice: &str) -> Value {
 }
 
 /// The test key of a choice, where it has one.
-fn key(choice: &str) -> Option<String> {
+fn key_of(choice: &str) -> Option<String> {
     let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalogue/keys");
     std::fs::read_to_string(format!("{keys}/{choice}.pem")).ok()
 }
 
 fn task(family: &str, op: &str, choice: &str, setting: Value, mut inputs: Value) -> Task {
-    if let Some(pem) = key(choice) {
+    if let Some(pem) = key_of(choice) {
         inputs["private_key_pem"] = json!(pem);
     }
     let task = json!({"mode": "verify", "provider": {"kind": "test"}, "family": family, "op": op,
@@ -277,5 +278,117 @@ fn a_wrong_published_signature_is_not_an_answer() {
     for (name, provider) in PROVIDERS {
         let outcome = proved(*provider, &task("signature", "verify", "rsa-2048", json!({}), inputs.clone()));
         assert!(matches!(outcome, Err(Failure::Failed(_))), "{name}: {outcome:?}");
+    }
+}
+
+/// The settings that the lab sends for a cell, at some value each.
+fn sent(family: &str, op: &str, choice: &str) -> Value {
+    let mut setting = light(family, choice);
+    let names: &[&str] = match family {
+        "digest" | "mac" => &["bytes"],
+        "cipher" => &["bytes", "key"],
+        "rsa-api" if choice == "key-cached" => &["bytes", "call", "digest", "context"],
+        "rsa-api" => &["bytes", "call", "digest"],
+        "password-hash" if choice != "none" => &["algorithm"],
+        "spin" => &["iterations"],
+        "signature" if op == "generate-key" => &[],
+        "signature" if choice.starts_with("rsa") => &["bytes", "digest", "padding"],
+        "signature" if choice.starts_with("dsa") || choice.starts_with("ecdsa") => &["bytes", "digest"],
+        "signature" => &["bytes"],
+        _ => &[],
+    };
+    for name in names {
+        setting[*name] = match *name {
+            "bytes" => json!(48),
+            "iterations" => json!(20),
+            "algorithm" => json!(choice),
+            "key" => json!("fresh"),
+            "call" => json!("evp"),
+            "context" => json!("new"),
+            "padding" => json!("pkcs1"),
+            "digest" if family == "rsa-api" => json!("implicit"),
+            "digest" if choice == "ecdsa-p384" => json!("sha-384"),
+            _ => json!("sha-256"),
+        };
+    }
+    setting
+}
+
+/// Each setting that the lab sends has a part in every operation it is sent to, null choices included, and one that
+/// nothing reads is refused by its name.
+#[test]
+fn a_setting_is_read_or_refused() {
+    let libcrypto = crate::libcrypto::open(None, "native").ok();
+    let mut providers: Vec<&dyn Provider> = PROVIDERS.iter().map(|row| row.1).collect();
+    providers.push(&crate::spin::Spin);
+    providers.extend(libcrypto.as_deref());
+    let mut tried = 0;
+    for provider in providers {
+        for (family, mut choices) in provider.offers() {
+            choices.push("none");
+            for choice in choices {
+                let operations: &[&str] = match family {
+                    "rsa-api" => &["sign"],
+                    "spin" => &["spin"],
+                    family => operations(family),
+                };
+                for op in operations {
+                    if is_long(op, choice) {
+                        continue;
+                    }
+                    let key = if family == "rsa-api" { "rsa-2048" } else { choice };
+                    let inputs = key_of(key).map_or(json!({}), |pem| json!({"private_key_pem": pem}));
+                    let mut setting = sent(family, op, choice);
+                    let prepared = |setting: &Value| {
+                        let task = task(family, op, choice, setting.clone(), inputs.clone());
+                        op::prepare(provider, &task).map(|_| ())
+                    };
+                    match prepared(&setting) {
+                        Ok(()) => tried += 1,
+                        Err(Failure::Unsupported(_)) => continue,
+                        Err(failure) => panic!("{family} {op} {choice} {setting}: {failure:?}"),
+                    }
+                    setting["colour"] = json!("blue");
+                    match prepared(&setting) {
+                        Err(Failure::Failed(reason)) if reason.contains("`colour`") => (),
+                        outcome => panic!("{family} {op} {choice}: {outcome:?}"),
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+}
+
+/// A refusal that cannot be tried is said with its reason, and so is that a null choice refuses nothing.
+#[test]
+fn what_could_not_be_tried_is_said() {
+    let libcrypto = crate::libcrypto::open(None, "native").ok();
+    let mut providers: Vec<&dyn Provider> = vec![&RustCrypto];
+    providers.extend(libcrypto.as_deref());
+    let rows = [
+        ("cipher", "encrypt", "aes-128-ctr", json!({"bytes": 0}), "another key: nothing encrypted"),
+        ("cipher", "encrypt", "aes-128-ctr", json!({}), "a tampered tag or padding: "),
+        ("cipher", "round-trip", "rc4", json!({}), "another IV: "),
+        ("signature", "sign", "rsa-2048", json!({}), "another key: "),
+        ("digest", "hash", "none", json!({}), "a wrong input: "),
+    ];
+    for provider in providers {
+        for (family, op, choice, setting, words) in &rows {
+            let task = task(family, op, choice, setting.clone(), json!({}));
+            let mut operation = match op::prepare(provider, &task) {
+                Err(Failure::Unsupported(reason)) => {
+                    println!("SKIPPED: {choice}: {reason}");
+                    continue;
+                }
+                prepared => prepared.expect("an operation"),
+            };
+            let proof = operation.prove().expect("a proof");
+            let said = proof.not_tried.iter().any(|said| said.contains(words));
+            assert!(said, "{choice}: {words}: {:?}", proof.not_tried);
+        }
+        let task = task("cipher", "encrypt", "aes-128-gcm", json!({}), json!({}));
+        let proof = op::prepare(provider, &task).expect("an operation").prove().expect("a proof");
+        assert_eq!(Vec::<String>::new(), proof.not_tried);
     }
 }

@@ -7,6 +7,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use super::lengths::Lengths;
+use super::modules::Modules;
 use crate::binding::bind;
 use crate::contract::Failure;
 
@@ -28,9 +30,14 @@ pub struct Param {
 }
 
 bind! {
+    parts {
+        lengths: Lengths;
+        modules: Modules;
+    }
     required {
         fn ERR_clear_error();
-        fn ERR_peek_last_error() -> c_ulong;
+        // A number of 32 bits, in whichever type it comes: `unsigned long` or `uint32_t`.
+        fn ERR_peek_last_error() -> c_uint;
         fn ERR_error_string_n(c_ulong, *mut c_char, Size);
         fn OpenSSL_version(c_int) -> Text;
         fn OBJ_sn2nid(Text) -> c_int;
@@ -51,7 +58,6 @@ bind! {
         fn EVP_DecryptFinal_ex(Handle, Out, *mut c_int) -> c_int;
         fn HMAC_CTX_new() -> Handle;
         fn HMAC_CTX_free(Handle);
-        fn HMAC_Init_ex(Handle, *const c_void, c_int, Handle, Handle) -> c_int;
         fn HMAC_Update(Handle, Bytes, Size) -> c_int;
         fn HMAC_Final(Handle, Out, *mut c_uint) -> c_int;
         fn EVP_DigestSignInit(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
@@ -77,7 +83,6 @@ bind! {
         fn EVP_PKEY_encrypt(Handle, Out, *mut Size, Bytes, Size) -> c_int;
         fn EVP_PKEY_decrypt_init(Handle) -> c_int;
         fn EVP_PKEY_decrypt(Handle, Out, *mut Size, Bytes, Size) -> c_int;
-        fn BIO_new_mem_buf(*const c_void, c_int) -> Handle;
         fn BIO_free(Handle) -> c_int;
         fn PEM_read_bio_PrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
         fn PEM_read_bio_RSAPrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
@@ -90,14 +95,14 @@ bind! {
         fn RSA_set0_key(Handle, Handle, Handle, Handle) -> c_int;
         fn RSA_set0_factors(Handle, Handle, Handle) -> c_int;
         fn RSA_set0_crt_params(Handle, Handle, Handle, Handle) -> c_int;
-        fn RSA_sign(c_int, Bytes, c_uint, Out, *mut c_uint, Handle) -> c_int;
-        fn BN_bin2bn(Bytes, c_int, Handle) -> Handle;
-        fn PKCS5_PBKDF2_HMAC(Text, c_int, Bytes, c_int, c_int, Handle, c_int, Out) -> c_int;
+        fn RSA_size(Handle) -> c_int;
+        fn BN_free(Handle);
     }
     optional {
         fn EVP_PKEY_CTX_ctrl(Handle, c_int, c_int, c_int, c_int, *mut c_void) -> c_int;
         fn OPENSSL_info(c_int) -> Text;
         fn OSSL_PROVIDER_load(Handle, Text) -> Handle;
+        fn OSSL_PROVIDER_unload(Handle) -> c_int;
         fn OSSL_PROVIDER_set_default_search_path(Handle, Text) -> c_int;
         fn EVP_MD_fetch(Handle, Text, Text) -> Handle;
         fn EVP_CIPHER_fetch(Handle, Text, Text) -> Handle;
@@ -159,7 +164,7 @@ impl Api {
             return format!("{trying}: this library does not have it, and gives no reason");
         }
         let mut text = [0; 256];
-        unsafe { (self.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
+        unsafe { (self.ERR_error_string_n)(c_ulong::from(code), text.as_mut_ptr(), text.len()) };
         format!("{trying}: {}", unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy())
     }
 
@@ -194,6 +199,17 @@ impl Api {
         unsafe { (self.ERR_clear_error)() }
     }
 
+    /// Has one of the library's readers read these bytes. What it gives may be null.
+    pub fn read_from(&self, bytes: &[u8], read: impl FnOnce(Handle) -> Handle) -> Result<Handle, Failure> {
+        let source = self.lengths.memory_bio(bytes)?;
+        if source.is_null() {
+            return Err(self.failed("BIO_new_mem_buf"));
+        }
+        let answer = read(source);
+        unsafe { (self.BIO_free)(source) };
+        Ok(answer)
+    }
+
     /// One of the library's version lines; see `OpenSSL_version(3)`.
     pub fn version(&self, which: c_int) -> String {
         text(unsafe { (self.OpenSSL_version)(which) }).unwrap_or_default()
@@ -223,6 +239,11 @@ pub struct Owned {
 impl Owned {
     pub fn new(handle: Handle, free: unsafe extern "C" fn(Handle)) -> Option<Owned> {
         (!handle.is_null()).then_some(Owned { handle, free })
+    }
+
+    /// The library owns it from now on.
+    pub fn give_away(self) {
+        std::mem::forget(self);
     }
 }
 

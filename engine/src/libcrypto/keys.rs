@@ -39,9 +39,10 @@ pub fn given(api: &'static Api, task: &Task) -> Result<Owned, Failure> {
 
 pub fn from_pem(api: &'static Api, pem: &str) -> Result<Owned, Failure> {
     let null: Handle = std::ptr::null_mut();
-    let bio = unsafe { (api.BIO_new_mem_buf)(pem.as_ptr().cast(), pem.len() as c_int) };
-    let key = unsafe { (api.PEM_read_bio_PrivateKey)(bio, std::ptr::null_mut(), std::ptr::null(), null) };
-    unsafe { (api.BIO_free)(bio) };
+    let read = api.PEM_read_bio_PrivateKey;
+    let key = api.read_from(pem.as_bytes(), |source| unsafe {
+        read(source, std::ptr::null_mut(), std::ptr::null(), null)
+    })?;
     own(api, key, "the private key cannot be read")
 }
 
@@ -136,7 +137,7 @@ pub fn encoded_public(api: &'static Api, key: &Owned) -> Result<Vec<u8>, Failure
     )?;
     let mut buffer = std::ptr::null_mut();
     let length = unsafe { encode(key.handle, &mut buffer) };
-    if length == 0 {
+    if length == 0 || buffer.is_null() {
         return Err(api.failed("the public key cannot be encoded"));
     }
     Ok(unsafe { std::slice::from_raw_parts(buffer, length) }.to_vec())

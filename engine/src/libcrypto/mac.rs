@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_uint};
 
-use super::api::{Api, Handle, Param, c_name, have};
+use super::api::{Api, Handle, Owned, Param, c_name, have};
 use super::digest::{self, Output};
 use crate::contract::{Failure, Task};
 use crate::families::{self, Prepared};
@@ -28,8 +28,8 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 
 /// The way a library offers it: `EVP_MAC` from OpenSSL 3 on, `HMAC_*` before and in the forks.
 enum Engine {
-    Mac { api: &'static Api, context: Handle },
-    Hmac { api: &'static Api, context: Handle, digest: Handle },
+    Mac { api: &'static Api, context: Owned },
+    Hmac { api: &'static Api, context: Owned, digest: Handle },
 }
 
 impl Engine {
@@ -45,23 +45,25 @@ impl Engine {
                 if mac.is_null() {
                     return Err(api.unsupported(name));
                 }
+                let free = have(api.EVP_MAC_CTX_free, "EVP_MAC_CTX_free")?;
                 let context = unsafe { have(api.EVP_MAC_CTX_new, "EVP_MAC_CTX_new")?(mac) };
+                let context = Owned::new(context, free).ok_or_else(|| api.failed("EVP_MAC_CTX_new"))?;
                 if let Some(inner) = inner {
                     // Set once: naming the digest in each message would look it up each time.
                     let inner: CString = c_name(digest::name(inner)?);
                     let params = [Param::utf8(c"digest", &inner), Param::end()];
                     let set = have(api.EVP_MAC_CTX_set_params, "EVP_MAC_CTX_set_params")?;
-                    if unsafe { set(context, params.as_ptr()) } != 1 {
+                    if unsafe { set(context.handle, params.as_ptr()) } != 1 {
                         return Err(api.failed("EVP_MAC_CTX_set_params"));
                     }
                 }
                 Ok(Engine::Mac { api, context })
             }
-            (None, Some(inner)) => Ok(Engine::Hmac {
-                api,
-                context: unsafe { (api.HMAC_CTX_new)() },
-                digest: digest::find(api, inner)?,
-            }),
+            (None, Some(inner)) => {
+                let context = Owned::new(unsafe { (api.HMAC_CTX_new)() }, api.HMAC_CTX_free);
+                let context = context.ok_or_else(|| api.failed("HMAC_CTX_new"))?;
+                Ok(Engine::Hmac { api, context, digest: digest::find(api, inner)? })
+            }
             (None, None) => Err(Failure::Unsupported("this library has no EVP_MAC".to_owned())),
         }
     }
@@ -69,8 +71,9 @@ impl Engine {
     fn code(&self, key: &[u8], data: &[u8]) -> Result<Output, Failure> {
         let mut out = Output::default();
         let bytes = out.bytes.as_mut_ptr();
-        match *self {
+        match self {
             Engine::Mac { api, context } => {
+                let context = context.handle;
                 let (Some(start), Some(update), Some(finish)) =
                     (api.EVP_MAC_init, api.EVP_MAC_update, api.EVP_MAC_final)
                 else {
@@ -84,29 +87,15 @@ impl Engine {
                 if done { Ok(out) } else { Err(api.failed("EVP_MAC")) }
             }
             Engine::Hmac { api, context, digest } => {
-                let mut length: c_uint = 0;
-                let null = std::ptr::null_mut();
-                let done = unsafe {
-                    (api.HMAC_Init_ex)(context, key.as_ptr().cast(), key.len() as i32, digest, null) == 1
-                        && (api.HMAC_Update)(context, data.as_ptr(), data.len()) == 1
-                        && (api.HMAC_Final)(context, bytes, &mut length) == 1
-                };
+                let (mut length, context): (c_uint, Handle) = (0, context.handle);
+                let done = api.lengths.hmac_init(context, key, *digest)? == 1
+                    && unsafe {
+                        (api.HMAC_Update)(context, data.as_ptr(), data.len()) == 1
+                            && (api.HMAC_Final)(context, bytes, &mut length) == 1
+                    };
                 out.length = length as usize;
                 if done { Ok(out) } else { Err(api.failed("HMAC")) }
             }
-        }
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        match *self {
-            Engine::Mac { api, context } => {
-                if let Some(free) = api.EVP_MAC_CTX_free {
-                    unsafe { free(context) }
-                }
-            }
-            Engine::Hmac { api, context, .. } => unsafe { (api.HMAC_CTX_free)(context) },
         }
     }
 }

@@ -6,19 +6,23 @@ mod cpu;
 mod digest;
 mod key_exchange;
 mod keys;
+pub mod lengths;
 mod mac;
+mod modules;
 mod password_hash;
 mod rsa_api;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_int};
+use std::ffi::{c_int, c_void};
 
 use crate::contract::{Failure, Receipt, Task};
 use crate::operation::Operation;
 use crate::provider::{Offers, Provider};
 
-use api::{Api, c_name, text};
+use api::{Api, text};
 
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
@@ -53,12 +57,19 @@ impl Libcrypto {
 impl Provider for Libcrypto {
     fn receipt(&self) -> Receipt {
         let version = self.api.version(0);
+        let mut parts = BTreeMap::from([("built".to_owned(), self.api.version(2))]);
+        for module in self.api.modules.in_use(self.api) {
+            let name = module.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            parts.insert(format!("module {name}"), module.display().to_string());
+        }
+        // The file that the loader really took, whatever name it was asked for by.
+        let path = modules::file_of(self.api.OpenSSL_version as *const c_void);
         Receipt {
             name: short_name(&version),
             cflags: Some(self.api.version(1)).filter(|flags| !flags.is_empty() && *flags != version),
             cpu: self.cpu_settings(),
-            path: loaded_from(self.api),
-            parts: BTreeMap::from([("built".to_owned(), self.api.version(2))]),
+            path: path.map(|path| path.display().to_string()),
+            parts,
             provider: version,
             ..Receipt::default()
         }
@@ -79,7 +90,7 @@ impl Provider for Libcrypto {
 
     fn prepare(&self, task: &Task) -> Result<Box<dyn Operation>, Failure> {
         self.api.clear_errors();
-        match task.family.as_str() {
+        let prepared = match task.family.as_str() {
             "digest" => digest::prepare(self.api, task),
             "mac" => mac::prepare(self.api, task),
             "cipher" => cipher::prepare(self.api, task),
@@ -88,55 +99,14 @@ impl Provider for Libcrypto {
             "password-hash" => password_hash::prepare(self.api, task),
             "rsa-api" => rsa_api::prepare(self.api, task),
             family => Err(Failure::Unsupported(format!("libcrypto performs nothing of the family {family}"))),
-        }
+        }?;
+        // Its configuration file may have it load modules too.
+        self.api.modules.stand_on(self.api)?;
+        Ok(prepared)
     }
 }
 
 /// `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` as `openssl 3.0.19`; BoringSSL has no version to shorten.
 fn short_name(version: &str) -> String {
     version.split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
-}
-
-/// The file that the loader really took, whatever name it was asked for by.
-fn loaded_from(api: &Api) -> Option<String> {
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let symbol = api.OpenSSL_version as *const libc::c_void;
-    if unsafe { libc::dladdr(symbol, &mut found) } == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    let name = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy().into_owned();
-    Some(std::fs::canonicalize(&name).map_or(name, |path| path.display().to_string()))
-}
-
-/// Where Debian, Fedora and others keep the legacy module; a library out of a wheel looks elsewhere.
-const MODULE_FOLDERS: [&str; 4] = [
-    "/usr/lib/x86_64-linux-gnu/ossl-modules",
-    "/usr/lib/aarch64-linux-gnu/ossl-modules",
-    "/usr/lib64/ossl-modules",
-    "/usr/lib/ossl-modules",
-];
-
-/// Makes DES, RC2 and RC4 available where OpenSSL 3 keeps them in a module of their own.
-fn load_legacy(api: &Api) -> Result<(), Failure> {
-    // Older libraries and forks have them built in.
-    let (Some(load), Some(search_in)) = (api.OSSL_PROVIDER_load, api.OSSL_PROVIDER_set_default_search_path)
-    else {
-        return Ok(());
-    };
-    let null = std::ptr::null_mut();
-    let load = |name: &CStr| !unsafe { load(null, name.as_ptr()) }.is_null();
-    // Naming any provider stops the default one from being loaded by itself.
-    let here = load(c"legacy")
-        || MODULE_FOLDERS.iter().any(|folder| {
-            unsafe { search_in(null, c_name(folder).as_ptr()) };
-            load(c"legacy")
-        });
-    if !here {
-        return Err(api.unsupported("the legacy module"));
-    }
-    if !load(c"default") {
-        return Err(api.failed("the default module"));
-    }
-    api.clear_errors();
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, Handle, Param, c_name, have};
+use super::api::{Api, Handle, Owned, Param, c_name, have};
 use super::digest;
 use crate::contract::{Failure, Task};
 use crate::families::password_hash::parameter;
@@ -98,21 +98,9 @@ impl Work {
                 out.copy_from_slice(hash.as_ref());
                 1
             }
-            Work::Pbkdf2 { digest, iterations } => unsafe {
-                let (password_length, salt_length) = (password.len() as c_int, salt.len() as c_int);
-                let derive = api.PKCS5_PBKDF2_HMAC;
-                let password_at = password_at.cast();
-                derive(
-                    password_at,
-                    password_length,
-                    salt_at,
-                    salt_length,
-                    iterations,
-                    digest,
-                    length as c_int,
-                    out_at,
-                )
-            },
+            Work::Pbkdf2 { digest, iterations } => {
+                api.lengths.pbkdf2(password, salt, iterations, digest, out)?
+            }
             Work::Scrypt { cost, block, parallel } => unsafe {
                 // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
                 let most = 128 * block * (cost + parallel + 2) + (1 << 20);
@@ -145,12 +133,9 @@ impl Work {
                 let new = have(api.EVP_KDF_CTX_new, "EVP_KDF_CTX_new")?;
                 let derive = have(api.EVP_KDF_derive, "EVP_KDF_derive")?;
                 let free = have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?;
-                unsafe {
-                    let context = new(kdf);
-                    let done = derive(context, out_at, length, params.as_ptr());
-                    free(context);
-                    done
-                }
+                let context =
+                    Owned::new(unsafe { new(kdf) }, free).ok_or_else(|| api.failed("EVP_KDF_CTX_new"))?;
+                unsafe { derive(context.handle, out_at, length, params.as_ptr()) }
             }
         };
         if done == 1 { Ok(()) } else { Err(api.failed("the password cannot be hashed")) }

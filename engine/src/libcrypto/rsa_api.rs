@@ -50,7 +50,8 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
             )));
         }
     };
-    Ok(Box::new(RsaApi { call, known }))
+    let output = vec![0; call.route().signature_bytes()];
+    Ok(Box::new(RsaApi { call, output, known }))
 }
 
 /// One key in all the forms that an application may hold it in.
@@ -98,8 +99,6 @@ impl KeyForms {
         })
     }
 }
-
-const SIGNATURE_BYTES: usize = 512;
 
 struct Route {
     api: &'static Api,
@@ -154,15 +153,12 @@ impl Route {
         let api = self.api;
         let null: Handle = std::ptr::null_mut();
         let rsa = match self.from {
-            From::Cache | From::Pem => unsafe {
-                let bio = (api.BIO_new_mem_buf)(
-                    self.key.pkcs1_pem.as_ptr().cast(),
-                    self.key.pkcs1_pem.len() as c_int,
-                );
-                let rsa = (api.PEM_read_bio_RSAPrivateKey)(bio, std::ptr::null_mut(), std::ptr::null(), null);
-                (api.BIO_free)(bio);
-                rsa
-            },
+            From::Cache | From::Pem => {
+                let read = api.PEM_read_bio_RSAPrivateKey;
+                api.read_from(self.key.pkcs1_pem.as_bytes(), |source| unsafe {
+                    read(source, std::ptr::null_mut(), std::ptr::null(), null)
+                })?
+            }
             From::Der => {
                 let mut at = self.key.pkcs1.as_ptr();
                 unsafe { (api.d2i_RSAPrivateKey)(std::ptr::null_mut(), &mut at, self.key.pkcs1.len() as _) }
@@ -177,20 +173,35 @@ impl Route {
         let rsa =
             Owned::new(unsafe { (api.RSA_new)() }, api.RSA_free).ok_or_else(|| api.failed("RSA_new"))?;
         let number = |index: usize| {
-            let bytes = &self.key.numbers[index];
-            unsafe { (api.BN_bin2bn)(bytes.as_ptr(), bytes.len() as c_int, std::ptr::null_mut()) }
+            let number = api.lengths.number(&self.key.numbers[index])?;
+            Owned::new(number, api.BN_free).ok_or_else(|| api.failed("BN_bin2bn"))
         };
-        let done = unsafe {
-            (api.RSA_set0_key)(rsa.handle, number(0), number(1), number(2)) == 1
-                && (api.RSA_set0_factors)(rsa.handle, number(3), number(4)) == 1
-                && (api.RSA_set0_crt_params)(rsa.handle, number(5), number(6), number(7)) == 1
-        };
-        if done { Ok(rsa) } else { Err(api.failed("RSA_set0_key")) }
+        let [n, e, d] = [number(0)?, number(1)?, number(2)?];
+        if unsafe { (api.RSA_set0_key)(rsa.handle, n.handle, e.handle, d.handle) } != 1 {
+            return Err(api.failed("RSA_set0_key"));
+        }
+        [n, e, d].into_iter().for_each(Owned::give_away);
+        let [p, q] = [number(3)?, number(4)?];
+        if unsafe { (api.RSA_set0_factors)(rsa.handle, p.handle, q.handle) } != 1 {
+            return Err(api.failed("RSA_set0_factors"));
+        }
+        [p, q].into_iter().for_each(Owned::give_away);
+        let [p, q, inverse] = [number(5)?, number(6)?, number(7)?];
+        if unsafe { (api.RSA_set0_crt_params)(rsa.handle, p.handle, q.handle, inverse.handle) } != 1 {
+            return Err(api.failed("RSA_set0_crt_params"));
+        }
+        [p, q, inverse].into_iter().for_each(Owned::give_away);
+        Ok(rsa)
+    }
+
+    /// As many bytes as a signature by this key has.
+    fn signature_bytes(&self) -> usize {
+        self.key.numbers[0].len()
     }
 }
 
 trait Sign {
-    fn sign(&self, data: &[u8], out: &mut [u8; SIGNATURE_BYTES]) -> Result<usize, Failure>;
+    fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<usize, Failure>;
     fn route(&self) -> &Route;
 }
 
@@ -201,7 +212,7 @@ struct Evp {
 }
 
 impl Sign for Evp {
-    fn sign(&self, data: &[u8], out: &mut [u8; SIGNATURE_BYTES]) -> Result<usize, Failure> {
+    fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
         let api = self.route.api;
         let made;
         let key = match self.route.from {
@@ -213,13 +224,17 @@ impl Sign for Evp {
         };
         let mut length = out.len();
         let (null, digest): (Handle, Handle) = (std::ptr::null_mut(), self.route.digest);
+        let context = Owned::new(unsafe { (api.EVP_MD_CTX_new)() }, api.EVP_MD_CTX_free);
+        let context = context.ok_or_else(|| api.failed("EVP_MD_CTX_new"))?;
         let done = unsafe {
-            let context = (api.EVP_MD_CTX_new)();
-            let done = (api.EVP_DigestSignInit)(context, std::ptr::null_mut(), digest, null, key.handle) == 1
-                && (api.EVP_DigestSign)(context, out.as_mut_ptr(), &mut length, data.as_ptr(), data.len())
-                    == 1;
-            (api.EVP_MD_CTX_free)(context);
-            done
+            (api.EVP_DigestSignInit)(context.handle, std::ptr::null_mut(), digest, null, key.handle) == 1
+                && (api.EVP_DigestSign)(
+                    context.handle,
+                    out.as_mut_ptr(),
+                    &mut length,
+                    data.as_ptr(),
+                    data.len(),
+                ) == 1
         };
         if done { Ok(length) } else { Err(api.failed("EVP_DigestSign")) }
     }
@@ -262,7 +277,7 @@ impl Reused {
 }
 
 impl Sign for Reused {
-    fn sign(&self, data: &[u8], out: &mut [u8; SIGNATURE_BYTES]) -> Result<usize, Failure> {
+    fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
         let api = self.route.api;
         let digest = hash(&self.route, data)?;
         let mut length = out.len();
@@ -285,7 +300,7 @@ struct LowLevel {
 }
 
 impl Sign for LowLevel {
-    fn sign(&self, data: &[u8], out: &mut [u8; SIGNATURE_BYTES]) -> Result<usize, Failure> {
+    fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
         let api = self.route.api;
         let made;
         let key = match self.route.from {
@@ -297,10 +312,13 @@ impl Sign for LowLevel {
         };
         const NID_SHA256: c_int = 672;
         let digest = hash(&self.route, data)?;
+        // It is not told how much room there is.
+        let needed = usize::try_from(unsafe { (api.RSA_size)(key.handle) }).unwrap_or(usize::MAX);
+        if needed > out.len() {
+            return Err(Failure::Failed(format!("a signature of {needed} bytes and room for {}", out.len())));
+        }
         let mut length: c_uint = 0;
-        let (digest_at, size) = (digest.as_ptr(), digest.len() as c_uint);
-        let done =
-            unsafe { (api.RSA_sign)(NID_SHA256, digest_at, size, out.as_mut_ptr(), &mut length, key.handle) };
+        let done = api.lengths.rsa_sign(NID_SHA256, &digest, out, &mut length, key.handle)?;
         if done == 1 { Ok(length as usize) } else { Err(api.failed("RSA_sign")) }
     }
 
@@ -322,21 +340,23 @@ fn hash(route: &Route, data: &[u8]) -> Result<[u8; SHA_256_BYTES], Failure> {
 
 struct RsaApi {
     call: Box<dyn Sign>,
+    output: Vec<u8>,
     known: Option<Vec<u8>>,
 }
 
 impl RsaApi {
     fn sign(&self, data: &[u8]) -> Result<Vec<u8>, Failure> {
-        let mut out = [0; SIGNATURE_BYTES];
+        let mut out = vec![0; self.output.len()];
         let length = self.call.sign(data, &mut out)?;
-        Ok(out[..length].to_vec())
+        out.truncate(length);
+        Ok(out)
     }
 }
 
 impl Operation for RsaApi {
     fn perform(&mut self) -> Result<(), Failure> {
-        let mut out = [0; SIGNATURE_BYTES];
-        std::hint::black_box(self.call.sign(&self.call.route().data, &mut out)?);
+        let RsaApi { call, output, .. } = self;
+        std::hint::black_box(call.sign(&call.route().data, output)?);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::digest;
 use super::keys::{self, Kind};
 use crate::buffers::{filled, tampered};
 use crate::contract::{Failure, Proof, Task};
+use crate::families::signature::LONG_KEY;
 use crate::operation::Operation;
 
 const SIGNATURES: &[(&str, Kind)] = &[
@@ -54,7 +55,10 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
     if task.op == "generate-key" {
         // Refused here, and not in the middle of being timed.
         drop(keys::generate(api, kind, Some(&key))?);
-        return Ok(Box::new(GenerateKey { api, kind, key }));
+        let known = KnownAnswer::read(task)?;
+        // New keys are the same whatever they will sign with; a published signature is of one scheme.
+        let scheme = if known.is_some() { Scheme::read(api, kind, task)? } else { Scheme::usual(api, kind)? };
+        return Ok(Box::new(GenerateKey { api, kind, scheme, key, known }));
     }
     let scheme = Scheme::read(api, kind, task)?;
     let data = filled(task.bytes(32)?, task.seed);
@@ -63,7 +67,7 @@ pub fn prepare(api: &'static Api, task: &Task) -> Result<Box<dyn Operation>, Fai
     let length = signer.sign(&data, &mut signature)?;
     signature.truncate(length);
     let known = KnownAnswer::read(task)?;
-    let pair = Pair { signer, data, signature, output: vec![0; LONGEST], known };
+    let pair = Pair { kind, signer, data, signature, output: vec![0; LONGEST], known };
     match task.op.as_str() {
         "sign" => Ok(Box::new(Sign(pair))),
         "verify" => Ok(Box::new(Verify(pair))),
@@ -81,11 +85,20 @@ struct Scheme {
 }
 
 impl Scheme {
+    fn usual(api: &Api, kind: Kind) -> Result<Scheme, Failure> {
+        let digest = match kind {
+            Kind::Named(_) => None,
+            _ => Some(digest::find(api, "sha-256")?),
+        };
+        Ok(Scheme { digest, raw: false, pss: false })
+    }
+
     fn read(api: &Api, kind: Kind, task: &Task) -> Result<Scheme, Failure> {
         if matches!(kind, Kind::Named(_)) {
-            return Ok(Scheme { digest: None, raw: false, pss: false });
+            return Self::usual(api, kind);
         }
-        let pss = match task.word("padding", "pkcs1")? {
+        let padding = if matches!(kind, Kind::Rsa { .. }) { task.word("padding", "pkcs1")? } else { "pkcs1" };
+        let pss = match padding {
             "pkcs1" => false,
             "pss" => true,
             other => return Err(Failure::Failed(format!("no such `padding`: `{other}` (pkcs1, pss)"))),
@@ -182,9 +195,9 @@ impl Signer {
         let (data_at, length) = (data.as_ptr(), data.len());
         if let Some((_, context)) = &self.raw {
             let verify = api.EVP_PKEY_verify;
-            return Ok(unsafe {
-                verify(context.handle, signature.as_ptr(), signature.len(), data_at, length)
-            } == 1);
+            let done =
+                unsafe { verify(context.handle, signature.as_ptr(), signature.len(), data_at, length) };
+            return Ok(self.verdict(done));
         }
         let context = self.message_context()?;
         let mut parameters = std::ptr::null_mut();
@@ -197,7 +210,30 @@ impl Signer {
             set_pss(api, parameters)?;
         }
         let verify = api.EVP_DigestVerify;
-        Ok(unsafe { verify(context.handle, signature.as_ptr(), signature.len(), data_at, length) } == 1)
+        let done = unsafe { verify(context.handle, signature.as_ptr(), signature.len(), data_at, length) };
+        Ok(self.verdict(done))
+    }
+
+    /// Whether a signature was accepted. The library's words for a refusal must not be told of what comes next.
+    fn verdict(&self, done: c_int) -> bool {
+        if done != 1 {
+            self.api.clear_errors();
+        }
+        done == 1
+    }
+
+    /// The known signature itself if it is accepted, and a word instead if it is not.
+    fn judge(&self, known: &KnownAnswer) -> Result<String, Failure> {
+        let api = self.api;
+        let mut at = known.public_key.as_ptr();
+        let key = unsafe { (api.d2i_PUBKEY)(std::ptr::null_mut(), &mut at, known.public_key.len() as _) };
+        let key = keys::own(api, key, "the known answer's public key cannot be read")?;
+        let signer = Signer::new(api, self.scheme, key)?;
+        let accepted = signer.accepts(&known.message, &known.signature)?;
+        let refused = !signer.accepts(&tampered(&known.message), &known.signature)?;
+        let words =
+            if accepted && refused { hex::encode(&known.signature) } else { "not accepted".to_owned() };
+        Ok(words)
     }
 }
 
@@ -217,6 +253,7 @@ impl KnownAnswer {
 
 /// What signing and verifying hold alike.
 struct Pair {
+    kind: Kind,
     signer: Signer,
     data: Vec<u8>,
     signature: Vec<u8>,
@@ -225,6 +262,14 @@ struct Pair {
 }
 
 impl Pair {
+    fn another_key(&self) -> Result<Signer, Failure> {
+        if matches!(self.kind, Kind::Rsa { .. }) {
+            return Err(Failure::Unsupported(LONG_KEY.to_owned()));
+        }
+        let other = keys::generate(self.signer.api, self.kind, Some(&self.signer.key))?;
+        Signer::new(self.signer.api, self.signer.scheme, other)
+    }
+
     fn prove(&mut self) -> Result<Proof, Failure> {
         let mut proof = Proof::default();
         let signer = &self.signer;
@@ -236,24 +281,16 @@ impl Pair {
             *last ^= 1;
         }
         proof.refuse("a tampered signature", !signer.accepts(&self.data, &other)?)?;
+        match self.another_key() {
+            Ok(other) => proof.refuse("another key", !other.accepts(&self.data, &self.signature)?)?,
+            // A library may sign with keys that it makes no more.
+            Err(Failure::Unsupported(why)) => proof.leave("another key", &why),
+            Err(failure) => return Err(failure),
+        }
         if let Some(known) = &self.known {
-            proof.answer = Some(self.judge_known(known)?);
+            proof.answer = Some(signer.judge(known)?);
         }
         Ok(proof)
-    }
-
-    /// The known signature itself if it is accepted, and a word instead if it is not.
-    fn judge_known(&self, known: &KnownAnswer) -> Result<String, Failure> {
-        let api = self.signer.api;
-        let mut at = known.public_key.as_ptr();
-        let key = unsafe { (api.d2i_PUBKEY)(std::ptr::null_mut(), &mut at, known.public_key.len() as _) };
-        let key = keys::own(api, key, "the known answer's public key cannot be read")?;
-        let signer = Signer::new(api, self.signer.scheme, key)?;
-        let accepted = signer.accepts(&known.message, &known.signature)?;
-        let refused = !signer.accepts(&tampered(&known.message), &known.signature)?;
-        let words =
-            if accepted && refused { hex::encode(&known.signature) } else { "not accepted".to_owned() };
-        Ok(words)
     }
 }
 
@@ -298,7 +335,10 @@ impl Operation for Verify {
 struct GenerateKey {
     api: &'static Api,
     kind: Kind,
+    /// What new keys are tried with.
+    scheme: Scheme,
     key: Owned,
+    known: Option<KnownAnswer>,
 }
 
 impl Operation for GenerateKey {
@@ -308,20 +348,19 @@ impl Operation for GenerateKey {
 
     fn prove(&mut self) -> Result<Proof, Failure> {
         let mut proof = Proof::default();
-        let digest = match self.kind {
-            Kind::Named(_) => None,
-            _ => Some(digest::find(self.api, "sha-1")?),
-        };
-        let scheme = Scheme { digest, raw: false, pss: false };
         let new = || -> Result<Signer, Failure> {
-            Signer::new(self.api, scheme, keys::generate(self.api, self.kind, Some(&self.key))?)
+            Signer::new(self.api, self.scheme, keys::generate(self.api, self.kind, Some(&self.key))?)
         };
         let (one, other) = (new()?, new()?);
-        let (message, mut signature) = (b"a message", vec![0; LONGEST]);
+        // As long as a digest: with `none` it is signed as it is.
+        let (message, mut signature) = (&[7; 32], vec![0; LONGEST]);
         let length = one.sign(message, &mut signature)?;
         signature.truncate(length);
         proof.accept("a signature by the new key", one.accepts(message, &signature)?)?;
         proof.refuse("a signature by another new key", !other.accepts(message, &signature)?)?;
+        if let Some(known) = &self.known {
+            proof.answer = Some(one.judge(known)?);
+        }
         Ok(proof)
     }
 }

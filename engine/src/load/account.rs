@@ -1,16 +1,46 @@
 //! CPU time, memory and context switches of a component: a process and all below it.
 //!
-//! Nothing vanishes. A process that ends is in the time its parent waited for, or keeps its last reading;
-//! a thread that ends stays in its process's clock.
+//! Nothing vanishes. A process that ended is read to its end while it waits to be reaped; of one that was reaped
+//! between two looks, the rest is in what its parent waited for, to a clock tick, and that is said. A thread
+//! that ends stays in its process's clock.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::proc::{self, Stat};
+use super::proc;
+use super::process::{Process, State};
 use super::record::ComponentRecord;
 use crate::clock;
 
 /// The accounts of all components of a trial.
 pub struct Accounts(Vec<Account>);
+
+/// What each component has paid since the accounts were opened.
+#[derive(Debug, Default, Clone)]
+pub struct Reading {
+    pub components: BTreeMap<String, Paid>,
+    /// How often a process could not be read to its end.
+    pub inexact: u64,
+    at_ns: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Paid {
+    pub cpu_ns: u64,
+    /// Time in which its threads would have run and others had their core.
+    pub held_up_ns: u64,
+    /// Whether all of it is on one core.
+    on_one_core: bool,
+}
+
+/// Between two looks: longer than a process takes to be woken and to close a connection.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
+
+/// A clock that still moves then is not closing connections, it is at work of its own.
+const LONGEST_SETTLING_NS: u64 = 100_000_000;
+
+/// Of the time between two looks, what a process may use and still be at rest: housekeeping.
+const REST: u64 = 100;
 
 impl Accounts {
     pub fn open(components: &BTreeMap<String, i32>) -> Result<Accounts, String> {
@@ -18,67 +48,95 @@ impl Accounts {
         Ok(Accounts(accounts.collect::<Result<_, _>>()?))
     }
 
-    /// CPU nanoseconds of each since the opening.
-    pub fn read(&mut self) -> BTreeMap<String, u64> {
-        self.0.iter_mut().map(|account| (account.name.clone(), account.read())).collect()
+    /// Waits until two looks in a row find all clocks standing, and nothing that would run: what a server still
+    /// has to do after its last answer, or after hundreds of connections were closed, is paid by then.
+    /// False if it was not at rest in time.
+    pub fn settle(&mut self) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
+        let (mut before_ns, mut looked_ns) = (self.glance(), clock::wall_ns());
+        loop {
+            std::thread::sleep(BETWEEN_LOOKS);
+            let (used_ns, now) = (self.glance(), clock::wall_ns());
+            let stood_still = used_ns.saturating_sub(before_ns) <= (now - looked_ns) / REST;
+            if stood_still && !self.0.iter().any(Account::would_run) {
+                return true;
+            }
+            if now >= give_up_ns {
+                return false;
+            }
+            (before_ns, looked_ns) = (used_ns, now);
+        }
     }
 
-    /// The same from the clocks of known processes alone, a hundred times cheaper: for readings in between.
-    /// What has come or gone since the last whole reading is in the next.
-    pub fn glance(&mut self) -> BTreeMap<String, u64> {
-        self.0.iter_mut().map(|account| (account.name.clone(), account.glance())).collect()
+    /// CPU time by the clocks of known processes alone, a hundred times cheaper than a reading.
+    fn glance(&mut self) -> u64 {
+        self.0.iter_mut().map(Account::glance).sum()
     }
 
-    /// Reads a last time, memory and context switches as well; a component that is not there any more is an error.
-    pub fn close(&mut self) -> (BTreeMap<String, ComponentRecord>, Result<(), String>) {
-        let records = self.0.iter_mut().map(|account| (account.name.clone(), account.close())).collect();
-        let gone = self.0.iter().find(|account| !account.root_is_there());
-        let there = match gone {
+    pub fn read(&mut self) -> Reading {
+        let mut reading = Reading { at_ns: clock::wall_ns(), ..Reading::default() };
+        for account in &mut self.0 {
+            account.read();
+            reading.inexact += account.inexact;
+            reading.components.insert(account.name.clone(), account.paid());
+        }
+        reading
+    }
+
+    /// An error names a component that is not there any more.
+    pub fn all_there(&self) -> Result<(), String> {
+        match self.0.iter().find(|account| !account.root_is_there()) {
             None => Ok(()),
             Some(account) => {
                 Err(format!("{} (process {}) ended during the trial", account.name, account.root))
             }
+        }
+    }
+
+    /// Reads a last time: memory, context switches and processes, since the opening.
+    pub fn close(&mut self) -> BTreeMap<String, ComponentRecord> {
+        self.0.iter_mut().map(|account| (account.name.clone(), account.close())).collect()
+    }
+}
+
+impl Reading {
+    /// What each component paid from an earlier reading to this one.
+    pub fn since(&self, earlier: &Reading) -> BTreeMap<String, Paid> {
+        let wall_ns = self.at_ns - earlier.at_ns;
+        let nothing = Paid::default();
+        let paid = |name: &String, now: &Paid| {
+            let before = earlier.components.get(name).unwrap_or(&nothing);
+            let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
+            let held_up_ns = now.held_up_ns.saturating_sub(before.held_up_ns);
+            // Threads of one server also wait for each other, which holds up nobody: on one core it cannot have
+            // been held up for longer than it did not run.
+            let most_ns = if now.on_one_core { wall_ns.saturating_sub(cpu_ns) } else { u64::MAX };
+            Paid { cpu_ns, held_up_ns: held_up_ns.min(most_ns), on_one_core: now.on_one_core }
         };
-        (records, there)
+        self.components.iter().map(|(name, now)| (name.clone(), paid(name, now))).collect()
     }
 }
 
 struct Account {
     name: String,
     root: i32,
-    /// When it was opened, and how long its one core had been idle by then, if it has only one.
-    opened_ns: u64,
-    core: Option<(usize, u64)>,
+    on_one_core: bool,
     /// Parents before their children, those that ended included.
     processes: Vec<Process>,
+    inexact: u64,
 }
 
-struct Process {
-    pid: i32,
-    parent: i32,
-    /// With the number, what makes a process: numbers come again.
-    started: u64,
-    alive: bool,
-    /// Its own clock, at the opening and now.
-    clock_first_ns: u64,
-    clock_ns: u64,
-    /// Of children it has waited for, at the opening and now.
-    waited_first_ns: u64,
-    waited_ns: u64,
-    /// What of that was read while those children were there.
-    known_ns: u64,
-    switches_first: u64,
-    switches: u64,
-    held_up_first_ns: u64,
-    held_up_ns: u64,
-    memory_bytes: u64,
-}
+/// A tree larger than that is not one component's.
+const MOST_PROCESSES: usize = 4096;
 
 impl Account {
     fn open(name: &str, root: i32) -> Result<Account, String> {
-        let core = proc::only_core(root).and_then(|core| Some((core, proc::idle_ns(core)?)));
-        let opened_ns = clock::wall_ns();
-        let mut account = Account { name: name.to_owned(), root, opened_ns, core, processes: Vec::new() };
+        let on_one_core = proc::only_core(root).is_some();
+        let mut account =
+            Account { name: name.to_owned(), root, on_one_core, processes: Vec::new(), inexact: 0 };
         account.walk(true);
         if !account.root_is_there() {
             return Err(format!("{name}: there is no process {root} to account for"));
@@ -86,96 +144,82 @@ impl Account {
         for process in &mut account.processes {
             process.switches_first = proc::context_switches(process.pid).unwrap_or(0);
             process.switches = process.switches_first;
-            process.held_up_first_ns = proc::held_up_ns(process.pid).unwrap_or(0);
-            process.held_up_ns = process.held_up_first_ns;
         }
         Ok(account)
     }
 
-    fn read(&mut self) -> u64 {
-        // A child that ends between its parent's reading and its own would be counted by neither or both.
-        for _ in 0..3 {
-            let ended = self.read_known();
-            if !ended {
-                break;
-            }
+    fn paid(&self) -> Paid {
+        Paid {
+            cpu_ns: self.processes.iter().map(Process::total_ns).sum(),
+            held_up_ns: self.processes.iter().map(Process::held_up_total_ns).sum(),
+            on_one_core: self.on_one_core,
         }
-        self.walk(false);
-        self.total_ns()
-    }
-
-    fn glance(&mut self) -> u64 {
-        for process in self.processes.iter_mut().filter(|process| process.alive) {
-            if let Some(clock_ns) = proc::cpu_clock_ns(process.pid) {
-                process.clock_ns = clock_ns.max(process.clock_ns);
-            }
-        }
-        self.total_ns()
-    }
-
-    fn close(&mut self) -> ComponentRecord {
-        let cpu_ns = self.read();
-        for process in self.processes.iter_mut().filter(|process| process.alive) {
-            process.switches = proc::context_switches(process.pid).unwrap_or(process.switches);
-            process.held_up_ns = proc::held_up_ns(process.pid).unwrap_or(process.held_up_ns);
-            process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
-        }
-        let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
-        let held_up_ns: u64 = sum(|process| process.held_up_ns.saturating_sub(process.held_up_first_ns));
-        ComponentRecord {
-            cpu_ns,
-            held_up_ns: held_up_ns.min(self.others_ns(cpu_ns).unwrap_or(u64::MAX)),
-            memory_bytes: sum(|process| process.memory_bytes),
-            context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
-            processes: self.processes.len() as u64,
-        }
-    }
-
-    /// How long its core was neither its own nor idle: threads also wait for each other, which holds up nobody.
-    fn others_ns(&self, cpu_ns: u64) -> Option<u64> {
-        let (core, idle_first_ns) = self.core?;
-        let idle_ns = proc::idle_ns(core)?.saturating_sub(idle_first_ns);
-        Some((clock::wall_ns() - self.opened_ns).saturating_sub(cpu_ns + idle_ns))
     }
 
     fn root_is_there(&self) -> bool {
-        self.processes.first().is_some_and(|process| process.alive)
+        self.processes.first().is_some_and(|process| matches!(process.state, State::There { .. }))
     }
 
-    fn total_ns(&self) -> u64 {
+    fn would_run(&self) -> bool {
+        self.processes.iter().any(Process::would_run)
+    }
+
+    fn glance(&mut self) -> u64 {
+        self.processes.iter_mut().for_each(Process::glance);
         self.processes.iter().map(Process::total_ns).sum()
     }
 
-    /// Reads every process known to be there; true if one of them was not any more.
-    fn read_known(&mut self) -> bool {
-        let mut ended = false;
-        for index in 0..self.processes.len() {
-            let process = &mut self.processes[index];
-            if !process.alive || process.read() {
-                continue;
-            }
-            ended = true;
-            process.alive = false;
-            // Its whole life goes into what its parent waited for, once it is waited for.
-            let (parent, life_ns) = (process.parent, process.clock_ns + process.waited_ns);
-            if let Some(parent) = self.processes.iter_mut().find(|known| known.alive && known.pid == parent) {
-                parent.known_ns += life_ns;
+    fn read(&mut self) {
+        // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
+        // look is taken. What does not fit after three has been reaped unseen.
+        for _ in 0..3 {
+            let vanished = self.look();
+            self.walk(false);
+            if !vanished && self.processes.iter().all(Process::fits) {
+                break;
             }
         }
-        ended
+        for process in &mut self.processes {
+            if !process.fits() {
+                process.guess();
+                self.inexact += 1;
+            }
+        }
+    }
+
+    /// Reads every process that is there; true if one of them was not any more.
+    fn look(&mut self) -> bool {
+        let mut vanished = false;
+        for index in 0..self.processes.len() {
+            let process = &mut self.processes[index];
+            let before = process.state;
+            if before == State::Gone || process.read() != State::Gone {
+                continue;
+            }
+            vanished = true;
+            // Reaped before it was read to its end.
+            self.inexact += u64::from(before != State::Ended);
+            let (parent, life_ns, faults) = (process.parent, process.life_ns(), process.life_faults());
+            if let Some(parent) =
+                self.processes.iter_mut().find(|known| known.pid == parent && known.state != State::Gone)
+            {
+                parent.reaped(life_ns, faults);
+            }
+        }
+        vanished
     }
 
     /// Finds processes that were not known. At the opening what they did before is not counted.
     fn walk(&mut self, opening: bool) {
         let mut found = vec![self.root];
-        // Breadth first; a process that comes and goes meanwhile makes no difference.
+        // Breadth first; a process that comes and goes meanwhile is its parent's to tell of.
         let mut at = 0;
         while at < found.len() && found.len() < MOST_PROCESSES {
             let pid = found[at];
             at += 1;
-            if !self.processes.iter().any(|known| known.alive && known.pid == pid)
-                && let Some(process) = Process::find(pid, opening)
+            if !self.processes.iter().any(|known| known.state != State::Gone && known.pid == pid)
                 && (opening || pid != self.root)
+                && let Some(process) = Process::find(pid, opening)
             {
                 self.processes.push(process);
             }
@@ -186,53 +230,19 @@ impl Account {
             }
         }
     }
-}
 
-/// A tree larger than that is not one component's.
-const MOST_PROCESSES: usize = 4096;
-
-impl Process {
-    fn find(pid: i32, opening: bool) -> Option<Process> {
-        let stat = Stat::read(pid)?;
-        let mut process = Process {
-            pid,
-            parent: stat.parent,
-            started: stat.started,
-            alive: true,
-            clock_first_ns: 0,
-            clock_ns: 0,
-            waited_first_ns: 0,
-            waited_ns: 0,
-            known_ns: 0,
-            switches_first: 0,
-            switches: 0,
-            held_up_first_ns: 0,
-            held_up_ns: 0,
-            memory_bytes: 0,
-        };
-        if !process.read() {
-            return None;
+    fn close(&mut self) -> ComponentRecord {
+        self.read();
+        let there = |process: &&mut Process| matches!(process.state, State::There { .. });
+        for process in self.processes.iter_mut().filter(there) {
+            process.switches = proc::context_switches(process.pid).unwrap_or(process.switches);
+            process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
         }
-        if opening {
-            process.clock_first_ns = process.clock_ns;
-            process.waited_first_ns = process.waited_ns;
+        let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
+        ComponentRecord {
+            memory_bytes: sum(|process| process.memory_bytes),
+            context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
+            processes: self.processes.len() as u64,
         }
-        Some(process)
-    }
-
-    /// Reads both; false if the process is not there any more.
-    fn read(&mut self) -> bool {
-        let Some(stat) = Stat::read(self.pid).filter(|stat| stat.started == self.started && !stat.ended)
-        else {
-            return false;
-        };
-        let Some(clock_ns) = proc::cpu_clock_ns(self.pid) else { return false };
-        (self.clock_ns, self.waited_ns) = (clock_ns.max(self.clock_ns), stat.waited_ns);
-        true
-    }
-
-    fn total_ns(&self) -> u64 {
-        let waited_ns = self.waited_ns.saturating_sub(self.waited_first_ns);
-        (self.clock_ns - self.clock_first_ns) + waited_ns.saturating_sub(self.known_ns)
     }
 }

@@ -1,78 +1,143 @@
-//! Arrivals of an open loop: evenly spaced, and kept as two counters, however many wait.
+//! Arrivals of an open loop: a Poisson process by seed, kept as two places in one sequence, however many wait.
 
-use super::task::Load;
+use super::draws::Sequence;
 
 /// A queue longer than that says what it has to say.
 pub const MOST_WAITING: u64 = 1_000_000;
 
 pub struct Arrivals {
-    first_ns: u64,
-    /// Between two arrivals of this loop.
-    spacing_ns: f64,
+    /// Before this all that come are let in.
     stop_ns: u64,
-    /// At most so many.
-    quota: u64,
-    arrived: u64,
-    taken: u64,
+    /// At least so many come, however long that takes.
+    least: u64,
+    /// The next one to come, and the one that has waited longest.
+    coming: Place,
+    waiting: Place,
+    over: bool,
+}
+
+/// A place in the sequence of arrivals; a copy of it comes by the same ones again.
+#[derive(Clone)]
+struct Place {
+    gaps: Sequence,
+    spacing_ns: f64,
+    /// How many came before.
+    number: u64,
+    at_ns: u64,
+}
+
+impl Place {
+    fn step(&mut self) {
+        self.number += 1;
+        self.at_ns = self.at_ns.saturating_add(self.gap_ns());
+    }
+
+    /// Exponential, so that how long ago the last one came says nothing of when the next will.
+    fn gap_ns(&mut self) -> u64 {
+        (-self.gaps.fraction().ln() * self.spacing_ns) as u64
+    }
 }
 
 impl Arrivals {
-    /// Loops take turns: of four, the second has arrivals 1, 5, 9 …
-    pub fn new(load: &Load, thread: u32, begins_ns: u64, stop_ns: u64, quota: Option<u64>) -> Arrivals {
-        let spacing_ns = 1e9 / load.rate_hz;
-        Arrivals {
-            first_ns: begins_ns + (spacing_ns * f64::from(thread)) as u64,
-            spacing_ns: spacing_ns * f64::from(load.threads),
-            stop_ns,
-            quota: quota.unwrap_or(u64::MAX),
-            arrived: 0,
-            taken: 0,
-        }
-    }
-
-    fn intended_ns(&self, number: u64) -> u64 {
-        self.first_ns.saturating_add((number as f64 * self.spacing_ns) as u64)
+    /// Each loop has a process of its own, of its part of the rate: together they are one of the whole.
+    pub fn new(gaps: Sequence, rate_hz: f64, begins_ns: u64, stop_ns: u64, least: u64) -> Arrivals {
+        let mut coming = Place { gaps, spacing_ns: 1e9 / rate_hz, number: 0, at_ns: begins_ns };
+        coming.at_ns = begins_ns.saturating_add(coming.gap_ns());
+        Arrivals { stop_ns, least, waiting: coming.clone(), coming, over: false }
     }
 
     /// When the next one comes; never, once they are over.
     pub fn next_ns(&self) -> u64 {
-        let next_ns = self.intended_ns(self.arrived);
-        if self.arrived < self.quota && next_ns < self.stop_ns { next_ns } else { u64::MAX }
+        let comes = !self.over && (self.coming.at_ns < self.stop_ns || self.coming.number < self.least);
+        if comes { self.coming.at_ns } else { u64::MAX }
     }
 
     /// Lets arrive what is due; says how many of the longest waiting were dropped, if any.
     pub fn arrive(&mut self, now: u64) -> Option<u64> {
-        if self.next_ns() <= now {
-            let elapsed_ns = now.min(self.stop_ns - 1).saturating_sub(self.first_ns);
-            let due = (elapsed_ns as f64 / self.spacing_ns) as u64;
-            // The division may be off by one at either side; the times themselves decide.
-            self.arrived = self.arrived.max(due.saturating_sub(1)).min(self.quota);
-            while self.next_ns() <= now {
-                self.arrived += 1;
-            }
+        while self.next_ns() <= now && self.next_ns() < u64::MAX {
+            self.coming.step();
         }
-        let dropped = (self.arrived - self.taken).saturating_sub(MOST_WAITING);
-        self.taken += dropped;
+        let dropped = (self.coming.number - self.waiting.number).saturating_sub(MOST_WAITING);
+        for _ in 0..dropped {
+            self.waiting.step();
+        }
         (dropped > 0).then_some(dropped)
     }
 
     /// The intended start of the one that has waited longest.
     pub fn take(&mut self) -> Option<u64> {
-        let waits = self.taken < self.arrived;
+        let waits = self.waiting.number < self.coming.number;
         waits.then(|| {
-            self.taken += 1;
-            self.intended_ns(self.taken - 1)
+            let intended_ns = self.waiting.at_ns;
+            self.waiting.step();
+            intended_ns
         })
     }
 
     /// Ends them: none comes any more, and so many are dropped that had come.
     pub fn abandon(&mut self) -> u64 {
-        let dropped = self.arrived - self.taken;
-        (self.taken, self.quota) = (self.arrived, self.arrived);
+        let dropped = self.coming.number - self.waiting.number;
+        (self.waiting, self.over) = (self.coming.clone(), true);
         dropped
     }
 
-    pub fn are_over(&self, now: u64) -> bool {
-        self.taken == self.arrived && (now >= self.stop_ns || self.next_ns() == u64::MAX)
+    pub fn are_over(&self) -> bool {
+        self.waiting.number == self.coming.number && self.next_ns() == u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64, rate_hz: f64, seconds: u64, least: u64) -> Vec<u64> {
+        let mut arrivals =
+            Arrivals::new(Sequence::of(seed, [0, 0]), rate_hz, 1000, 1000 + seconds * 1_000_000_000, least);
+        std::iter::from_fn(|| {
+            assert_eq!(None, arrivals.arrive(arrivals.next_ns()));
+            arrivals.take()
+        })
+        .collect()
+    }
+
+    /// Gaps are exponential: their mean is that of the rate, their standard deviation as large as the mean, and
+    /// 63 in 100 are below it. Evenly spaced ones have no deviation.
+    #[test]
+    fn arrivals_are_a_poisson_process() {
+        let times = drawn(7, 1000.0, 20, 0);
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+        let count = gaps.len() as f64;
+        let mean = gaps.iter().sum::<f64>() / count;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let below = gaps.iter().filter(|gap| **gap < mean).count() as f64 / count;
+        assert!((0.97..1.03).contains(&mean), "{mean}");
+        assert!((0.96..1.04).contains(&(deviation / mean)), "{deviation} of {mean}");
+        assert!((0.62..0.645).contains(&below), "{below}");
+    }
+
+    /// The same seed gives the same arrivals, another gives others.
+    #[test]
+    fn arrivals_come_by_seed() {
+        assert_eq!(drawn(7, 500.0, 1, 0), drawn(7, 500.0, 1, 0));
+        assert_ne!(drawn(7, 500.0, 1, 0), drawn(8, 500.0, 1, 0));
+    }
+
+    /// Where so many are asked for, they come, however long that takes.
+    #[test]
+    fn at_least_so_many_come() {
+        assert_eq!(30, drawn(7, 1.0, 1, 30).len());
+        assert!(drawn(7, 1000.0, 1, 30).len() > 900);
+    }
+
+    /// What waits is a difference of two places: dropped from the front, and the rest keeps its times.
+    #[test]
+    fn the_longest_waiting_are_dropped() {
+        let all = drawn(7, 2e6, 1, 0);
+        let mut arrivals = Arrivals::new(Sequence::of(7, [0, 0]), 2e6, 1000, 1_000_001_000, 0);
+        let dropped = arrivals.arrive(u64::MAX - 1).expect("too many");
+        assert_eq!(all.len() as u64, dropped + MOST_WAITING);
+        assert_eq!(Some(all[dropped as usize]), arrivals.take());
+        assert_eq!(MOST_WAITING - 1, arrivals.abandon());
+        assert!(arrivals.are_over());
     }
 }

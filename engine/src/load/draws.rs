@@ -5,9 +5,15 @@
 
 /// SplitMix64: 8 bytes of state, and every seed is as good as another.
 #[derive(Debug, Clone)]
-struct Sequence(u64);
+pub struct Sequence(u64);
 
 impl Sequence {
+    /// A sequence of this seed and these numbers, in this order; no two such lists share one.
+    pub fn of(seed: u64, numbers: [u64; 2]) -> Sequence {
+        let step = |seed: u64, number: u64| Sequence(Sequence(seed).next() ^ number).next();
+        Sequence(numbers.into_iter().fold(seed, step))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -17,8 +23,13 @@ impl Sequence {
     }
 
     /// A whole number under `below`, by the high bits: no division, and no bias that could be seen.
-    fn under(&mut self, below: u64) -> u64 {
+    pub fn under(&mut self, below: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
+    }
+
+    /// Above 0, and at most 1.
+    pub fn fraction(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 }
 
@@ -29,11 +40,10 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The sequence of one user in one phase. The timed part draws from its beginning, however
-    /// many requests the warm-up had time for.
+    /// The sequence of one user in one phase. Each chunk draws its own, however many requests there was time
+    /// for before it.
     pub fn new(seed: u64, user: u32, phase: u64) -> Draws {
-        let mut mixer = Sequence(seed);
-        let mut mixer = Sequence(mixer.next() ^ (u64::from(user) << 8) ^ phase);
+        let mut mixer = Sequence::of(seed, [u64::from(user), phase]);
         Draws { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
     }
 
@@ -105,13 +115,14 @@ mod tests {
         assert!((2_800..3_200).contains(&counts[0]), "{counts:?}");
     }
 
-    /// Unique queries are unique.
+    /// Unique queries are unique, whoever asks in whichever chunk.
     #[test]
-    fn no_two_users_share_a_query() {
+    fn no_two_requests_share_a_query() {
         let mut seen = std::collections::HashSet::new();
-        for user in 0..50 {
-            for (_, _, unique) in drawn(7, user) {
-                assert!(seen.insert(unique));
+        for (user, phase) in (0..50).flat_map(|user| [0, 1, 2, 256, 1 << 32].map(|phase| (user, phase))) {
+            let mut draws = Draws::new(7, user, phase);
+            for _ in 0..100 {
+                assert!(seen.insert(draws.request(5).1), "user {user}, phase {phase}");
             }
         }
     }

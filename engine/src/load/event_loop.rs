@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::draws::Draws;
 use super::fault::{self, Fault};
 use super::kinds::Kind;
-use super::phase::{Phase, Plan, Work};
+use super::phase::{Phase, Plan, Timetable, Work};
 use super::request::Prebuilt;
 use super::response::Expected;
 use super::socket::{Epoll, Ready};
 use super::source::Source;
-use super::tally::{Steady, Tally};
+use super::tally::Tally;
 use super::task::Keeping;
 use super::user::{Step, Tools, User};
 use crate::clock;
@@ -24,9 +24,6 @@ const BUFFER: usize = 256 << 10;
 
 /// A user whose request failed waits that long: a dead server is not hammered.
 const PAUSE_NS: u64 = 1_000_000;
-
-/// However long there is nothing to do, somebody may have said to stop.
-const LONGEST_WAIT_NS: u64 = 50_000_000;
 
 pub struct EventLoop {
     pub(super) plan: Arc<Plan>,
@@ -39,13 +36,18 @@ pub struct EventLoop {
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) source: Source,
     pub(super) under_way: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: Timetable,
+    /// How many requests were started in this phase.
+    pub(super) started: u64,
     /// Whether nothing new is started any more.
     pub(super) stopped: bool,
+    pub(super) stopped_ns: u64,
+    pub(super) first_answer_ns: u64,
     pub(super) next_sweep_ns: u64,
-    /// Who was answered in this turn and asks again, and when the last answer came; 0: none did.
-    pub(super) answered: Vec<u32>,
+    /// When the last answer of this turn came; 0: none did.
     pub(super) answered_ns: u64,
+    /// How long all its users took to be answered, when last each asked once: the response time under this load.
+    pub(super) response_ns: u64,
 }
 
 impl EventLoop {
@@ -69,7 +71,8 @@ impl EventLoop {
         };
         let users = (0..asking + silent).map(|_| User::new(Draws::new(0, 0, 0))).collect();
         Ok(EventLoop {
-            phase: Phase::none(),
+            phase: Timetable::none(),
+            started: 0,
             plan,
             thread,
             users,
@@ -79,9 +82,11 @@ impl EventLoop {
             source: Source::Once,
             under_way: 0,
             stopped: false,
+            stopped_ns: 0,
+            first_answer_ns: 0,
             next_sweep_ns: 0,
-            answered: Vec::new(),
             answered_ns: 0,
+            response_ns: 0,
         })
     }
 
@@ -106,20 +111,19 @@ impl EventLoop {
             for index in 0..ready {
                 self.take(self.tools.epoll.ready(index));
             }
-            self.ask_again();
         }
         Ok(self.leave())
     }
 
     fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
-        self.phase = phase.clone();
         self.tools.tally = Tally::new();
-        self.tools.resumed_by_now = phase.work == Work::Timed;
+        self.tools.resumed_by_now = phase.work.resumes();
         self.tools.only_kind = if let Work::Prime(kind) = phase.work { Some(kind) } else { None };
-        (self.stopped, self.under_way, self.next_sweep_ns) = (false, 0, phase.begins_ns);
         for (index, user) in self.users.iter_mut().enumerate() {
             let user_number = self.thread + index as u32 * self.plan.load.threads;
-            user.enter(Draws::new(self.plan.seed, user_number, phase.work.number()));
+            let draws = Draws::new(self.plan.seed, user_number, phase.work.number());
+            // Connections made before count with the first chunk that they carry a request in.
+            user.enter(draws, phase.work == Work::Timed(0));
         }
         // What happened to resting connections since the last phase.
         self.source = Source::Once;
@@ -128,6 +132,11 @@ impl EventLoop {
         for index in 0..ready {
             self.take(self.tools.epoll.ready(index));
         }
+        let least = self.plan.share_of(self.thread, phase.least);
+        self.phase = Timetable::of(phase, least, clock::wall_ns(), self.plan.request_limit_ns);
+        self.tools.tally.began_ns = self.phase.begins_ns;
+        (self.stopped, self.under_way, self.started) = (false, 0, 0);
+        self.next_sweep_ns = self.phase.begins_ns;
         self.begin();
         Ok(())
     }
@@ -171,27 +180,34 @@ impl EventLoop {
         let now = clock::wall_ns();
         self.answered_ns = now;
         self.under_way -= 1;
-        if !self.stopped && now >= self.phase.stop_ns {
-            self.stop(now);
-        }
         let tally = &mut self.tools.tally;
+        tally.answered_ns = now;
         tally.latencies.note_ns(now.saturating_sub(self.users[index as usize].intended_ns));
         tally.faults.success();
         tally.right += 1;
         tally.ended += 1;
-        self.plan.ended[self.thread as usize].0.store(tally.ended, Relaxed);
+        if tally.ended == 1 {
+            self.first_answer_ns = now;
+        }
+        if self.is_time_to_stop(now) {
+            self.stop(now);
+        }
+        if self.stopped {
+            self.end_steady(now);
+        }
         match &mut self.source {
-            Source::Closed { .. } if self.stopped => {}
-            Source::Closed { .. } if self.plan.think_ns > 0 => {
+            Source::Closed if self.stopped => {}
+            Source::Closed if self.plan.think_ns > 0 => {
                 self.timers.push(Reverse((now + self.plan.think_ns, index)));
             }
-            Source::Closed { .. } => self.answered.push(index),
+            // At once: a user waits for its own answer, and not until those of others have been read.
+            Source::Closed => self.ask(index, now),
             Source::Open { free, .. } => free.push_back(index),
             Source::Once | Source::Opening { .. } => {}
         }
     }
 
-    fn failed(&mut self, index: u32, fault: Fault, was_busy: bool) {
+    pub(super) fn failed(&mut self, index: u32, fault: Fault, was_busy: bool) {
         self.fault(fault);
         if !was_busy {
             return;
@@ -199,7 +215,7 @@ impl EventLoop {
         self.under_way -= 1;
         self.tools.tally.ended += 1;
         match &mut self.source {
-            Source::Closed { .. } if !self.stopped => {
+            Source::Closed if !self.stopped => {
                 let pause_ns = self.plan.think_ns.max(PAUSE_NS);
                 self.timers.push(Reverse((clock::wall_ns() + pause_ns, index)));
             }
@@ -216,61 +232,20 @@ impl EventLoop {
         }
     }
 
-    /// From now on nothing new is started.
-    pub(super) fn stop(&mut self, now: u64) {
-        self.stopped = true;
-        self.timers.clear();
-        let wall_ns = now.min(self.phase.stop_ns).saturating_sub(self.phase.begins_ns);
-        self.tools.tally.steady = Steady { requests: self.tools.tally.ended, wall_ns };
-    }
-
-    /// Ends what has taken too long.
-    fn sweep(&mut self, now: u64) {
-        let limit_ns = self.plan.request_limit_ns;
-        // Often enough that a limit is kept to within an eighth.
-        self.next_sweep_ns = now + (limit_ns / 8).clamp(1_000_000, 250_000_000);
-        for index in 0..self.users.len() {
-            let user = &mut self.users[index];
-            let late = now.saturating_sub(user.began_ns) >= limit_ns || now >= self.phase.abandon_ns;
-            if user.busy() && late {
-                let words =
-                    format!("{} after {} ms", user.doing(), now.saturating_sub(user.began_ns) / 1_000_000);
-                user.close();
-                self.failed(index as u32, Fault::new(fault::TIMEOUT, words), true);
-            }
-        }
-    }
-
-    fn finished(&self, now: u64) -> bool {
-        if self.plan.stop.load(Relaxed) || now >= self.phase.abandon_ns {
-            return true;
-        }
-        self.under_way == 0
-            && match &self.source {
-                Source::Opening { next } => self.stopped || *next >= self.users.len() as u32,
-                Source::Once => true,
-                Source::Closed { .. } => self.stopped,
-                Source::Open { arrivals, .. } => arrivals.are_over(now),
-            }
-    }
-
-    fn next_wake_ns(&self, now: u64) -> u64 {
-        let mut wake_ns = self.next_sweep_ns.min(now + LONGEST_WAIT_NS);
-        if let Some(Reverse((due_ns, _))) = self.timers.peek() {
-            wake_ns = wake_ns.min(*due_ns);
-        }
-        if !self.stopped {
-            wake_ns = wake_ns.min(self.phase.stop_ns);
-        }
-        match &self.source {
-            Source::Open { arrivals, free } if !free.is_empty() => wake_ns.min(arrivals.next_ns()),
-            _ => wake_ns,
-        }
-    }
-
     fn leave(&mut self) -> Tally {
+        if !self.stopped {
+            // All that arrived was answered before it was time.
+            self.stop(self.phase.stop_ns);
+        }
+        self.end_steady(self.stopped_ns);
         self.timers.clear();
-        self.answered.clear();
+        if let Work::Lead(_) = self.phase.work {
+            // The shortest so far: a longer one is a load client, or a server, that was held up.
+            // A server that answers one after the other takes so much longer for all of them.
+            let took_ns =
+                self.tools.tally.wall_ns() * u64::from(self.asking) / u64::from(self.leading().max(1));
+            self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
+        }
         for user in &mut self.users {
             if user.busy() {
                 user.close();

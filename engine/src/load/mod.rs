@@ -3,19 +3,21 @@
 mod account;
 mod arrivals;
 mod chunked;
+mod crew;
 mod draws;
 mod ending;
 mod event_loop;
 mod fault;
 mod kinds;
 mod latencies;
+mod limits;
 mod phase;
 mod proc;
+mod process;
 mod record;
 mod refusals;
 mod request;
 mod response;
-mod slices;
 mod socket;
 mod source;
 mod tally;
@@ -26,54 +28,72 @@ mod trial;
 mod user;
 mod verify;
 
-use crate::contract::{Failure, Mode, Receipt, answer};
+use crate::contract::{Failure, Mode, Receipt};
+use crate::session::{Lines, say};
+use ending::Stop;
 use kinds::Kind;
-use record::{LoadRecord, Measured, Outcome, Record};
+use record::{LoadRecord, Outcome, Ready, Record, Warm};
 use task::{Load, Task};
+use trial::Trial;
 
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
-    answer(|task| match task {
-        Ok(task) => perform(&task),
-        Err(reason) => refusal(Failure::Failed(reason), None),
-    })
+    let mut lines = Lines::new();
+    let record = match lines.task::<Task>() {
+        Ok(task) => perform(&task, &mut lines),
+        Err(reason) => refusal(Failure::Failed(reason).into(), None),
+    };
+    i32::from(!say(&record))
 }
 
-fn perform(task: &Task) -> Record {
+fn perform(task: &Task, lines: &mut Lines) -> Record {
+    let mut known = receipt(&[]);
+    match answer(task, lines, &mut known) {
+        Ok(done) => Record { receipt: Some(known), ..done },
+        Err(stop) => refusal(stop, Some(known)),
+    }
+}
+
+fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Record, Stop> {
+    task.is_understood().map_err(Failure::Failed)?;
     if task.mode == Mode::List {
-        return record(Outcome::Ok, None, Some(receipt(&[])));
+        return Ok(ok());
     }
-    let load = match task.load() {
-        Ok(load) => load,
-        Err(reason) => return refusal(Failure::Failed(reason), Some(receipt(&[]))),
-    };
-    let libraries = match libraries(load) {
-        Ok(libraries) => libraries,
-        Err(failure) => return refusal(failure, Some(receipt(&[]))),
-    };
-    let receipt = receipt(&libraries);
-    let done = match task.mode {
-        Mode::Measure => measure(task, load, libraries),
-        _ => {
-            verify::verify(load).map(|proof| Record { proof: Some(proof), ..record(Outcome::Ok, None, None) })
-        }
-    };
-    match done {
-        Ok(done) => Record { receipt: Some(receipt), ..done },
-        Err(failure) => refusal(failure, Some(receipt)),
+    let load = task.load().map_err(Failure::Failed)?;
+    let libraries = libraries(load)?;
+    *known = receipt(&libraries);
+    if task.mode == Mode::Verify {
+        return Ok(Record { proof: Some(verify::verify(load)?), ..ok() });
     }
+    let told = measure(load, task.seed, lines, known, libraries)?;
+    Ok(Record { load: Some(told), ..ok() })
 }
 
-fn measure(task: &Task, load: &Load, client_libraries: Vec<String>) -> Result<Record, Failure> {
+/// A session: ready, a chunk for each line that says how far to go on, and at the end of the input what is told
+/// once.
+fn measure(
+    load: &Load,
+    seed: u64,
+    lines: &mut Lines,
+    receipt: &Receipt,
+    client_libraries: Vec<String>,
+) -> Result<LoadRecord, Stop> {
     if cfg!(debug_assertions) {
-        return Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned()));
+        let reason = "this engine is a debug build, and measures nothing".to_owned();
+        return Err(Failure::Failed(reason).into());
     }
-    let ending = trial::measure(load, task.warm_up_s, task.duration_s, task.seed)?;
-    let measured = ending.measured.map(|measured| {
-        let load = LoadRecord { client_libraries, ..measured.load };
-        Measured { load, ..measured }
-    });
-    Ok(Record { measured, ..record(ending.outcome, ending.reason, None) })
+    let mut trial = Trial::open(load, seed)?;
+    let operation_ns = trial.warm_up()?;
+    let unheard = || Failure::Failed("there is nothing to write to any more".to_owned());
+    if !say(&Ready { ready: Warm { receipt: receipt.clone(), operation_ns } }) {
+        return Err(unheard().into());
+    }
+    while let Some(advance) = lines.advance().map_err(Failure::Failed)? {
+        if !say(&trial.advance(advance)?) {
+            return Err(unheard().into());
+        }
+    }
+    Ok(trial.end(client_libraries))
 }
 
 /// The TLS libraries that this load's clients work with, each once.
@@ -102,13 +122,10 @@ fn receipt(libraries: &[String]) -> Receipt {
     }
 }
 
-fn record(outcome: Outcome, reason: Option<String>, receipt: Option<Receipt>) -> Record {
-    Record { outcome, reason, receipt, proof: None, measured: None }
+fn ok() -> Record {
+    Record { outcome: Outcome::Ok, reason: None, receipt: None, proof: None, load: None }
 }
 
-fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
-    match failure {
-        Failure::Unsupported(reason) => record(Outcome::Unsupported, Some(reason), receipt),
-        Failure::Failed(reason) => record(Outcome::Failed, Some(reason), receipt),
-    }
+fn refusal(stop: Stop, receipt: Option<Receipt>) -> Record {
+    Record { outcome: stop.outcome, reason: Some(stop.reason), receipt, ..ok() }
 }

@@ -1,6 +1,6 @@
 //! What the loops of one trial share, and the phases they go through together.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use super::task::{Load, Shape};
 
@@ -11,14 +11,7 @@ pub struct Plan {
     pub request_limit_ns: u64,
     /// Set when errors pile up: everything ends.
     pub stop: AtomicBool,
-    /// Requests ended in this phase, by loop.
-    pub ended: Vec<OwnLine>,
 }
-
-/// A counter on a cache line of its own: two loops that count do not wait for each other.
-#[repr(align(128))]
-#[derive(Default)]
-pub struct OwnLine(pub AtomicU64);
 
 impl Plan {
     pub fn new(load: &Load, seed: u64) -> Plan {
@@ -27,7 +20,6 @@ impl Plan {
             think_ns: nanoseconds(load.think_s),
             request_limit_ns: nanoseconds(load.request_limit_s),
             stop: AtomicBool::new(false),
-            ended: (0..load.threads).map(|_| OwnLine::default()).collect(),
             load: load.clone(),
         }
     }
@@ -41,6 +33,12 @@ impl Plan {
         let (many, threads) = (many.into(), u64::from(self.load.threads));
         many / threads + u64::from(u64::from(thread) < many % threads)
     }
+
+    /// The patience of a phase beyond its length: whatever is asked, no request of it may take longer than its
+    /// limit, and some have to be asked after one another.
+    pub fn longest_ns(&self, length_ns: u64) -> u64 {
+        4 * length_ns + 6 * (self.request_limit_ns + self.think_ns)
+    }
 }
 
 pub fn nanoseconds(seconds: f64) -> u64 {
@@ -53,18 +51,22 @@ pub enum Work {
     Open,
     /// Each user asks once with this kind of client, so that it has a session to resume.
     Prime(u16),
-    WarmUp,
-    Timed,
+    /// The window of this number.
+    WarmUp(u32),
+    /// Each user asks once before the chunk of this number, uncounted.
+    Lead(u32),
+    Timed(u32),
 }
 
 impl Work {
     /// What tells its draws from those of other phases.
     pub fn number(self) -> u64 {
         match self {
-            Work::Timed => 0,
-            Work::WarmUp => 1,
-            Work::Open => 2,
-            Work::Prime(kind) => 3 + u64::from(kind),
+            Work::Timed(chunk) => u64::from(chunk),
+            Work::Lead(chunk) => 1 << 32 | u64::from(chunk),
+            Work::WarmUp(window) => 2 << 32 | u64::from(window),
+            Work::Open => 3 << 32,
+            Work::Prime(kind) => 4 << 32 | u64::from(kind),
         }
     }
 
@@ -72,28 +74,58 @@ impl Work {
         match self {
             Work::Open => "opening connections",
             Work::Prime(_) => "fetching sessions to resume",
-            Work::WarmUp => "warming up",
-            Work::Timed => "the timed part",
+            Work::WarmUp(_) => "warming up",
+            Work::Lead(_) => "asking before a chunk",
+            Work::Timed(_) => "the timed part",
         }
+    }
+
+    /// Whether clients that keep sessions have one by now.
+    pub fn resumes(self) -> bool {
+        matches!(self, Work::Lead(_) | Work::Timed(_))
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Phase {
     pub work: Work,
+    /// How long requests are started, at least.
+    pub length_ns: u64,
+    /// How many are started at least, all loops together.
+    pub least: u64,
+    /// Nothing is started any more then, whatever is left.
+    pub longest_ns: u64,
+}
+
+/// A phase in the time of one loop, from when that loop was woken.
+#[derive(Debug, Clone, Copy)]
+pub struct Timetable {
+    pub work: Work,
     pub begins_ns: u64,
-    /// Nothing new is started from then on; arrivals that came before are still served.
+    /// From then on nothing new is started, unless `least` is not reached; arrivals that came before are served.
     pub stop_ns: u64,
-    /// Arrivals that still wait then are dropped.
+    pub least: u64,
+    /// Nothing new is started at all, and arrivals that still wait are dropped.
     pub give_up_ns: u64,
     /// What is under way then has failed.
     pub abandon_ns: u64,
-    /// Ends after so many requests, all loops together.
-    pub quota: Option<u64>,
 }
 
-impl Phase {
-    pub fn none() -> Phase {
-        Phase { work: Work::Open, begins_ns: 0, stop_ns: 0, give_up_ns: 0, abandon_ns: 0, quota: None }
+impl Timetable {
+    pub fn of(phase: &Phase, least: u64, begins_ns: u64, limit_ns: u64) -> Timetable {
+        let give_up_ns = begins_ns + phase.longest_ns;
+        Timetable {
+            work: phase.work,
+            begins_ns,
+            stop_ns: begins_ns + phase.length_ns,
+            least,
+            give_up_ns,
+            abandon_ns: give_up_ns + limit_ns + limit_ns / 4,
+        }
+    }
+
+    pub fn none() -> Timetable {
+        let nothing = Phase { work: Work::Open, length_ns: 0, least: 0, longest_ns: 0 };
+        Timetable::of(&nothing, 0, 0, 0)
     }
 }

@@ -7,6 +7,11 @@ pub struct Stat {
     pub parent: i32,
     /// Ended, and not waited for yet.
     pub ended: bool,
+    /// Runs, or waits for a core.
+    pub would_run: bool,
+    /// Page faults that needed no disk: its own, and those of the children it has waited for.
+    pub faults: u64,
+    pub reaped_faults: u64,
     /// CPU time of the children it has waited for; to a clock tick.
     pub waited_ns: u64,
     /// In ticks since the machine started.
@@ -25,6 +30,9 @@ impl Stat {
         Some(Stat {
             parent: fields.get(4 - 3)?.parse().ok()?,
             ended: matches!(*fields.first()?, "Z" | "X"),
+            would_run: *fields.first()? == "R",
+            faults: number(10)?,
+            reaped_faults: number(11)?,
             waited_ns: (number(16)? + number(17)?) * tick_ns(),
             started: number(22)?,
         })
@@ -122,15 +130,6 @@ pub fn only_core(pid: i32) -> Option<usize> {
     }
 }
 
-/// How long a core has had nothing to do since the machine started; to a clock tick.
-pub fn idle_ns(core: usize) -> Option<u64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let line = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{core} ")))?;
-    // User, nice, system, idle, waiting for a disk.
-    let ticks = line.split_ascii_whitespace().skip(3).take(2).map(str::parse::<u64>);
-    Some(ticks.sum::<Result<u64, _>>().ok()? * tick_ns())
-}
-
 /// The most memory it ever held.
 pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -152,6 +151,7 @@ mod tests {
         let text = "7 (a) b (c)) S 3 1 1 0 -1 4194560 1 2 3 4 50 60 7 8 20 0 1 0 4711 1 1";
         let stat = Stat::parse(text).expect("fields");
         assert_eq!((3, false, 15 * tick_ns(), 4711), (stat.parent, stat.ended, stat.waited_ns, stat.started));
+        assert_eq!((1, 2, false), (stat.faults, stat.reaped_faults, stat.would_run));
         assert!(Stat::parse("7 (a) S 3").is_none());
         assert!(Stat::parse("").is_none());
     }
@@ -171,8 +171,5 @@ mod tests {
         }
         assert!(peak_memory_bytes(own).expect("memory") > 100_000);
         assert!(cpu_clock_ns(i32::MAX).is_none());
-        assert!(idle_ns(0).is_some());
-        assert!(idle_ns(100_000).is_none());
-        assert!(only_core(own).is_none_or(|core| idle_ns(core).is_some()));
     }
 }

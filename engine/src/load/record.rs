@@ -1,4 +1,4 @@
-//! What `load` answers.
+//! The lines that `load` answers with.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,7 @@ pub enum Outcome {
     TimedOut,
 }
 
+/// The line that ends it.
 #[derive(Serialize, Debug)]
 pub struct Record {
     pub outcome: Outcome,
@@ -25,8 +26,8 @@ pub struct Record {
     pub receipt: Option<Receipt>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
 }
 
 #[derive(Serialize, Debug, Default)]
@@ -35,70 +36,91 @@ pub struct Proof {
     pub answer: Option<String>,
     pub accepted: Vec<String>,
     pub refused: Vec<String>,
+    /// `what: why`: refusals that could not be tried.
+    pub not_tried: Vec<String>,
+}
+
+/// The first line of a session.
+#[derive(Serialize, Debug)]
+pub struct Ready {
+    pub ready: Warm,
 }
 
 #[derive(Serialize, Debug)]
-pub struct Measured {
+pub struct Warm {
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// CPU nanoseconds of a request: the server's, or without components the client's.
+    pub operation_ns: u64,
+}
+
+/// A line for each advance.
+#[derive(Serialize, Debug)]
+pub struct Chunk {
     /// Requests answered as expected.
     pub operations: u64,
-    /// Received, heads and bodies.
-    pub bytes: u64,
     /// The client's own.
     pub cpu_ns: u64,
+    /// From the first request to the last answer.
     pub wall_ns: u64,
-    /// (requests, client CPU nanoseconds) of each slice.
-    pub batches: Vec<(u64, u64)>,
-    pub checked: u64,
-    /// The client's peak.
-    pub memory_bytes: u64,
-    pub load: LoadRecord,
+    pub observed: Observed,
 }
 
 #[derive(Serialize, Debug)]
-pub struct LoadRecord {
+pub struct Observed {
+    pub components: BTreeMap<String, ComponentCost>,
     /// That came to an end, right or wrong.
     pub requests: u64,
-    /// From the opening of the accounts to the last answer.
-    pub wall_ns: u64,
-    /// Until the last request started: requests a second come from here.
-    pub steady: Steady,
     pub errors: BTreeMap<&'static str, u64>,
     /// (upper bound, count), ascending.
     pub latency_us: Vec<(u64, u64)>,
-    pub series: Vec<Slice>,
+    /// From the first answer to the first after nothing new was started: requests a second come from here.
+    pub steady: Steady,
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// Made within the accounts; those kept from the warm-up are not among them.
+    /// Made within the accounts; those kept from before are not among them.
     pub connections: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,
-    /// Of every connection that carried a request, whenever it was made.
-    pub negotiated: Vec<NegotiatedCount>,
-    /// The TLS libraries that the clients spoke through.
-    pub client_libraries: Vec<String>,
-    pub client_cpu_ns: u64,
-    pub client_busy: f64,
-    /// Time in which the client would have run and others had its core.
-    pub client_held_up_ns: u64,
-    pub client_context_switches: u64,
-    pub client_memory_bytes: u64,
-    pub components: BTreeMap<String, ComponentRecord>,
+    /// Connections that were to be kept, that the server closed, and that were made again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reopened: u64,
+    /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ticks: bool,
+    /// A component was at work of its own when its account was opened, or when it was closed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unsettled: bool,
 }
 
-#[derive(Serialize, Debug, Clone, Copy)]
+#[derive(Serialize, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComponentCost {
+    pub cpu_ns: u64,
+    /// Time in which its threads would have run and others had their core.
+    pub held_up_ns: u64,
+}
+
+#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Steady {
     pub requests: u64,
     pub wall_ns: u64,
 }
 
-#[derive(Serialize, Debug, Clone)]
-pub struct Slice {
-    /// When it ended, from the opening of the accounts.
-    pub at_ms: u64,
-    pub requests: u64,
-    pub client_cpu_ns: u64,
-    /// CPU nanoseconds of each component.
-    pub components: BTreeMap<String, u64>,
+/// What is told once, of all chunks together.
+#[derive(Serialize, Debug)]
+pub struct LoadRecord {
+    /// Of every connection that carried a counted request, whenever it was made.
+    pub negotiated: Vec<NegotiatedCount>,
+    /// The TLS libraries that the clients spoke through.
+    pub client_libraries: Vec<String>,
+    pub client_context_switches: u64,
+    pub client_memory_bytes: u64,
+    /// Time in which the client would have run and others had its core.
+    pub client_held_up_ns: u64,
+    /// As in a chunk; of all that was asked, counted or not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reopened: u64,
+    pub components: BTreeMap<String, ComponentRecord>,
 }
 
 #[derive(Serialize, Debug)]
@@ -110,12 +132,17 @@ pub struct NegotiatedCount {
 
 #[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentRecord {
-    pub cpu_ns: u64,
-    /// Time in which its threads would have run and others had their core; on a single core to a clock tick.
-    pub held_up_ns: u64,
     /// Peak resident memory, added up over the processes that are left.
     pub memory_bytes: u64,
     pub context_switches: u64,
-    /// Seen from the opening to the closing, those that ended included.
+    /// Seen from the opening to the end, those that ended included.
     pub processes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }

@@ -2,6 +2,7 @@
 
 use super::fault::Faults;
 use super::latencies::Latencies;
+use super::record::Steady;
 use crate::tls::Negotiated;
 
 pub struct Tally {
@@ -14,18 +15,17 @@ pub struct Tally {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections: u64,
+    /// Of those, the ones in place of others that were to be kept.
+    pub reopened: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,
     /// What was agreed on by the connections that carried a request, and by how many of them.
     pub negotiated: Vec<(Negotiated, u64)>,
-    /// Until the last request started: what ended, and how long that was.
+    /// From the first answer to the first after nothing new was started: how many, and in which time.
     pub steady: Steady,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Steady {
-    pub requests: u64,
-    pub wall_ns: u64,
+    /// When the first loop began, and when the last answer came.
+    pub began_ns: u64,
+    pub answered_ns: u64,
 }
 
 impl Tally {
@@ -38,11 +38,18 @@ impl Tally {
             bytes_sent: 0,
             bytes_received: 0,
             connections: 0,
+            reopened: 0,
             handshakes_full: 0,
             handshakes_resumed: 0,
             negotiated: Vec::new(),
             steady: Steady::default(),
+            began_ns: u64::MAX,
+            answered_ns: 0,
         }
+    }
+
+    pub fn wall_ns(&self) -> u64 {
+        self.answered_ns.saturating_sub(self.began_ns)
     }
 
     pub fn handshake(&mut self, resumed: bool) {
@@ -69,6 +76,7 @@ impl Tally {
     }
 
     pub fn merge(&mut self, other: Tally) {
+        self.negotiated_as(&other);
         self.ended += other.ended;
         self.right += other.right;
         self.faults.merge(other.faults);
@@ -76,12 +84,19 @@ impl Tally {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.connections += other.connections;
+        self.reopened += other.reopened;
         self.handshakes_full += other.handshakes_full;
         self.handshakes_resumed += other.handshakes_resumed;
-        for (negotiated, count) in other.negotiated {
-            self.count(negotiated, count);
-        }
         self.steady.requests += other.steady.requests;
         self.steady.wall_ns = self.steady.wall_ns.max(other.steady.wall_ns);
+        self.began_ns = self.began_ns.min(other.began_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
+    }
+
+    /// Adds what another saw agreed on.
+    pub fn negotiated_as(&mut self, other: &Tally) {
+        for (negotiated, count) in &other.negotiated {
+            self.count(negotiated.clone(), *count);
+        }
     }
 }

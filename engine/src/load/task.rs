@@ -11,13 +11,11 @@ use crate::tls::ClientSpec;
 /// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
 #[derive(Deserialize, Debug)]
 pub struct Task {
+    #[serde(default)]
+    pub contract: u32,
     pub mode: Mode,
     #[serde(default)]
     pub load: Option<Load>,
-    #[serde(default)]
-    pub warm_up_s: f64,
-    #[serde(default)]
-    pub duration_s: f64,
     #[serde(default)]
     pub seed: u64,
 }
@@ -32,7 +30,7 @@ pub struct Load {
     #[serde(default)]
     pub shape: Shape,
     pub users: u32,
-    /// Open loop: arrivals a second, evenly spaced.
+    /// Open loop: arrivals a second, on average.
     #[serde(default)]
     pub rate_hz: f64,
     /// Closed loop: how long a user waits after each answer.
@@ -48,13 +46,13 @@ pub struct Load {
     /// Connections that are opened beforehand, held and silent.
     #[serde(default)]
     pub idle: u32,
-    /// Ends after that many instead of after the duration.
-    #[serde(default)]
-    pub requests: Option<u64>,
     #[serde(default = "ten_seconds")]
     pub request_limit_s: f64,
     #[serde(default = "one")]
     pub threads: u32,
+    /// Whether each user asks once before a chunk's accounts are opened; without, for the bias that this leaves out.
+    #[serde(default = "yes")]
+    pub lead: bool,
 }
 
 /// A kind of client; each connection draws its kind, by shares.
@@ -124,6 +122,10 @@ fn ten_seconds() -> f64 {
     10.0
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn one() -> u32 {
     1
 }
@@ -139,16 +141,22 @@ fn okay() -> u16 {
 /// What the engine itself says in every request, and nobody may say a second time.
 const OWN_HEADERS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
+/// The version of the runner contract that is spoken here.
+const CONTRACT: u32 = 2;
+
 impl Task {
+    /// Whether it is of the contract that is spoken here, in words if not.
+    pub fn is_understood(&self) -> Result<(), String> {
+        match self.contract {
+            CONTRACT => Ok(()),
+            other => Err(format!("the task is of contract {other}, and this engine speaks {CONTRACT}")),
+        }
+    }
+
     /// The load, once every number in it makes sense.
     pub fn load(&self) -> Result<&Load, String> {
         let load = self.load.as_ref().ok_or("the task has no `load`")?;
-        seconds("warm_up_s", self.warm_up_s)?;
-        seconds("duration_s", self.duration_s)?;
         load.check()?;
-        if self.mode == Mode::Measure && load.requests.is_none() && self.duration_s == 0.0 {
-            return Err("`duration_s` is 0 and `requests` is not said: nothing to measure".to_owned());
-        }
         Ok(load)
     }
 }
@@ -167,9 +175,6 @@ impl Load {
         if self.threads == 0 || self.threads > self.users || self.threads > MOST_THREADS {
             let why = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
             return impossible("threads", &why);
-        }
-        if self.requests == Some(0) {
-            return impossible("requests", "is 0");
         }
         if self.shape == Shape::Open && !(self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ) {
             return impossible("rate_hz", "is not a rate that arrivals can come at");
@@ -239,7 +244,7 @@ mod tests {
     use super::*;
 
     fn read(change: &str) -> Result<(), String> {
-        let text = r#"{"mode":"measure","warm_up_s":0.1,"duration_s":1,"provider":{"kind":"x"},"setting":{"a":1},
+        let text = r#"{"contract":2,"mode":"measure","provider":{"kind":"x"},"setting":{"a":1},
             "load":{"address":"127.0.0.1:80","host":"localhost","clients":[{"share":1,"tls":null}],"users":2,
             "connection":"user","request":{"paths":["/"]},"threads":1,"EXTRA":0}}"#;
         let text = text.replace(r#""threads":1,"EXTRA":0"#, change);
@@ -254,7 +259,7 @@ mod tests {
         for (change, expected) in [
             (r#""colour":"red""#, "unknown field `colour`"),
             (r#""threads":3"#, "`load.threads` is 3"),
-            (r#""requests":0"#, "`load.requests` is 0"),
+            (r#""requests":5"#, "unknown field `requests`"),
             (r#""shape":"open""#, "`load.rate_hz`"),
             (r#""think_s":-1"#, "`load.think_s` is -1"),
             (r#""request_limit_s":0"#, "`load.request_limit_s`"),
@@ -262,6 +267,16 @@ mod tests {
         ] {
             let refusal = read(change).expect_err(change);
             assert!(refusal.contains(expected), "{change}: {refusal}");
+        }
+    }
+
+    /// Another version of the contract, or none, is refused by its number.
+    #[test]
+    fn a_task_of_another_contract_is_refused() {
+        for (said, number) in [("\"contract\":1,", 1), ("", 0), ("\"contract\":3,", 3)] {
+            let task: Task = serde_json::from_str(&format!("{{{said}\"mode\":\"list\"}}")).expect("a task");
+            let expected = format!("the task is of contract {number}, and this engine speaks 2");
+            assert_eq!(Err(expected), task.is_understood());
         }
     }
 

@@ -1,35 +1,211 @@
-//! One measured trial: loops in their threads, phases one after the other, accounts opened and closed between.
+//! One trial: made ready, advanced chunk by chunk, with the accounts opened and closed around each.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 
-use super::account::Accounts;
-use super::ending::{Ending, Spent, figures, hung, judge, spoilt};
-use super::event_loop::EventLoop;
+use super::account::{Accounts, Paid, Reading};
+use super::crew::Crew;
+use super::ending::{Stop, judge};
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::proc;
-use super::slices::{Slices, context_switches};
+use super::record::{Chunk, ComponentCost, LoadRecord, NegotiatedCount, Observed};
 use super::socket;
 use super::tally::Tally;
 use super::task::{Keeping, Load};
 use crate::clock;
 use crate::contract::Failure;
+use crate::session::Advance;
 
-/// The server's own closing work, after its last answer has left.
-const CLOSING: Duration = Duration::from_millis(2);
+pub struct Trial {
+    plan: Arc<Plan>,
+    crew: Crew,
+    accounts: Accounts,
+    /// The number of the next chunk.
+    chunk: u32,
+    /// Of all chunks: what is told at the end.
+    counted: Tally,
+    held_up_ns: u64,
+    switches: u64,
+    /// Of everything.
+    reopened: u64,
+}
 
-/// A count of requests with no duration to bound it has that long.
-const LONGEST_COUNT_NS: u64 = 600_000_000_000;
+/// What was asked within accounts, and what it cost.
+struct Counted {
+    tally: Tally,
+    cpu_ns: u64,
+    components: std::collections::BTreeMap<String, Paid>,
+    ticks: bool,
+    unsettled: bool,
+}
 
-pub fn measure(load: &Load, warm_up_s: f64, duration_s: f64, seed: u64) -> Result<Ending, Failure> {
-    fits(load)?;
-    let mut trial = Trial::start(load, seed)?;
-    if let Some(ending) = trial.warm_up(load, nanoseconds(warm_up_s))? {
-        return Ok(ending);
+/// Two windows of a warm-up that agree so far are a steady state; more would take longer than it is worth, for
+/// what a window's neighbours do is more than that.
+const STEADY: f64 = 0.05;
+const WINDOW_NS: u64 = 10_000_000;
+/// For how long two windows may go on to disagree, once there was a request for each user.
+const LONGEST_UNSTEADY_NS: u64 = 60_000_000;
+
+/// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
+const LEAST_A_USER: u64 = 2;
+
+impl Trial {
+    /// Connects what is to be held, and fetches sessions that are to be resumed.
+    pub fn open(load: &Load, seed: u64) -> Result<Trial, Stop> {
+        fits(load)?;
+        // Looks at the server's clocks come when they are due.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
+        let plan = Arc::new(Plan::new(load, seed));
+        let crew = Crew::start(&plan)?;
+        let (counted, chunk) = (Tally::new(), 0);
+        let mut trial =
+            Trial { plan, crew, accounts, chunk, counted, held_up_ns: 0, switches: 0, reopened: 0 };
+        if load.connection == Keeping::User || load.idle > 0 {
+            trial.once(Work::Open)?;
+        }
+        if load.connection == Keeping::New {
+            for kind in resuming(load) {
+                trial.once(Work::Prime(kind))?;
+            }
+        }
+        Ok(trial)
     }
-    trial.timed(load, nanoseconds(duration_s))
+
+    /// Asks until a request costs as much as it did a moment ago: CPU nanoseconds of one, the server's, or the
+    /// client's where there are no components.
+    pub fn warm_up(&mut self) -> Result<u64, Stop> {
+        let enough = if self.plan.is_open_loop() { 1 } else { u64::from(self.plan.load.users) };
+        let (mut requests, mut enough_ns, mut former) = (0, None, None);
+        for window in 0.. {
+            let counted = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
+            requests += counted.tally.ended;
+            let cost = counted.server_ns().unwrap_or(counted.cpu_ns) as f64 / counted.tally.ended as f64;
+            let steady = former.is_some_and(|former: f64| (cost / former - 1.0).abs() <= STEADY);
+            former = Some(cost);
+            let now = clock::wall_ns();
+            if requests >= enough && now - *enough_ns.get_or_insert(now) >= LONGEST_UNSTEADY_NS {
+                break;
+            }
+            if requests >= enough && steady {
+                break;
+            }
+        }
+        Ok(former.unwrap_or_default() as u64)
+    }
+
+    /// A chunk: each user asks once, uncounted; then so long and so many within the accounts.
+    pub fn advance(&mut self, advance: Advance) -> Result<Chunk, Stop> {
+        let chunk = self.chunk;
+        self.chunk += 1;
+        let users = u64::from(self.plan.load.users);
+        let least = if self.plan.is_open_loop() { 1 } else { LEAST_A_USER * users };
+        if self.plan.load.lead {
+            self.once(Work::Lead(chunk))?;
+        }
+        let own = std::process::id() as i32;
+        let (switches, held_up_ns) = (context_switches(), proc::held_up_ns(own).unwrap_or(0));
+        let work = Work::Timed(chunk);
+        let counted = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
+        self.switches += context_switches() - switches;
+        self.held_up_ns += proc::held_up_ns(own).unwrap_or(0).saturating_sub(held_up_ns);
+        self.counted.negotiated_as(&counted.tally);
+        Ok(counted.told())
+    }
+
+    /// What is told once, at the end.
+    pub fn end(mut self, client_libraries: Vec<String>) -> LoadRecord {
+        let negotiated = std::mem::take(&mut self.counted.negotiated).into_iter();
+        LoadRecord {
+            negotiated: negotiated.map(|(negotiated, count)| NegotiatedCount { negotiated, count }).collect(),
+            client_libraries,
+            client_context_switches: self.switches,
+            client_memory_bytes: clock::memory_bytes().1,
+            client_held_up_ns: self.held_up_ns,
+            reopened: self.reopened,
+            components: self.accounts.close(),
+        }
+    }
+
+    /// A phase between two readings of the accounts, each with nothing in flight.
+    fn account(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Counted, Stop> {
+        let settled = self.accounts.settle();
+        let opening = self.accounts.read();
+        let cpu_ns = clock::process_cpu_ns();
+        let tally = self.pass(work, length_ns, least)?;
+        let cpu_ns = clock::process_cpu_ns() - cpu_ns;
+        let settled = self.accounts.settle() && settled;
+        let closing: Reading = self.accounts.read();
+        self.accounts.all_there().map_err(Failure::Failed)?;
+        let components = closing.since(&opening);
+        let ticks = closing.inexact != opening.inexact;
+        Ok(Counted { tally, cpu_ns, components, ticks, unsettled: !settled })
+    }
+
+    /// A phase that ends with its work, which the limit of each request bounds.
+    fn once(&mut self, work: Work) -> Result<Tally, Stop> {
+        self.pass(work, 3 * self.plan.request_limit_ns, 0)
+    }
+
+    fn pass(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Tally, Stop> {
+        let longest_ns = self.plan.longest_ns(length_ns);
+        let tally = self.crew.pass(Phase { work, length_ns, least, longest_ns })?;
+        self.reopened += tally.reopened;
+        // A server of the user's own may close what it likes; that is said, and not held against it.
+        let kept = !self.plan.load.components.is_empty();
+        if tally.faults.total > 0 {
+            // What became of the server shows in its clocks.
+            self.accounts.read();
+        }
+        judge(work, &tally, least, self.accounts.all_there(), kept)?;
+        Ok(tally)
+    }
+}
+
+impl Counted {
+    /// None without components.
+    fn server_ns(&self) -> Option<u64> {
+        (!self.components.is_empty()).then(|| self.components.values().map(|paid| paid.cpu_ns).sum())
+    }
+
+    fn told(self) -> Chunk {
+        let cost = |paid: Paid| ComponentCost { cpu_ns: paid.cpu_ns, held_up_ns: paid.held_up_ns };
+        let tally = self.tally;
+        Chunk {
+            operations: tally.right,
+            cpu_ns: self.cpu_ns,
+            wall_ns: tally.wall_ns(),
+            observed: Observed {
+                components: self.components.into_iter().map(|(name, paid)| (name, cost(paid))).collect(),
+                requests: tally.ended,
+                errors: tally.faults.counts.clone(),
+                latency_us: tally.latencies.buckets_us(),
+                steady: tally.steady,
+                bytes_sent: tally.bytes_sent,
+                bytes_received: tally.bytes_received,
+                connections: tally.connections,
+                handshakes_full: tally.handshakes_full,
+                handshakes_resumed: tally.handshakes_resumed,
+                reopened: tally.reopened,
+                ticks: self.ticks,
+                unsettled: self.unsettled,
+            },
+        }
+    }
+}
+
+/// The kinds of client that resume sessions.
+fn resuming(load: &Load) -> Vec<u16> {
+    let kinds = load.clients.iter().enumerate();
+    let resuming =
+        kinds.filter(|(_, kind)| kind.share > 0 && kind.tls.as_ref().is_some_and(|tls| tls.resume));
+    resuming.map(|(kind, _)| kind as u16).collect()
+}
+
+/// Of this process, all its threads, voluntary and not.
+fn context_switches() -> u64 {
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
 }
 
 /// What this process may open besides its connections: standard streams, epoll, `/proc`, libraries' files.
@@ -53,173 +229,4 @@ fn thousands(number: u64) -> String {
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
-}
-
-struct Trial {
-    plan: Arc<Plan>,
-    commands: Vec<Sender<Phase>>,
-    reports: Receiver<Result<Tally, Failure>>,
-    resuming: Vec<u16>,
-}
-
-impl Trial {
-    fn start(load: &Load, seed: u64) -> Result<Trial, Failure> {
-        let plan = Arc::new(Plan::new(load, seed));
-        let (report, reports) = channel();
-        let mut commands = Vec::new();
-        for thread in 0..load.threads {
-            let (command, phases) = channel::<Phase>();
-            commands.push(command);
-            let (plan, report) = (Arc::clone(&plan), report.clone());
-            let name = format!("load {thread}");
-            let body = move || perform(plan, thread, &phases, &report);
-            std::thread::Builder::new()
-                .name(name)
-                .spawn(body)
-                .map_err(|error| Failure::Failed(format!("a thread cannot be started: {error}")))?;
-        }
-        // Each loop says first whether it could be made.
-        for _ in 0..load.threads {
-            match reports.recv() {
-                Ok(Ok(_)) => {}
-                Ok(Err(failure)) => return Err(failure),
-                Err(_) => return Err(Failure::Failed("a loop ended before it began".to_owned())),
-            }
-        }
-        let kinds = load.clients.iter().enumerate();
-        let resuming =
-            kinds.filter(|(_, kind)| kind.share > 0 && kind.tls.as_ref().is_some_and(|tls| tls.resume));
-        let resuming = resuming.map(|(kind, _)| kind as u16).collect();
-        Ok(Trial { plan, commands, reports, resuming })
-    }
-
-    /// Everything that is not counted; an ending if that already went wrong.
-    fn warm_up(&mut self, load: &Load, warm_up_ns: u64) -> Result<Option<Ending>, Failure> {
-        let mut works = Vec::new();
-        if load.connection == Keeping::User || load.idle > 0 {
-            works.push((Work::Open, 0));
-        }
-        if load.connection == Keeping::New {
-            works.extend(self.resuming.iter().map(|kind| (Work::Prime(*kind), 0)));
-        }
-        if warm_up_ns > 0 {
-            works.push((Work::WarmUp, warm_up_ns));
-        }
-        for (work, length_ns) in works {
-            let phase = self.phase(work, length_ns, None);
-            match self.pass(phase, None)? {
-                None => return Ok(Some(hung(work))),
-                Some(tally) if tally.faults.total > 0 => return Ok(Some(spoilt(work, tally))),
-                Some(_) => {}
-            }
-        }
-        Ok(None)
-    }
-
-    fn phase(&self, work: Work, length_ns: u64, quota: Option<u64>) -> Phase {
-        let begins_ns = clock::wall_ns();
-        let limit_ns = self.plan.request_limit_ns;
-        let (stop_ns, give_up_ns) = match work {
-            // These end with their work; the limit of each request bounds them.
-            Work::Open | Work::Prime(_) => (begins_ns + 3 * limit_ns, begins_ns + 3 * limit_ns),
-            Work::WarmUp => (begins_ns + length_ns, begins_ns + length_ns),
-            Work::Timed => {
-                let longest_ns = if length_ns > 0 { 4 * length_ns } else { LONGEST_COUNT_NS };
-                let stop_ns = if quota.is_some() { longest_ns } else { length_ns };
-                (begins_ns + stop_ns, begins_ns + longest_ns)
-            }
-        };
-        let abandon_ns = give_up_ns + limit_ns + limit_ns / 4;
-        Phase { work, begins_ns, stop_ns, give_up_ns, abandon_ns, quota }
-    }
-
-    /// Lets all loops perform a phase, and ends slices while they do; None if one did not come to an end in time.
-    fn pass(&self, phase: Phase, mut slices: Option<&mut Slices>) -> Result<Option<Tally>, Failure> {
-        for counter in &self.plan.ended {
-            counter.0.store(0, Relaxed);
-        }
-        for command in &self.commands {
-            // A loop that is gone does not report either, which is where it is noticed.
-            let _ = command.send(phase.clone());
-        }
-        // Loops keep to the phase's own times; this is for one that does not.
-        let hung_ns = phase.abandon_ns + self.plan.request_limit_ns + 1_000_000_000;
-        let mut total: Option<Tally> = None;
-        let mut left = self.commands.len();
-        while left > 0 {
-            let now = clock::wall_ns();
-            let wake_ns = slices.as_ref().map_or(hung_ns, |slices| slices.next_ns.min(hung_ns));
-            match self.reports.recv_timeout(Duration::from_nanos(wake_ns.saturating_sub(now))) {
-                Ok(Ok(tally)) => {
-                    left -= 1;
-                    match &mut total {
-                        None => total = Some(tally),
-                        Some(total) => total.merge(tally),
-                    }
-                }
-                Ok(Err(failure)) => return Err(failure),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::Failed(format!(
-                        "a loop of this client ended while {}",
-                        phase.work.name()
-                    )));
-                }
-                Err(RecvTimeoutError::Timeout) if clock::wall_ns() >= hung_ns => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(slices) = &mut slices {
-                        slices.end_one(self.ended());
-                    }
-                }
-            }
-        }
-        Ok(total)
-    }
-
-    fn ended(&self) -> u64 {
-        self.plan.ended.iter().map(|counter| counter.0.load(Relaxed)).sum()
-    }
-
-    fn timed(&mut self, load: &Load, duration_ns: u64) -> Result<Ending, Failure> {
-        // The warm-up's own end is not the timed part's to pay for.
-        std::thread::sleep(CLOSING);
-        let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
-        let own = std::process::id() as i32;
-        let (switches, held_up_ns) = (context_switches(), proc::held_up_ns(own).unwrap_or(0));
-        let mut slices = Slices::open(accounts, duration_ns, load.requests.is_some());
-        let phase = self.phase(Work::Timed, duration_ns, load.requests);
-        let tally = match self.pass(phase, Some(&mut slices))? {
-            None => return Ok(hung(Work::Timed)),
-            Some(tally) => tally,
-        };
-        let wall_ns = clock::wall_ns() - slices.opened_ns;
-        let client_cpu_last_ns = clock::process_cpu_ns();
-        let client_cpu_ns = client_cpu_last_ns - slices.client_cpu_first_ns;
-        let switches = context_switches() - switches;
-        let held_up_ns = proc::held_up_ns(own).unwrap_or(0).saturating_sub(held_up_ns);
-        std::thread::sleep(CLOSING);
-        let (components, there) = slices.close(tally.ended, client_cpu_last_ns);
-        let short = load.requests.filter(|requests| tally.ended < *requests);
-        let (outcome, reason) = judge(&tally, short, there);
-        let spent = Spent { wall_ns, client_cpu_ns, held_up_ns, switches, series: slices.done, components };
-        Ok(Ending { outcome, reason, measured: Some(figures(tally, spent)) })
-    }
-}
-
-/// One loop's thread: made, then through the phases it is told, until nobody tells it any more.
-fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Sender<Result<Tally, Failure>>) {
-    // Arrivals come when they are due, and not the 50 µs later that a thread is allowed to oversleep.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-    let mut made = match EventLoop::new(plan, thread) {
-        Ok(made) => made,
-        Err(failure) => {
-            let _ = report.send(Err(failure));
-            return;
-        }
-    };
-    let _ = report.send(Ok(Tally::new()));
-    while let Ok(phase) = phases.recv() {
-        if report.send(made.run(&phase)).is_err() {
-            return;
-        }
-    }
 }

@@ -137,9 +137,9 @@ impl User {
         self.connect(index, tools)
     }
 
-    /// Begins a phase: its own draws, and what was negotiated before counts in it as well.
-    pub fn enter(&mut self, draws: Draws) {
-        (self.draws, self.counted) = (draws, false);
+    /// Begins a phase: its own draws, and perhaps what was negotiated before counts in it.
+    pub fn enter(&mut self, draws: Draws, counts_anew: bool) {
+        (self.draws, self.counted) = (draws, self.counted && !counts_anew);
     }
 
     fn connect(&mut self, index: u32, tools: &mut Tools) -> Step {
@@ -154,6 +154,8 @@ impl User {
         let watched = tools.epoll.watch(stream.fd(), token);
         self.stream = Some(stream);
         tools.tally.connections += 1;
+        // One that is kept was made before anything was asked.
+        tools.tally.reopened += u64::from(tools.keeps && self.asking);
         if let Err(error) = watched {
             return self.fail(Fault::of(&error, "watching a connection"));
         }

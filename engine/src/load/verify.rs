@@ -28,8 +28,9 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
         let words = |words: Vec<String>| words.into_iter().map(|words| format!("{name}{words}")).collect();
         let accepted = accept(load, kind).map_err(|failure| named(&name, failure))?;
         proof.accepted.extend::<Vec<String>>(words(accepted));
-        let refused = refusals::refuse(load, kind).map_err(|failure| named(&name, failure))?;
-        proof.refused.extend::<Vec<String>>(words(refused));
+        let tried = refusals::refuse(load, kind).map_err(|failure| named(&name, failure))?;
+        proof.refused.extend::<Vec<String>>(words(tried.refused));
+        proof.not_tried.extend::<Vec<String>>(words(tried.not_tried));
     }
     // A server that broke over what it refused has not refused it.
     if let Some((_, kind)) = kinds.first() {

@@ -26,8 +26,18 @@ const TABLE: Table = &[
 ];
 
 /// What the engine is built from besides cryptography, and another provider.
-const OTHER_CRATES: &[&str] =
-    &["aws-lc-rs", "aws-lc-sys", "hex", "libc", "libloading", "serde", "serde_json"];
+const OTHER_CRATES: &[&str] = &[
+    "aws-lc-rs",
+    "aws-lc-sys",
+    "hdrhistogram",
+    "hex",
+    "httparse",
+    "libc",
+    "libloading",
+    "rustls",
+    "serde",
+    "serde_json",
+];
 
 impl Provider for RustCrypto {
     fn receipt(&self) -> Receipt {

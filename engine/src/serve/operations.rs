@@ -71,7 +71,7 @@ impl Operations {
             family: task.family.clone(),
             choice: task.choice.clone(),
             op: task.op.clone(),
-            bytes: bytes_of(task)?,
+            bytes: task.bytes_if_given()?,
             done: format!("done {}\n", operation.bytes()),
             operation,
         };
@@ -187,11 +187,7 @@ fn path(family: &str, choice: &str, op: &str, bytes: Option<u64>) -> String {
 }
 
 fn path_of(task: &Task) -> String {
-    path(&task.family, &task.choice, &task.op, bytes_of(task).unwrap_or_default())
-}
-
-fn bytes_of(task: &Task) -> Result<Option<u64>, Failure> {
-    task.setting.contains_key("bytes").then(|| task.number("bytes", 0)).transpose()
+    path(&task.family, &task.choice, &task.op, task.bytes_if_given().unwrap_or_default())
 }
 
 fn path_or_system(path: Option<&str>) -> &str {

@@ -93,9 +93,10 @@ class Found:
     def __repr__(self) -> str:
         return f"<Found {self.bed.name} {self.version}>"
 
-    def label(self, provider: str) -> str:
-        """How a row names it: `nginx 1.22.1 (openssl 3.5.9)`."""
-        return f"{self.bed.name} {self.version} ({provider})"
+    @property
+    def server(self) -> str:
+        """Which server this is, as rows name it: `nginx 1.22.1`."""
+        return f"{self.bed.name} {self.version}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Each is made when it is first asked for, and kept until the run ends. Keys are f
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,8 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tollbar.files import write
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -73,6 +75,8 @@ class Certificates:
         self.directory = directory
         self._leaves: dict[tuple[str, str], Certificate] = {}
         self._authorities: dict[str, CertificateIssuerPrivateKeyTypes] = {}
+        # The servers of a heat are started at the same time, and want one and the same certificate.
+        self._lock = threading.Lock()
 
     def server(self, kind: str) -> Certificate:
         """The server's certificate with this kind of key."""
@@ -83,14 +87,15 @@ class Certificates:
         return self._leaf("client", kind)
 
     def _leaf(self, role: str, kind: str) -> Certificate:
-        if (role, kind) not in self._leaves:
-            paths = self._paths(role, kind)
-            signer = self._authority(AUTHORITY[kind], paths.authority)
-            key = _make_key(kind)
-            write(paths.chain, _signed(f"tollbar {role}", key, signer, authority=AUTHORITY[kind], role=role), 0o644)
-            write(paths.key, _key_pem(key), 0o600)
-            self._leaves[role, kind] = paths
-        return self._leaves[role, kind]
+        with self._lock:
+            if (role, kind) not in self._leaves:
+                paths = self._paths(role, kind)
+                signer = self._authority(AUTHORITY[kind], paths.authority)
+                key = _make_key(kind)
+                write(paths.chain, _signed(f"tollbar {role}", key, signer, authority=AUTHORITY[kind], role=role), 0o644)
+                write(paths.key, _key_pem(key), 0o600)
+                self._leaves[role, kind] = paths
+            return self._leaves[role, kind]
 
     def _paths(self, role: str, kind: str) -> Certificate:
         return Certificate(
@@ -230,14 +235,3 @@ def _key_pem(key: CertificateIssuerPrivateKeyTypes) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def write(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file that has its mode from the beginning, and is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}")
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(handle, "wb") as file:
-        # The mask may have taken what others are meant to have.
-        os.fchmod(handle, mode)
-        file.write(content)
-    unfinished.replace(path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tollbar.beds import Component, Found, tls
 from tollbar.beds.certificates import Certificates, UnmadeCertificates
 from tollbar.beds.premises import PREFIX, Account, account, folder_for_all
+from tollbar.files import write
 from tollbar.libraries import Provider
 
 if TYPE_CHECKING:
@@ -51,11 +52,9 @@ class Rendered:
     stdin: str | None
 
     def write(self, room: Path) -> None:
-        """Writes the files, and none that would be empty."""
+        """Writes the files, each for its owner alone, and none that would be empty."""
         for name, text in self.files.items():
-            path = room / name
-            path.write_text(text, "utf-8")
-            path.chmod(0o600)
+            write(room / name, text.encode(), 0o600)
 
     def shown(self, program: Path) -> str:
         """For people: the command, and every file under its name."""

@@ -116,8 +116,7 @@ class Server:
     def _start(self, core: int | None) -> None:
         found, provider = self._request.found, self._request.provider
         for component in found.bed.components:
-            running = self._started_for_run(component) or self._start_one(component, core)
-            self.components[component.name] = running.pid
+            self.components[component.name] = self._there(component, core).pid
         face = self._running[found.bed.face.name]
         self.address = f"{ADDRESS}:{face.port}"
         try:
@@ -128,8 +127,8 @@ class Server:
                 raise NotStarted(Outcome.FAILED, fault) from None
             raise
         self.receipt = {
-            "name": found.label(provider.name),
-            "server": f"{found.bed.name} {found.version}",
+            "name": f"{found.server} ({provider.name})",
+            "server": found.server,
             "program": str(found.programs[found.bed.face.name]),
             "provider": provider.name,
             **libraries,
@@ -137,10 +136,15 @@ class Server:
         if face.said.get("tls"):
             self.receipt["tls"] = str(face.said["tls"])
 
-    def _started_for_run(self, component: Component) -> Running | None:
-        """The component that an earlier trial of this run has started, if it is to be shared and still there."""
+    def _there(self, component: Component, core: int | None) -> Running:
+        """The component, started for this trial or by whoever of the run was first."""
         if component.lifetime == "trial":
-            return None
+            return self._start_one(component, core)
+        with self._premises.starting:
+            return self._started_for_run(component) or self._start_one(component, core)
+
+    def _started_for_run(self, component: Component) -> Running | None:
+        """The component that an earlier trial of this run has started, if it is still there."""
         running = self._premises.shared.get(self._name(component))
         if not isinstance(running, Running) or running.fault():
             return None
@@ -153,7 +157,8 @@ class Server:
         programs = request.found.programs
         environment: Mapping[str, str] = {}
         if component.programs:
-            environment = loading.environment(request.provider, self._premises.folder_of(request.provider.spec))
+            with self._premises.starting:
+                environment = loading.environment(request.provider, self._premises.folder_of(request.provider.spec))
         for _ in range(PORTS_TRIED):
             port = free_port()
             room = self._premises.room(self._name(component))
@@ -180,7 +185,8 @@ class Server:
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
 
     def _stop(self, *, failed: bool) -> None:
-        self._copy_logs(failed=failed)
+        with self._premises.starting:
+            self._copy_logs(failed=failed)
         of_trial = [component.name for component in self._request.found.bed.components if component.lifetime == "trial"]
         left = [self._running.pop(name).stop() for name in reversed(of_trial) if name in self._running]
         if any(left):

@@ -6,7 +6,9 @@ power cut leaves is swept by the next run.
 
 from __future__ import annotations
 
+import fcntl
 import grp
+import itertools
 import json
 import os
 import pwd
@@ -17,6 +19,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +27,9 @@ from types import TracebackType
 from typing import Protocol
 
 from tollbar.beds import proc
-from tollbar.beds.certificates import Certificates, write
+from tollbar.beds.certificates import Certificates
 from tollbar.errors import TollbarError
+from tollbar.files import write
 from tollbar.runner import engine
 
 PREFIX = "tollbar-"
@@ -67,7 +71,9 @@ class Premises:
         self.shared: dict[str, Ending] = {}
         """What was started for the run, by name."""
         self._keeper: subprocess.Popen[bytes] | None = None
-        self._rooms = 0
+        self._rooms = itertools.count(1)
+        self.starting = threading.RLock()
+        """Held for what servers that start and stop at the same time do one after the other."""
 
     def __enter__(self) -> Premises:
         sweep(self.directory.parent)
@@ -111,8 +117,7 @@ class Premises:
 
     def room(self, name: str) -> Path:
         """A new directory, for one start of one server."""
-        self._rooms += 1
-        room = self.directory / f"{name}-{self._rooms}"
+        room = self.directory / f"{name}-{next(self._rooms)}"
         room.mkdir()
         # The workers of a server that was started by root pass through as somebody else.
         room.chmod(0o711)
@@ -131,6 +136,7 @@ class Premises:
         """Puts `bytes/SIZE`, of that many bytes, among the documents."""
         path = self.documents / "bytes" / str(size)
         if not path.exists():
+            # Two servers that want it at the same moment make it twice, and either is whole.
             line = b"tollbar measures what security choices cost\n"
             write(path, (line * (size // len(line) + 1))[:size], 0o644)
 
@@ -155,11 +161,25 @@ def sweep(parent: Path) -> None:
             # Anybody may make a directory of that name in a place for all.
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
                 continue
-            keeper = json.loads((directory / "keeper.json").read_text("utf-8"))
-            if proc.start_time(int(keeper["pid"])) != int(keeper["start_time"]):
+            if not _is_kept(directory / "keeper.json"):
                 # Nobody saw them out, where the guards were killed at the same moment as all else.
                 proc.end_writers(directory)
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_kept(keeper: Path) -> bool:
+    """Whether the keeper that wrote this is there: its lock is held, or its process lives.
+
+    A process id alone says nothing: this may be another container, or another start of the machine.
+    """
+    with open(keeper, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        said = json.load(file)
+    lives = proc.start_time(int(said["pid"])) == int(said["start_time"])
+    return lives and said.get("boot_id", proc.boot_id()) == proc.boot_id()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:

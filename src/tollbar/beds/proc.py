@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,11 @@ def start_time(pid: int) -> int | None:
     return int(fields[19]) if fields and _lives(fields) else None
 
 
+def boot_id() -> str:
+    """Which start of the machine this is: ticks are counted anew after each."""
+    return _read("/proc/sys/kernel/random/boot_id").strip()
+
+
 def tree(root: int) -> tuple[int, ...]:
     """The process and all below it, as far as they were seen."""
     found = [root]
@@ -32,17 +37,15 @@ def tree(root: int) -> tuple[int, ...]:
 
 
 def end_session(leader: int, limit_s: float) -> bool:
-    """Kills all who are left of the session that this process once began. False: somebody stayed.
+    """Kills all who are left of the session that this process, which has ended, once began. False: somebody stayed.
 
-    While there is anybody in it, the session's id is not given to another.
+    While there is anybody in it, the session's id is not given to another. Once there is not, it may be; and then
+    the process of that id is no dead leader.
     """
     deadline = time.monotonic() + limit_s
-    while left := [pid for pid in _all_pids() if _is_of_session(pid, leader)]:
+    while start_time(leader) is None and _kill(lambda pid: _is_of_session(pid, leader)):
         if time.monotonic() > deadline:
             return False
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
         time.sleep(0.002)
     return True
 
@@ -50,15 +53,23 @@ def end_session(leader: int, limit_s: float) -> bool:
 def end_writers(folder: Path) -> None:
     """Kills every process whose standard error is a file in this folder: those that a run has started in it."""
     folder = folder.resolve()
+    _kill(lambda pid: Path(os.readlink(f"/proc/{pid}/fd/2")).is_relative_to(folder))
+
+
+def _kill(is_meant: Callable[[int], bool]) -> int:
+    """Kills every process that is meant, and says how many those were."""
+    killed = 0
     for pid in _all_pids():
         with suppress(OSError):
-            # Held before it is looked at: what is ended is what was seen.
+            # Held before it is looked at: what is ended is what was seen, and never who got its id since.
             handle = os.pidfd_open(pid)
             try:
-                if Path(os.readlink(f"/proc/{pid}/fd/2")).is_relative_to(folder):
+                if is_meant(pid):
+                    killed += 1
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
                 os.close(handle)
+    return killed
 
 
 def listens(pids: Iterable[int], port: int) -> bool:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tollbar.catalogue.definition import (
     Answer,
@@ -73,6 +73,7 @@ class _WireChoice(_Wire):
     setting: dict[str, Value] = {}
     key: str | None = None
     note: str | None = None
+    varies: tuple[str, ...] = ()
 
 
 class _WireValue(_Wire):
@@ -103,7 +104,15 @@ class _WireThreat(_Wire):
 class _WireHead(_Wire):
     title: str
     operations: tuple[str, ...]
+    unanswered: tuple[str, ...] = ()
     strength_means: str | None = None
+
+    @model_validator(mode="after")
+    def _knows_its_operations(self) -> _WireHead:
+        for operation in self.unanswered:
+            if operation not in self.operations:
+                raise ValueError(f"`unanswered`: the family has no operation `{operation}`")
+        return self
 
 
 class _WireFamily(_Wire):
@@ -125,7 +134,7 @@ def read_family(path: Traversable) -> Family:
             operations=head.operations,
             strength_means=head.strength_means,
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
-            choices={name: _choice(name, c, root) for name, c in wire.choice.items()},
+            choices={name: _choice(name, c, head, root) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
         )
         for complaint in _complaints(found):
@@ -148,6 +157,9 @@ def _complaints(family: Family) -> Iterator[str]:
         yield 'a family has exactly one choice with `standing = "null"`'
     for choice in family.choices.values():
         yield from _unknown_threats(f"choice.{choice.name}", choice.mitigates, family)
+        for operation in choice.varies:
+            if operation not in family.operations:
+                yield f"`choice.{choice.name}.varies`: the family has no operation `{operation}`"
         if choice.standing is Standing.NULL:
             if choice.mitigates:
                 yield f"`choice.{choice.name}.mitigates`: the null choice mitigates nothing"
@@ -200,7 +212,7 @@ def _value(name: str, wire: _WireValue) -> SettingValue:
     )
 
 
-def _choice(name: str, wire: _WireChoice, root: Traversable) -> Choice:
+def _choice(name: str, wire: _WireChoice, head: _WireHead, root: Traversable) -> Choice:
     inputs = {"private_key_pem": (root / "keys" / wire.key).read_text("ascii")} if wire.key else {}
     return Choice(
         name=name,
@@ -216,6 +228,8 @@ def _choice(name: str, wire: _WireChoice, root: Traversable) -> Choice:
         inputs=inputs,
         note=wire.note,
         mitigates=_mitigations(wire.mitigates),
+        varies=wire.varies,
+        unanswered=head.unanswered,
     )
 
 

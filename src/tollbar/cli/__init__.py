@@ -16,7 +16,7 @@ app = App(
     version=__version__,
     help="""Measure what each security design choice costs on this machine, beside what it protects against.
 
-    Start with `tollbar run`: one condensed study for each family, in under two minutes.
+    Start with `tollbar run`: one condensed study for each family, in about a minute.
     """,
     help_epilogue="""Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments
     or files, 130 interrupted. Data go to standard output, talk to standard error.""",
@@ -42,7 +42,7 @@ COMMANDS = {
     "judge": ("tollbar.cli.runs:judge", "Judge a run again, without measuring."),
     "compare": ("tollbar.cli.runs:compare", "Set two runs' ratios side by side: do they come out the same?"),
     "report": ("tollbar.cli.runs:report", "Write a run's report again."),
-    "export": ("tollbar.cli.runs:export", "Write out every trial of a run, as it was measured."),
+    "export": ("tollbar.cli.runs:export", "Write out every chunk of a run, as it was measured."),
     "doctor": (
         "tollbar.cli.doctor:doctor",
         "Look whether this machine is fit for measuring, and rehearse on known work.",

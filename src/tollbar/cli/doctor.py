@@ -99,7 +99,7 @@ def _rehearsal() -> Iterator[Finding]:
 
 
 # What a rehearsal may be off by before the lab distrusts the machine.
-CLOSE = 0.02
+CLOSE = 0.005
 
 
 def _close(ratio: Interval | None, published: float | None) -> bool:
@@ -112,13 +112,13 @@ def rehearsal() -> Judgement:
     core = machine.measuring_core()
     machine.keep_off(core)
     (one,) = planned.studies
-    blocks = {one.study.name: one.study.measure.blocks}
     with tempfile.TemporaryDirectory() as folder, console.Progress() as progress:
         store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
         for proven in measure.prove(one.cells, planned.seed):
             store.record_proof(proven)
-        trials = measure.trials(planned, blocks=blocks, done=(), barred=store.barred(), core=core)
-        for trial in progress.follow("rehearse", trials, one.visits_a_block * one.study.measure.blocks):
-            store.record(trial)
+        counts = {one.study.name: one.study.measure.blocks}
+        heats = measure.heats_left(planned, counts=counts, done=(), unfit=store.barred())
+        for heat in progress.follow("rehearse", measure.measured(planned, heats, core=core), len(heats)):
+            store.record(heat)
         store.close()
         return judge.judge(results.read(store.directory))

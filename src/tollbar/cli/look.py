@@ -77,7 +77,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
             "cells": len(one.cells),
             "left out": len(one.left_out),
             "blocks": one.study.measure.blocks,
-            "trials": one.visits_a_block * one.study.measure.blocks,
+            "rounds": one.study.measure.rounds,
             "about": units.show_seconds(one.estimated_s),
             "question": one.study.question,
         }
@@ -130,7 +130,7 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
     first = found[0]
     answers = [
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
-        for answer in first.choice.answers
+        for answer in first.choice.answers_of(str(first.coordinates["op"]))
     ]
     shown: dict[str, object] = {
         "task": first.task("measure", planned.seed),
@@ -152,7 +152,10 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
 def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
     """The plan of these studies, `quick` if there are none."""
     named = [str(path.resolve()) for path in library]
-    return planning.make(study.load(studies or ("quick",)), seed=0, named_libraries=named)
+    planned = planning.make(study.load(studies or ("quick",)), seed=0, named_libraries=named)
+    for where, reason in planned.broken.items():
+        console.say(f"warning: passed over: {where}: {reason}", "yellow")
+    return planned
 
 
 def _cells(planned: Plan) -> list[Cell]:

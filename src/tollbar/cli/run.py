@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +36,7 @@ def run(
     """Measure, judge and report.
 
     ```
-    tollbar run                             the set `quick`, under two minutes
+    tollbar run                             the set `quick`, about a minute
     tollbar run digests                     one study, whole
     tollbar run my-study.toml --json        a study of your own, as one JSON document
     tollbar run digests --library ./libcrypto.so.3
@@ -80,16 +79,17 @@ def run(
     else:
         theirs = [study.of_url(url, users)] if url else []
         asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
-        study.refuse_others(asked, i_own_this_server)
+        asked = study.refuse_others(asked, i_own_this_server)
         planned, store = _begin(asked, blocks, seed, library, runs)
     try:
         _measure(planned, store)
+        # While no other process may write the run: what is judged is what the look is noted for.
+        store.look()
     except KeyboardInterrupt:
         console.say(f"interrupted; go on with: tollbar run --resume {store.directory}")
         return ExitStatus.INTERRUPTED
     finally:
         store.close()
-    results.look(store.directory, {one.study.name: one.study.measure.blocks for one in planned.studies})
     judged = judge.judge(results.read(store.directory))
     if report:
         _write_report(judged)
@@ -127,8 +127,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
     for one in results.studies(directory):
         already = said["studies"][one.name]["blocks"]
         asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
-    study.refuse_others(asked, owned)
-    planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
+    planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])
     store = results.reopen(directory)
     if store.cells() != {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}:
         store.close()
@@ -137,6 +136,8 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
             where=str(directory),
             hint="begin a new run",
         )
+    # Read again, now that no other process may write it: another look may have been noted meanwhile.
+    said = results.about(directory)
     entries = {one.name: {**said["studies"][one.name], "blocks": one.measure.blocks} for one in asked}
     results.update_about(directory, {"studies": entries})
     store.event("resumed")
@@ -146,44 +147,26 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
 def _measure(planned: Plan, store: Store) -> None:
     core = machine.measuring_core()
     machine.keep_off(core)
-    blocks: Mapping[str, int] = {one.study.name: one.study.measure.blocks for one in planned.studies}
-    done = store.done()
-    total = sum(one.visits_a_block * blocks[one.study.name] for one in planned.studies)
-    cells = sum(len(one.cells) for one in planned.studies)
-    console.say(f"  plan       {cells} cells, {total} trials, about {units.show_seconds(planned.estimated_s)}")
+    cells = [cell for one in planned.studies for cell in one.cells]
+    console.say(f"  plan       {len(cells)} cells, about {units.show_seconds(planned.estimated_s)}")
     console.say(f"  data       {store.directory}/")
+    for where, reason in planned.broken.items():
+        console.say(f"warning: {where} is passed over: {reason}", "yellow")
     if machine.load() > BUSY:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
-    logs = store.directory / "beds"
-    with console.Progress() as progress, measure.premises_for(planned, logs) as premises:
+    with (
+        console.Progress() as progress,
+        measure.premises_for(planned, store.directory / "beds") as premises,
+    ):
         unproven = store.unproven()
-        for one in planned.studies:
-            cells_left = [cell for cell in one.cells if (one.study.name, cell.key) in unproven]
-            proofs = measure.prove(cells_left, planned.seed, premises=premises)
-            for proven in progress.follow("verify", proofs, len(cells_left)):
-                store.record_proof(proven)
-        trials = measure.trials(
-            planned,
-            blocks=blocks,
-            done=done,
-            barred=store.barred(),
-            first_order=store.next_order(),
-            core=core,
-            premises=premises,
-        )
-        barred = store.barred()
-        left = (
-            total
-            - len(done)
-            - sum(
-                blocks[one.study.name] * (2 if cell.is_baseline else 1)
-                for one in planned.studies
-                for cell in one.cells
-                if (one.study.name, cell.key) in barred
-            )
-        )
-        for trial in progress.follow("measure", trials, max(left, 1)):
-            store.record(trial)
+        left = [cell for cell in cells if (cell.study, cell.key) in unproven]
+        for proven in progress.follow("verify", measure.prove(left, planned.seed, premises=premises), len(left)):
+            store.record_proof(proven)
+        counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
+        heats = measure.heats_left(planned, counts=counts, done=store.done(), unfit=store.barred())
+        trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, premises=premises)
+        for heat in progress.follow("measure", trials, max(len(heats), 1)):
+            store.record(heat)
 
 
 # Above this somebody else is using a core all the time.

@@ -13,6 +13,7 @@ from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.run import status_of
 from tollbar.errors import ExitStatus
+from tollbar.judge import Judgement
 from tollbar.judge.comparison import compare as compare_judgements
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
@@ -40,7 +41,7 @@ def judge(
     json
         Print one JSON document instead of tables.
     """
-    judged = judging.judge(results.read(run))
+    judged = _judged(run)
     if json:
         _print_json(console.document(judged))
     else:
@@ -73,7 +74,7 @@ def compare(
     json
         Print one JSON document instead of tables.
     """
-    judged = [judging.judge(results.read(run)) for run in (one, other)]
+    judged = [_judged(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
     if json:
         _print_json(console.comparison_document(comparison))
@@ -98,17 +99,17 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
         Where to; None: `report.html` in the run's directory.
     """
     path = to or run / "report.html"
-    reporting.write(judging.judge(results.read(run)), path)
+    reporting.write(_judged(run), path)
     console.stdout().print(str(path), markup=False, soft_wrap=True)
     return ExitStatus.DONE
 
 
 def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:
-    """Write out every trial of a run, as it was measured.
+    """Write out every chunk of a run, as it was measured.
 
     ```
-    tollbar export runs/2026-11-21-101500-digests > trials.csv
-    tollbar export runs/2026-11-21-101500-digests --format parquet --to trials.parquet
+    tollbar export runs/2026-11-21-101500-digests > chunks.csv
+    tollbar export runs/2026-11-21-101500-digests --format parquet --to chunks.parquet
     ```
 
     Parameters
@@ -122,6 +123,14 @@ def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", t
     """
     results.export(results.read(run), format, to)
     return ExitStatus.DONE
+
+
+def _judged(run: Path) -> Judgement:
+    """A run, judged. That is a look, and whoever adds blocks to the run afterwards pays for it."""
+    not_noted = results.look(run)
+    if not_noted is not None:
+        console.say(f"warning: {not_noted}", "yellow")
+    return judging.judge(results.read(run))
 
 
 def _print_json(value: object) -> None:

@@ -1,22 +1,27 @@
-"""`tollbar verify`: does every cell do what it says, without measuring any."""
+"""`tollbar verify`: does every cell do what it says, without measuring any; does a runner keep the contract?"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, measure
+from tollbar import catalogue, console, libraries, measure, study
+from tollbar import plan as planning
 from tollbar.cli.look import make_plan
-from tollbar.errors import ExitStatus
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.measure.conformance import Finding, hold
+from tollbar.plan import Plan
 from tollbar.runner import Outcome
 
 
 def verify(
     *studies: str,
     library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    runner: Path | None = None,
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> ExitStatus:
     """Prove every cell both ways: known answers met, wrong things refused. Nothing is measured.
@@ -24,6 +29,7 @@ def verify(
     ```
     tollbar verify
     tollbar verify signatures --library ./libcrypto.so.3
+    tollbar verify --runner ./my-runner
     ```
 
     Parameters
@@ -32,29 +38,85 @@ def verify(
         Names of studies or sets, or TOML files. None: `quick`.
     library
         A libcrypto to verify beside those that the study names. May be given again.
+    runner
+        A program to hold against the runner contract, in everything that it offers (docs/runners.md).
     json
         Print one JSON document instead of lines.
     """
-    planned = make_plan(studies, library)
-    cells = [cell for one in planned.studies for cell in one.cells]
-    labels = {(cell.study, cell.key): cell.label for cell in cells}
-    with console.Progress() as progress, measure.premises_for(planned) as premises:
-        proofs = measure.prove(cells, planned.seed, premises=premises)
-        proven = list(progress.follow("verify", proofs, len(cells)))
+    if runner is not None and studies:
+        raise TollbarError("a runner is verified in what it offers itself", hint="leave the studies out")
+    planned = make_plan(studies, library) if runner is None else _of_runner(runner)
+    proven = _proven(planned)
+    findings = list(_kept(planned, proven)) if runner is not None else []
     if json:
         _print_json(proven)
     else:
-        for one in proven:
-            refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
-            right = f"{one.known_answers} known answers" if one.known_answers else "; ".join(one.accepted)
-            said = one.reason or f"{right}; {refused}"
-            console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
+        _print(planned, proven, findings)
     bad = [one for one in proven if one.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)]
     lacking = sum(one.outcome is Outcome.UNSUPPORTED for one in proven)
     console.say(
         f"{len(proven) - len(bad) - lacking} of {len(proven)} cells proven, {lacking} unsupported, {len(bad)} failed"
     )
-    return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
+    if findings:
+        console.say(f"{sum(one.kept for one in findings)} of {len(findings)} promises of the contract kept")
+    failed = bad or (runner is not None and not findings) or not all(one.kept for one in findings)
+    return ExitStatus.SOME_FAILED if failed else ExitStatus.DONE
+
+
+def _proven(planned: Plan) -> list[measure.Proven]:
+    cells = [cell for one in planned.studies for cell in one.cells]
+    with console.Progress() as progress, measure.premises_for(planned) as premises:
+        proofs = measure.prove(cells, planned.seed, premises=premises)
+        return list(progress.follow("verify", proofs, len(cells)))
+
+
+def _of_runner(path: Path) -> Plan:
+    """A plan of everything that a runner says it offers, a study for each family."""
+    spec = f"runner:{path.resolve()}"
+    (provider,) = libraries.resolve([spec])
+    offers = provider.receipt["offers"]
+    known = catalogue.families()
+    texts = {
+        family: json.dumps([name for name in names if name in known[family].choices])
+        for family, names in offers.items()
+        if family in known
+    }
+    if not texts:
+        raise TollbarError("it offers nothing that the catalogue knows", where=str(path))
+    return planning.make(
+        [
+            study.read(
+                family,
+                f'question = "Does it keep the contract?"\nfamily = "{family}"\n'
+                f"choices = {choices}\nproviders = [{json.dumps(spec)}]\n",
+                where=str(path),
+            )
+            for family, choices in texts.items()
+        ],
+        seed=0,
+    )
+
+
+def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
+    """What a runner keeps of the contract, tried on one proven cell of each family."""
+    good = {(one.study, one.cell) for one in proven if one.outcome is Outcome.OK}
+    for one in planned.studies:
+        cell = next((cell for cell in one.cells if (cell.study, cell.key) in good), None)
+        if cell is not None:
+            yield from hold(cell, planned.seed)
+
+
+def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding]) -> None:
+    labels = {(cell.study, cell.key): cell.label for one in planned.studies for cell in one.cells}
+    for one in proven:
+        refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
+        right = f"{one.known_answers} known answers" if one.known_answers else "; ".join(one.accepted)
+        said = one.reason or "; ".join([right, refused, *(f"not tried: {what}" for what in one.not_tried)])
+        console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
+    for finding in findings:
+        console.stdout().print(
+            f"{'kept' if finding.kept else 'BROKEN':<12} {finding.promise}: {finding.seen}", markup=False
+        )
 
 
 def _print_json(proven: list[measure.Proven]) -> None:
@@ -67,6 +129,7 @@ def _print_json(proven: list[measure.Proven]) -> None:
             "known_answers": one.known_answers,
             "accepted": one.accepted,
             "refused": one.refused,
+            "not_tried": one.not_tried,
         }
         for one in proven
     ]

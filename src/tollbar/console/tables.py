@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from tollbar import units
-from tollbar.catalogue import Value
 from tollbar.console.talk import stdout
+from tollbar.console.writing import bar, between, ends, new_table, show_value, varying
 from tollbar.judge import (
     ClaimResult,
     ClaimVerdict,
@@ -23,10 +22,8 @@ from tollbar.judge import (
     Toll,
     Verdict,
 )
-from tollbar.judge.comparison import Comparison
 from tollbar.results import Row
 from tollbar.runner import Outcome
-from tollbar.stats import Interval
 from tollbar.study import Cost
 
 # The words say it all; colour only helps the eye.
@@ -43,7 +40,6 @@ CLAIM_STYLES = {
 }
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
-BAR_WIDTH = 12
 WHOSE: dict[Cost, str] = {
     "cpu": "CPU time",
     "server-cpu": "Server CPU time per request",
@@ -52,38 +48,15 @@ WHOSE: dict[Cost, str] = {
 COST_COLUMNS: dict[Cost, str] = {"cpu": "CPU / op", "server-cpu": "server CPU", "client-cpu": "client CPU"}
 # Below this it is what any process holds by the way, and says nothing about the choice.
 MEMORY_WORTH_SHOWING = 1024 * 1024
+# Behind the verdict, where the typical ratio is apart from the undisturbed one.
+SUFFERS = {"more": "↑", "less": "↓"}
+CAPACITY = "capacity: one over {}, what one core could do were nothing else in its way"
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
     """Prints every study's tolls, contrasts and claims."""
     for judged in judgement.studies:
         _show_study(judged, everything)
-
-
-def show_comparison(comparison: Comparison) -> None:
-    """Prints two runs' ratios side by side."""
-    console = stdout()
-    for name, pairs in comparison.studies.items():
-        table = _table(f"{name}: {comparison.one} / {comparison.other}")
-        settings = _varying([pair.row for pair in pairs])
-        for column in settings:
-            table.add_column(column)
-        for column in ("one", "other", "difference"):
-            table.add_column(column, justify="right")
-        table.add_column("intervals")
-        for pair in pairs:
-            table.add_row(
-                *(_show_value(column, pair.row.coordinates.get(column)) for column in settings),
-                _interval(pair.one),
-                _interval(pair.other),
-                f"{pair.relative_difference:.1%}",
-                "overlap" if pair.overlap else "apart",
-            )
-        console.print(table)
-    console.print(
-        f"Median relative difference {comparison.median_difference:.2%}; "
-        f"{comparison.overlapping:.0%} of intervals overlap."
-    )
 
 
 def _show_study(judged: StudyJudgement, everything: bool) -> None:
@@ -96,18 +69,24 @@ def _show_study(judged: StudyJudgement, everything: bool) -> None:
     if measured:
         shown = measured if everything else measured[:ROWS_SHOWN]
         console.print(_toll_table(judged, shown))
+        for how, mark in SUFFERS.items():
+            if any(toll.suffers == how for toll in shown):
+                told = f"suffers {how} from neighbours than its baseline: typical is the ratio as disturbed today"
+                console.print(f"  {mark} {told}", style="dim")
         if len(shown) < len(measured):
             console.print(
                 f"  … {len(measured) - len(shown)} more: `tollbar judge RUN --all`, or the report",
                 style="dim",
             )
     for title, table in (
-        ("All else equal", _contrast_table(judged.contrasts)),
+        ("All else equal", _contrast_table(judged)),
         ("Then and here", _claim_table(judged)),
     ):
         if table is not None:
             console.print(f"\n  [bold]{title}[/]")
             console.print(table)
+    if any(claim.metric == "capacity" for claim in judged.claims):
+        console.print(f"  {CAPACITY.format(_lowered(WHOSE[study.measure.cost]))}", style="dim")
     _show_missing(judged, everything)
     for warning in judged.warnings:
         console.print(f"  [yellow]warning:[/] {escape(warning)}")
@@ -118,42 +97,48 @@ def _how(judged: StudyJudgement) -> str:
     baseline = ", ".join(f"{value}" for value in study.baseline.values())
     blocks = max((toll.ratio.n for toll in judged.tolls if toll.ratio), default=0)
     floor = "unknown" if judged.noise_floor is None else f"×{judged.noise_floor:.3f}"
+    twins = "" if judged.noise is None else f", twins [{judged.noise.low:.3f}, {judged.noise.high:.3f}]"
     return (
-        f"{WHOSE[study.measure.cost]} against {baseline}, all else alike · {blocks} blocks · "
-        f"twins say the noise floor is {floor} · worth {study.worth:.0%}"
+        f"{WHOSE[study.measure.cost]}, undisturbed, against {baseline}, all else alike · {blocks} blocks · "
+        f"noise floor {floor}{twins} · worth {study.worth:.0%}"
     )
 
 
-def _table(title: str | None = None) -> Table:
-    return Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1))
+def _lowered(text: str) -> str:
+    """As in the middle of a sentence, but for `CPU`."""
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def _interval_title(judged: StudyJudgement) -> str:
+    return f"{100 * judged.confidence:.4g} % interval"
 
 
 def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
-    settings = _varying([toll.row for toll in judged.tolls])
+    # Which server it was, with its version, is worth a column wherever there was one.
+    settings = varying([toll.row for toll in judged.tolls], always=("choice", "bed"))
     metric = judged.study.study.measure.cost
-    cost = {m.row.key: m for m in judged.measurements if m.metric == metric}
-    throughput = {m.row.key: m for m in judged.measurements if m.metric == "throughput"}
-    memory = {m.row.key: m for m in judged.measurements if m.metric == "memory"}
+    cost, throughput, memory = (_by_row(judged, name) for name in (metric, "throughput", "memory"))
     if all(m.value < MEMORY_WORTH_SHOWING for m in memory.values()):
         memory = {}
-    table = _table()
+    table = new_table()
     for column in settings:
-        table.add_column(column, no_wrap=True)
+        table.add_column("server" if column == "bed" else column, no_wrap=True)
     table.add_column(COST_COLUMNS[metric], justify="right", no_wrap=True)
     if throughput:
         table.add_column("requests / s", justify="right", no_wrap=True)
     if memory:
         table.add_column("memory", justify="right", no_wrap=True)
     table.add_column("× baseline", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
+    table.add_column(_interval_title(judged), no_wrap=True)
     table.add_column("", no_wrap=True)
+    table.add_column("typical", justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("standing", no_wrap=True)
     widest = max(abs(math.log(toll.ratio.estimate)) for toll in tolls if toll.ratio) or 1.0
     for toll in tolls:
         assert toll.ratio is not None
         row = toll.row
-        cells: list[str | Text] = [_show_value(name, row.coordinates.get(name)) for name in settings]
+        cells: list[str | Text] = [_coordinate(row, name) for name in settings]
         cells.append(units.show_nanoseconds(cost[row.key].value))
         if throughput:
             cells.append(_throughput(throughput.get(row.key)))
@@ -161,13 +146,24 @@ def _toll_table(judged: StudyJudgement, tolls: Sequence[Toll]) -> Table:
             cells.append(units.show_bytes(memory[row.key].value) if row.key in memory else "")
         cells += [
             units.show_ratio(toll.ratio.estimate),
-            _ends(toll.ratio),
-            _bar(math.log(toll.ratio.estimate) / widest),
+            ends(toll.ratio),
+            bar(math.log(toll.ratio.estimate) / widest),
+            units.show_ratio(toll.typical.estimate) if toll.typical else "",
             _verdict(toll),
             str(row.standing),
         ]
         table.add_row(*cells)
     return table
+
+
+def _by_row(judged: StudyJudgement, metric: str) -> dict[str, Measurement]:
+    return {m.row.key: m for m in judged.measurements if m.metric == metric and m.component is None}
+
+
+def _coordinate(row: Row, name: str) -> str:
+    if name == "bed" and row.server is not None:
+        return escape(row.server)
+    return show_value(name, row.coordinates.get(name))
 
 
 def _throughput(found: Measurement | None) -> str:
@@ -178,24 +174,25 @@ def _throughput(found: Measurement | None) -> str:
     return number if found.limit is None else f"({number}) {found.limit}"
 
 
-def _contrast_table(contrasts: Sequence[Contrast]) -> Table | None:
+def _contrast_table(judged: StudyJudgement) -> Table | None:
+    contrasts = judged.contrasts
     if not contrasts:
         return None
-    table = _table()
+    table = new_table()
     for column in ("one for the other", "where"):
         table.add_column(column)
     table.add_column("ratio", justify="right")
-    for column in ("95 % interval", "verdict", "pairs"):
+    for column in (_interval_title(judged), "verdict", "pairs"):
         table.add_column(column)
     for contrast in contrasts[:ROWS_SHOWN]:
         where = "; ".join(
-            f"{', '.join(_show_value(name, v) for v in values)}" for name, values in contrast.where.items()
+            f"{', '.join(show_value(name, v) for v in values)}" for name, values in contrast.where.items()
         )
         table.add_row(
-            f"{_show_value(contrast.setting, contrast.value)} for {_show_value(contrast.setting, contrast.for_value)}",
+            f"{show_value(contrast.setting, contrast.value)} for {show_value(contrast.setting, contrast.for_value)}",
             where,
-            units.show_ratio(contrast.ratio.estimate),
-            _ends(contrast.ratio),
+            _range(contrast),
+            between(contrast.low, contrast.high),
             Text(contrast.verdict, VERDICT_STYLES.get(contrast.verdict, "")),
             str(contrast.pairs),
         )
@@ -207,23 +204,30 @@ def _contrast_table(contrasts: Sequence[Contrast]) -> Table | None:
 def _claim_table(judged: StudyJudgement) -> Table | None:
     if not judged.claims:
         return None
-    table = _table()
+    table = new_table()
     table.add_column("published", overflow="fold", min_width=36, max_width=60)
     table.add_column("where", no_wrap=True)
+    table.add_column("of", no_wrap=True)
     table.add_column("then", justify="right", no_wrap=True)
     table.add_column("here", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
+    table.add_column(_interval_title(judged), no_wrap=True)
     table.add_column("verdict", no_wrap=True)
+    rated = any(claim.rates for claim in judged.claims)
+    if rated:
+        table.add_column("requests / s", justify="right", no_wrap=True)
     said = ""
     for claim in judged.claims:
         says, said = ("" if claim.says == said else claim.says), claim.says
+        rates = [" / ".join(f"{rate:,.0f}" for rate in claim.rates or ())] if rated else []
         table.add_row(
             escape(says),
-            " · ".join(_show_value(name, value) for name, value in claim.at.items() if name in ("provider", "cpu")),
+            " · ".join(show_value(name, claim.at[name]) for name in ("bed", "provider", "cpu") if name in claim.at),
+            claim.metric,
             _then(claim),
             units.show_ratio(claim.ratio.estimate) if claim.ratio else "",
-            _ends(claim.ratio) if claim.ratio else "",
+            ends(claim.ratio) if claim.ratio else "",
             Text(claim.verdict if claim.ratio else "not measured", CLAIM_STYLES.get(claim.verdict, "")),
+            *rates,
         )
     return table
 
@@ -236,44 +240,23 @@ def _then(claim: ClaimResult) -> str:
 
 def _show_missing(judged: StudyJudgement, everything: bool) -> None:
     console = stdout()
-    missing = [row for row in judged.study.rows if row.outcome is not Outcome.OK]
-    for row in missing if everything else missing[:ROWS_SHOWN]:
-        label = " · ".join(_show_value(name, value) for name, value in row.coordinates.items())
-        console.print(f"  [dim]{row.outcome}:[/] {escape(label)}: {escape(row.reason or '')}")
+    missing = [(str(row.outcome), row, row.reason) for row in judged.study.rows if row.outcome is not Outcome.OK]
+    missing += [
+        ("not compared", toll.row, toll.reason)
+        for toll in judged.tolls
+        if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
+    ]
+    for what, row, reason in missing if everything else missing[:ROWS_SHOWN]:
+        label = " · ".join(show_value(name, value) for name, value in row.coordinates.items())
+        console.print(f"  [dim]{what}:[/] {escape(label)}: {escape(reason or '')}")
     if judged.study.left_out:
         console.print(f"  left out: {len(judged.study.left_out)} combinations, with reasons in the report", style="dim")
 
 
-def _varying(rows: Sequence[Row]) -> list[str]:
-    """The coordinates that tell these rows apart; the choice always. A setting that a row lacks tells nothing."""
-    names: dict[str, set[Value]] = {}
-    for row in rows:
-        for name, value in row.coordinates.items():
-            names.setdefault(name, set()).add(value)
-    return [name for name, seen in names.items() if name == "choice" or len(seen) > 1]
-
-
-def _show_value(name: str, value: Value | None) -> str:
-    if value is None:
-        return ""
-    return units.show_bytes(value) if name == "bytes" and isinstance(value, int) else escape(str(value))
-
-
-def _interval(interval: Interval) -> str:
-    return f"{units.show_ratio(interval.estimate)} {_ends(interval)}"
-
-
-def _ends(interval: Interval) -> str:
-    # The brackets would be read as markup where a table's cell is a plain string.
-    return escape(f"[{units.show_ratio(interval.low)}, {units.show_ratio(interval.high)}]")
-
-
-def _bar(share: float) -> Text:
-    """To the right for dearer, to the left for cheaper; the middle is ×1."""
-    half = BAR_WIDTH // 2
-    length = max(1, round(abs(share) * half)) if abs(share) > 0.01 else 0
-    left, right = (" " * half, "█" * length) if share >= 0 else (" " * (half - length) + "█" * length, "")
-    return Text(f"{left}│{right}".ljust(BAR_WIDTH + 1), style="red" if share > 0 else "green")
+def _range(contrast: Contrast) -> str:
+    """The pairs' ratios from the least to the most; never a mean of them."""
+    least, most = units.show_ratio(contrast.least), units.show_ratio(contrast.most)
+    return least if least == most else f"{least} to {most}"
 
 
 def _verdict(toll: Toll) -> Text:
@@ -281,4 +264,6 @@ def _verdict(toll: Toll) -> Text:
     if toll.verdict is Verdict.UNCLEAR and toll.more_blocks:
         # About so many more blocks would tell.
         text += f", +{toll.more_blocks} blocks"
+    if toll.suffers:
+        text += f" {SUFFERS[toll.suffers]}"
     return Text(text, VERDICT_STYLES.get(toll.verdict, ""))

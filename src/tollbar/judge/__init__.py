@@ -10,7 +10,8 @@ from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import limit_of, measurements
-from tollbar.judge.tolls import noise_floor, tolls
+from tollbar.judge.noise import apart, worst_noise
+from tollbar.judge.tolls import tolls
 from tollbar.judge.trust import drift, warnings
 from tollbar.judge.verdicts import (
     ClaimResult,
@@ -48,17 +49,21 @@ def judge(run: Run) -> Judgement:
 
 def judge_study(study_run: StudyRun) -> StudyJudgement:
     """All that one study's trials say."""
+    study = study_run.study
     terms = Terms.of(study_run)
-    ledger = Ledger(study_run.rows, study_run.study.measure.cost)
-    floor = noise_floor(ledger, terms)
+    ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family)
+    noise = worst_noise(ledger)
+    found = tolls(ledger, terms, study.baseline)
     drifted = drift(ledger)
     return StudyJudgement(
         study=study_run,
-        noise_floor=floor,
-        measurements=measurements(ledger, terms),
-        tolls=tolls(ledger, terms),
+        confidence=terms.confidence,
+        noise_floor=apart(noise) if noise else None,
+        noise=noise,
+        measurements=measurements(ledger),
+        tolls=found,
         contrasts=contrasts(study_run, ledger, terms),
         claims=claim_results(study_run, ledger, terms),
         drift=drifted,
-        warnings=warnings(study_run, ledger, terms, noise_floor=floor, drift=drifted),
+        warnings=warnings(study_run, ledger, terms, noise=noise, drift=drifted, tolls=found),
     )

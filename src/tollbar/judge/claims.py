@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tollbar.catalogue import Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
+from tollbar.judge.measurements import rate_of
+from tollbar.judge.noise import floor_for
 from tollbar.judge.verdicts import ClaimResult, ClaimVerdict
+from tollbar.plan.pairs import claimed, matching
 from tollbar.results import Row, StudyRun
-from tollbar.stats import Interval, fewest_blocks, ratio_interval
-from tollbar.study import Claim, Coordinates, matches
+from tollbar.stats import Interval, fewest_blocks
+from tollbar.study import Claim
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell.
 _TOLERANCE = 0.10
@@ -52,85 +55,90 @@ def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
 
 
 def _results(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
-    places = list(_places(claim, ledger.rows))
+    places = list(claimed(claim, ledger.rows))
     if not places:
         yield _cannot_tell(claim, {}, _why_nowhere(claim, ledger.rows))
     for of, over, at in places:
-        logs = list(ledger.log_ratios(of, over).values())
-        reason = _why_not(of, over, logs, ledger)
-        yield _cannot_tell(claim, at, reason) if reason else _result(claim, at, logs, terms)
+        reason = _why_not(of, over, ledger)
+        yield _cannot_tell(claim, at, reason) if reason else _result(claim, at, of, over, ledger, terms)
 
 
-def _result(claim: Claim, at: Mapping[str, Value], cost_logs: Sequence[float], terms: Terms) -> ClaimResult:
-    # Throughput is one over cost; negated logarithms keep the interval exact.
-    logs = [-x for x in cost_logs] if claim.metric == "throughput" else cost_logs
-    ratio = ratio_interval(logs, confidence=terms.confidence)
-    if claim.ratio is not None:
-        verdict = judge_ratio(ratio, claim.ratio, terms.margin)
-    else:
-        verdict = judge_order(ratio, claim.order or "more")
+def _result(claim: Claim, at: Mapping[str, Value], of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
+    ratio = _directed(claim, ledger.undisturbed_ratio(of, over))
+    floor = floor_for(ledger, (of, over))
+    judged = _judge(claim, ratio, terms)
+    verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
     if not ratio.is_bounded:
         reason = f"{ratio.n} blocks are too few: at least {fewest_blocks(terms.confidence)}"
+    elif floor is None:
+        reason = "no baseline was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
         edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
-        reason = f"the interval reaches across {edge}: add blocks"
-    return ClaimResult(claim.says, claim.ratio, claim.order, ratio, verdict, at, claim.note, reason)
+        what = "the interval" if judged is verdict else f"the noise floor (×{floor:.3f})"
+        reason = f"{what} reaches across {edge}: add blocks"
+    rates = rate_of(of), rate_of(over)
+    return ClaimResult(
+        says=claim.says,
+        metric=claim.metric,
+        published=claim.ratio,
+        order=claim.order,
+        ratio=ratio,
+        typical=_directed(claim, ledger.typical_ratio(of, over)),
+        verdict=verdict,
+        at=at,
+        note=claim.note,
+        reason=reason,
+        rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
+    )
+
+
+def widened(ratio: Interval, floor: float) -> Interval:
+    """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
+
+    A border that is nearer to the estimate than twins came out from one is not told apart from it.
+    """
+    low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
+    return replace(ratio, low=low, high=high)
+
+
+def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
+    if claim.ratio is not None:
+        return judge_ratio(ratio, claim.ratio, terms.margin)
+    return judge_order(ratio, claim.order or "more")
 
 
 def _cannot_tell(claim: Claim, at: Mapping[str, Value], reason: str) -> ClaimResult:
-    return ClaimResult(claim.says, claim.ratio, claim.order, None, ClaimVerdict.CANNOT_TELL, at, claim.note, reason)
-
-
-def _places(claim: Claim, rows: Sequence[Row]) -> Iterator[tuple[Row, Row, Mapping[str, Value]]]:
-    """Every two cells that the claim is about, and where they stand beyond what it says.
-
-    Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
-    to a password hash) cannot be alike and does not stand in the way.
-    """
-    ofs, overs = _matching(rows, claim.of), _matching(rows, claim.over)
-    named = {*claim.of, *claim.over}
-    everywhere = [
-        name
-        for name in (ofs[0].coordinates if ofs else {})
-        if name not in named and all(name in row.coordinates for row in (*ofs, *overs))
-    ]
-    # By what every cell has, so that a thousand cells are not all held against one another.
-    buckets: dict[tuple[Value, ...], list[Row]] = defaultdict(list)
-    for over in overs:
-        buckets[tuple(over.coordinates[name] for name in everywhere)].append(over)
-    for of in ofs:
-        for over in buckets.get(tuple(of.coordinates[name] for name in everywhere), ()):
-            if all(over.coordinates.get(n, v) == v for n, v in of.coordinates.items() if n not in named):
-                # What the claim leaves open on either side; where it leaves both open they are alike.
-                at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
-                at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
-                yield of, over, at
-
-
-def _matching(rows: Sequence[Row], where: Coordinates) -> list[Row]:
-    return [r for r in rows if all(matches(r.coordinates.get(n), (v,)) for n, v in where.items())]
+    return ClaimResult(
+        claim.says, claim.metric, claim.ratio, claim.order, None, None, ClaimVerdict.CANNOT_TELL, at, claim.note, reason
+    )
 
 
 def _why_nowhere(claim: Claim, rows: Sequence[Row]) -> str:
     for side in (claim.of, claim.over):
-        if not _matching(rows, side):
+        if not matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
     return "no two cells here are alike but for this"
 
 
-def _why_not(of: Row, over: Row, logs: Sequence[float], ledger: Ledger) -> str | None:
+def _why_not(of: Row, over: Row, ledger: Ledger) -> str | None:
     for row in (of, over):
         nothing = ledger.why_nothing(row)
         if nothing is not None:
             return f"{row.title} was not measured: {nothing}"
-    if logs:
+    if ledger.sides(of, over)[0]:
         return None
     if of is over:
         return "both sides are one cell, which was not measured twice in a block"
     return "no block holds both cells"
 
 
+def _directed(claim: Claim, cost_ratio: Interval | None) -> Interval:
+    """In the claim's own metric: what a server can answer is one over what an answer costs it."""
+    assert cost_ratio is not None, "both cells were measured, and in some block together"
+    return cost_ratio if claim.metric == "cost" else _inverse(cost_ratio)
+
+
 def _inverse(ratio: Interval) -> Interval:
     low, high = 1 / ratio.high, 1 / ratio.low if ratio.low > 0 else math.inf
-    return Interval(1 / ratio.estimate, low, high, ratio.confidence, ratio.n)
+    return replace(ratio, estimate=1 / ratio.estimate, low=low, high=high)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from tollbar.catalogue import Value
 from tollbar.errors import TollbarError
-from tollbar.judge.verdicts import Judgement, Toll
+from tollbar.judge.upgrades import partners, upgraded
+from tollbar.judge.verdicts import Judgement, StudyJudgement, Toll
 from tollbar.machine import differences
 from tollbar.results import Row
 from tollbar.stats import Interval
+
+At = frozenset[tuple[str, Value]]
+"""Coordinates, in no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,8 @@ class Pair:
     """One toll as two runs found it."""
 
     row: Row
+    """In the first run."""
+    other_row: Row
     one: Interval
     other: Interval
 
@@ -39,11 +46,20 @@ class Comparison:
     one: str
     other: str
     fingerprint_differences: tuple[str, ...]
+    upgrades: tuple[str, ...]
+    """Libraries and servers that have another version in the second run: `openssl 3.0.19 → openssl 3.0.20`."""
     studies: Mapping[str, tuple[Pair, ...]]
+    alone: Mapping[str, tuple[int, int]]
+    """For each study of either run, how many rows with a toll each run has that the other has not."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
         return tuple(pair for pairs in self.studies.values() for pair in pairs)
+
+    @property
+    def without_partner(self) -> tuple[int, int]:
+        """How many rows with a toll each run has, in all studies, that the other has not."""
+        return sum(one for one, _ in self.alone.values()), sum(other for _, other in self.alone.values())
 
     @property
     def median_difference(self) -> float:
@@ -57,25 +73,46 @@ class Comparison:
 
 
 def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) -> Comparison:
-    """The tolls that both runs have. Raises TollbarError if they have none, or were not measured alike."""
+    """The tolls that both runs have, whatever the versions of their libraries.
+
+    Raises TollbarError if they have none, or were not measured alike.
+    """
     found = differences(one.run.fingerprint, other.run.fingerprint)
     if found and not across_machines:
         raise TollbarError(
             f"the runs were not measured on the same machine: {'; '.join(found)}",
             hint="compare them all the same with --across-machines",
         )
-    others = {study.study.study.name: _ratios(study.tolls) for study in other.studies}
+    mine, theirs = _by_study(one), _by_study(other)
+    partner = partners(one.run, other.run)
     studies: dict[str, tuple[Pair, ...]] = {}
-    for study in one.studies:
-        theirs = others.get(study.study.study.name, {})
-        mine = _ratios(study.tolls)
-        pairs = tuple(Pair(row, ratio, theirs[key][1]) for key, (row, ratio) in mine.items() if key in theirs)
+    alone: dict[str, tuple[int, int]] = {}
+    for name in dict.fromkeys([*mine, *theirs]):
+        own = {_at(t.row, partner): t for t in mine.get(name, ())}
+        others = {_at(t.row): t for t in theirs.get(name, ())}
+        pairs = tuple(
+            Pair(toll.row, others[at].row, toll.ratio, ratio)
+            for at, toll in own.items()
+            if at in others and toll.ratio is not None and (ratio := others[at].ratio) is not None
+        )
+        alone[name] = len(own) - len(pairs), len(others) - len(pairs)
         if pairs:
-            studies[study.study.study.name] = pairs
+            studies[name] = pairs
     if not studies:
         raise TollbarError("the two runs have no toll in common", hint="compare two runs of the same study")
-    return Comparison(one.run.name, other.run.name, tuple(found), studies)
+    changes = upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
+    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, alone)
 
 
-def _ratios(tolls: tuple[Toll, ...]) -> dict[str, tuple[Row, Interval]]:
-    return {t.row.key: (t.row, t.ratio) for t in tolls if t.ratio is not None and t.row.key != t.against.key}
+def _by_study(judgement: Judgement) -> Mapping[str, tuple[Toll, ...]]:
+    return {study.study.study.name: tuple(_tolls(study)) for study in judgement.studies}
+
+
+def _tolls(study: StudyJudgement) -> Iterable[Toll]:
+    return (t for t in study.tolls if t.ratio is not None and t.row.key != t.against.key)
+
+
+def _at(row: Row, partner: Mapping[str, str] | None = None) -> At:
+    """Where a row stands, its provider named as in the other run."""
+    provider = row.provider if partner is None else partner.get(row.provider, row.provider)
+    return frozenset({**row.coordinates, "provider": provider}.items())

@@ -2,88 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
-from tollbar.catalogue import Standing, Value
-from tollbar.judge.costs import Ledger, mean_by_block
+from tollbar.catalogue import Value
+from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
-from tollbar.judge.splitting import Pair, agreeing_groups
-from tollbar.judge.tolls import floor
+from tollbar.judge.noise import floor_for
 from tollbar.judge.verdicts import Contrast, Verdict
-from tollbar.results import Row, StudyRun
-from tollbar.stats import ratio_interval
-from tollbar.study import Study
+from tollbar.plan.pairs import contrasted, values
+from tollbar.results import StudyRun
+from tollbar.stats import Interval
 
-# Choices are compared by their tolls, and the cost of one operation for another answers no question.
-_NOT_CONTRASTED = ("choice", "op")
+Where = Mapping[str, tuple[Value, ...]]
+"""Coordinates, each with the values that pairs have there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two cells that differ in one coordinate only."""
+
+    besides: Mapping[str, Value]
+    """What both have in common."""
+    ratio: Interval
+    verdict: Verdict
+    more_blocks: int | None
 
 
 def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contrast, ...]:
-    """For each setting, and the provider, each value against the first one.
+    """For each setting, the server and the provider: each value against the first one it can be compared with.
 
-    Every two cells that differ in nothing else are a pair. The pairs' logarithms are averaged within each
-    block; where the pairs disagree they are split, and each part is a contrast of its own. The null choice
-    is left out: a setting that does nothing to nothing says nothing of the choices.
+    Every two cells that differ in nothing else are a pair with a verdict of its own. Pairs that have the same verdict
+    are gathered, and what is shown is their range: pairs that disagree are never averaged. See `pairs.contrasted` for
+    which values are compared: there are too many to set each beside every other.
     """
-    rows = [r for r in ledger.rows if r.standing is not Standing.NULL and ledger.why_nothing(r) is None]
+    study = study_run.study
+    rows = [row for row in ledger.rows if ledger.why_nothing(row) is None]
+    found: dict[str, dict[tuple[Value, Value], list[_Pair]]] = defaultdict(lambda: defaultdict(list))
+    for name, row, for_row in contrasted(study, rows):
+        ratio = ledger.undisturbed_ratio(row, for_row)
+        if ratio is not None:
+            floor = floor_for(ledger, (row, for_row))
+            verdict = decide(ratio, floor, terms)
+            more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
+            besides = {other: value for other, value in row.coordinates.items() if other != name}
+            between = row.coordinates[name], for_row.coordinates[name]
+            found[name][between].append(_Pair(besides, ratio, verdict, more))
     return tuple(
         contrast
-        for name in _contrasted(study_run.study, rows)
-        for contrast in _of_setting(name, _values(study_run.study, name, rows), rows, ledger, terms)
+        for name, by_values in found.items()
+        for between in _in_order(by_values, values(study, name, rows))
+        for contrast in _of_values(name, *between, by_values[between])
     )
 
 
-def _contrasted(study: Study, rows: Sequence[Row]) -> list[str]:
-    """The coordinates to contrast: the varied ones in the study's order, then the others as they come."""
-    names = dict.fromkeys([*study.vary, *(name for row in rows for name in row.coordinates)])
-    settings = study.family.settings
-    # That more bytes cost more is known, and how much more each choice's curve over sizes shows.
-    sizes = {name for name in names if name in settings and settings[name].is_size}
-    return [name for name in names if name not in _NOT_CONTRASTED and name not in sizes]
+def _in_order(
+    by_values: Mapping[tuple[Value, Value], list[_Pair]], order: Sequence[Value]
+) -> list[tuple[Value, Value]]:
+    place = {value: number for number, value in enumerate(order)}
+    return sorted(by_values, key=lambda between: (place[between[0]], place[between[1]]))
 
 
-def _values(study: Study, name: str, rows: Sequence[Row]) -> list[Value]:
-    present = dict.fromkeys(row.coordinates[name] for row in rows if name in row.coordinates)
-    declared = [value for value in study.vary.get(name, ()) if value in present]
-    return list(dict.fromkeys([*declared, *present]))
+def _of_values(name: str, value: Value, for_value: Value, pairs: Sequence[_Pair]) -> Iterator[Contrast]:
+    by_verdict: dict[Verdict, list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_verdict[pair.verdict].append(pair)
+    for verdict, group in by_verdict.items():
+        others = [pair for pair in pairs if pair.verdict is not verdict]
+        yield Contrast(
+            setting=name,
+            value=value,
+            for_value=for_value,
+            where=_where(group, others),
+            pairs=len(group),
+            low=min(pair.ratio.low for pair in group),
+            high=max(pair.ratio.high for pair in group),
+            least=min(pair.ratio.estimate for pair in group),
+            most=max(pair.ratio.estimate for pair in group),
+            verdict=verdict,
+            more_blocks=max((pair.more_blocks for pair in group if pair.more_blocks), default=None),
+        )
 
 
-def _of_setting(
-    name: str, values: Sequence[Value], rows: Sequence[Row], ledger: Ledger, terms: Terms
-) -> Iterator[Contrast]:
-    if len(values) < 2:
-        return
-    # What a row has besides this setting, and the row: two rows with the same besides are a pair.
-    besides: dict[Value, dict[frozenset[tuple[str, Value]], Row]] = {value: {} for value in values}
-    for row in rows:
-        if name in row.coordinates:
-            rest = frozenset(item for item in row.coordinates.items() if item[0] != name)
-            besides[row.coordinates[name]][rest] = row
-    for_value, *others = values
-    for value in others:
-        found = [(row, besides[for_value].get(rest)) for rest, row in besides[value].items()]
-        pairs = _pairs(name, [(row, for_row) for row, for_row in found if for_row is not None], ledger)
-        for where, group in agreeing_groups(pairs, terms):
-            ratio = ratio_interval(
-                list(mean_by_block([pair.logs for pair in group]).values()), confidence=terms.confidence
-            )
-            noise = floor(ledger, terms, _baselines(group, ledger))
-            verdict = decide(ratio, noise, terms)
-            more = more_blocks(ratio, noise, terms) if verdict is Verdict.UNCLEAR else None
-            yield Contrast(name, value, for_value, where, len(group), ratio, verdict, more)
+def _where(group: Sequence[_Pair], others: Sequence[_Pair]) -> Where:
+    """What pairs of one verdict have in common that no other pair has: one coordinate, or two together.
+
+    Of several the one with the fewest values. Empty where all pairs agree, and where nothing so simple divides them.
+    """
+    if not others:
+        return {}
+    names = [name for name in group[0].besides if all(name in pair.besides for pair in (*group, *others))]
+    own = {name: tuple(dict.fromkeys(pair.besides[name] for pair in group)) for name in names}
+    for together in (1, 2):
+        dividing = [some for some in combinations(names, together) if not _any_within(others, own, some)]
+        if dividing:
+            best = min(dividing, key=lambda some: sum(len(own[name]) for name in some))
+            return {name: own[name] for name in best}
+    return {}
 
 
-def _pairs(name: str, rows: Sequence[tuple[Row, Row]], ledger: Ledger) -> list[Pair]:
-    pairs = [
-        Pair(row, for_row, {k: v for k, v in row.coordinates.items() if k != name}, logs)
-        for row, for_row in rows
-        if (logs := ledger.log_ratios(row, for_row))
-    ]
-    # The mean needs blocks that all pairs have: one cell that mostly failed must not cost the others theirs.
-    most = max((len(pair.logs) for pair in pairs), default=0)
-    return [pair for pair in pairs if 2 * len(pair.logs) >= most]
-
-
-def _baselines(pairs: Sequence[Pair], ledger: Ledger) -> list[Row]:
-    keys = dict.fromkeys(row.against for pair in pairs for row in (pair.row, pair.for_row))
-    return [ledger.by_key[key] for key in keys if key in ledger.by_key and key is not None]
+def _any_within(pairs: Sequence[_Pair], own: Where, names: Sequence[str]) -> bool:
+    return any(all(pair.besides[name] in own[name] for name in names) for pair in pairs)

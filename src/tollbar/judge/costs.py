@@ -1,101 +1,118 @@
-"""Each cell's cost, block by block: the one place where trials become numbers."""
+"""Each cell's cost, from the chunks of its trials: the one place where trials become numbers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
+
+from tollbar import stats
+from tollbar.catalogue import Family
+from tollbar.judge.decisions import Terms
 from tollbar.measure import Outcome, Trial
+from tollbar.measure.trial import Chunk
 from tollbar.results import Row
+from tollbar.stats import Interval, Visit
 
-ByBlock = Mapping[int, float]
-"""A number for each block that has one."""
-
-
-def cost(trial: Trial) -> float:
-    """CPU nanoseconds per operation: the mean over the whole trial.
-
-    Not the median of its batches, which would leave out what comes now and then but is paid all the same
-    (a collector, a rehash, a refilled pool). A disturbed trial is met by the ranks over blocks instead.
-    """
-    return trial.cost_ns
+Visits = tuple[Visit, ...]
+Value = Callable[[Trial, Chunk], float]
+"""Something per operation that a trial's chunk says."""
 
 
 class Ledger:
-    """What every cell of a study cost in each of its blocks, worked out once."""
+    """What every cell of a study cost, worked out once, with intervals of one confidence."""
 
-    def __init__(self, rows: Sequence[Row], metric: str = "cpu") -> None:
+    def __init__(self, rows: Sequence[Row], terms: Terms, metric: str = "cpu", family: Family | None = None) -> None:
         self.rows = rows
         self.metric = metric
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
-        self._first = {row.key: _by_block(row.trials) for row in rows if row.outcome is Outcome.OK}
-        self._twin = {row.key: _by_block(row.twins) for row in rows if row.outcome is Outcome.OK}
-        self._first_logs = {key: _logs(costs) for key, costs in self._first.items()}
-        self._twin_logs = {key: _logs(costs) for key, costs in self._twin.items()}
+        keys = dict.fromkeys(row.against for row in rows)
+        self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)
+        self.confidence = terms.confidence
+        measured = [row for row in rows if row.outcome is Outcome.OK]
+        self.varying = frozenset(row.key for row in measured if family is not None and _varies(row, family))
+        self._visits = {row.key: self.visits_of(row, row.trials) for row in measured}
+        self._twins = {row.key: self.visits_of(row, row.twins) for row in measured if row.twins}
+        self._ratios: dict[tuple[object, str, str], Interval | None] = {}
+        self._costs: dict[tuple[object, str], Interval | None] = {}
 
-    def costs(self, row: Row) -> ByBlock:
-        """Nanoseconds per operation in each block where the cell's trial ended well."""
-        return self._first.get(row.key, {})
+    def visits(self, row: Row) -> Visits:
+        """The chunks of a cell's trials that ended well."""
+        return self._visits.get(row.key, ())
 
-    def twin_costs(self, row: Row) -> ByBlock:
-        """The same for a baseline's second trials."""
-        return self._twin.get(row.key, {})
+    def twins(self, row: Row) -> Visits:
+        """The same of a baseline's trials beside itself."""
+        return self._twins.get(row.key, ())
 
-    def logs(self, row: Row) -> ByBlock:
-        """Natural logarithms of `costs`."""
-        return self._first_logs.get(row.key, {})
+    def undisturbed(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation while the core is left alone; None where nothing was measured."""
+        return self._cost(stats.undisturbed, row)
 
-    def log_ratios(self, row: Row, against: Row) -> ByBlock:
-        """Logarithms of one cell's cost over another's, in each block that has both.
+    def typical(self, row: Row) -> Interval | None:
+        """Nanoseconds per operation as disturbed; None where nothing was measured."""
+        return self._cost(stats.typical, row)
 
-        Of a baseline only the first visit counts, though there are two. Their mean would make intervals
-        a tenth narrower where noise is symmetric; but then the two sides no longer have one distribution,
-        and with a few slow trials the interval misses on one side up to three times as often as it says.
+    def undisturbed_ratio(self, row: Row, against: Row) -> Interval | None:
+        """One cell's undisturbed cost over another's; a baseline's over itself is its twin's over its own.
+
+        None where no block has both.
         """
-        if row.key == against.key:
-            return less(self._twin_logs.get(row.key, {}), self.logs(row))
-        return less(self.logs(row), self.logs(against))
+        return self._ratio(stats.undisturbed_ratio, row, against)
+
+    def typical_ratio(self, row: Row, against: Row) -> Interval | None:
+        """The same as disturbed."""
+        return self._ratio(stats.typical_ratio, row, against)
+
+    def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
+        """The visits that a ratio of these two is made of: none where no block has both."""
+        own = self.twins(row) if row.key == against.key else self.visits(row)
+        others = self.visits(against)
+        return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
+
+    def visits_of(self, row: Row, trials: Iterable[Trial], value: Value = Trial.cost_of) -> Visits:
+        """The chunks of those of a cell's trials that ended well, at what `value` makes of them.
+
+        A chunk without an operation, or too short for the clock to see, has no cost that a ratio could be made of.
+        """
+        varies = row.key in self.varying
+        made = []
+        for trial in trials:
+            if trial.outcome is not Outcome.OK:
+                continue
+            values = [(chunk.round, value(trial, chunk)) for chunk in trial.chunks if chunk.operations > 0]
+            seen = [(number, each) for number, each in values if each > 0]
+            if seen:
+                rounds, costs = zip(*seen, strict=True)
+                made.append(Visit(trial.block, trial.heat, np.array(rounds), np.log(costs), varies))
+        return tuple(made)
 
     def blocks(self) -> tuple[int, ...]:
         """Every block in which some cell was measured, in order."""
-        return tuple(sorted(set().union(*self._first.values())))
+        return tuple(sorted({visit.block for visits in self._visits.values() for visit in visits}))
 
     def why_nothing(self, row: Row) -> str | None:
         """Why this cell has no cost, or None if it has one."""
         if row.outcome is not Outcome.OK:
             return row.reason or f"the cell's outcome was `{row.outcome}`"
-        if not self._first[row.key]:
+        if not self.visits(row):
             return row.reason or "none of its trials was completed"
         return None
 
+    def _cost(self, of: Callable[..., Interval], row: Row) -> Interval | None:
+        key = (of, row.key)
+        if key not in self._costs:
+            visits = self.visits(row)
+            self._costs[key] = of(visits, confidence=self.confidence) if visits else None
+        return self._costs[key]
 
-def less(values: ByBlock, others: ByBlock) -> ByBlock:
-    """The differences, in each block that has both."""
-    return {block: value - others[block] for block, value in values.items() if block in others}
-
-
-def mean_by_block(series: Sequence[ByBlock]) -> ByBlock:
-    """The mean over several series, in the blocks that all of them have.
-
-    A block that lacks one of them would hold the mean of something else. Only where no block has them all
-    is that taken, since nothing at all would be worse.
-    """
-    if len(series) == 1:
-        return series[0]
-    blocks = set(series[0]).intersection(*series[1:])
-    if not blocks:
-        return {block: _mean([s[block] for s in series if block in s]) for block in set().union(*series)}
-    return {block: _mean([s[block] for s in series]) for block in blocks}
+    def _ratio(self, of: Callable[..., Interval], row: Row, against: Row) -> Interval | None:
+        key = (of, row.key, against.key)
+        if key not in self._ratios:
+            own, others = self.sides(row, against)
+            self._ratios[key] = of(own, others, confidence=self.confidence) if own else None
+        return self._ratios[key]
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _by_block(trials: Iterable[Trial]) -> ByBlock:
-    # A trial too short for the clock to see has no cost that a ratio could be made of.
-    return {t.block: cost(t) for t in trials if t.outcome is Outcome.OK and t.operations > 0 and t.cpu_ns > 0}
-
-
-def _logs(costs: ByBlock) -> ByBlock:
-    return {block: math.log(value) for block, value in costs.items()}
+def _varies(row: Row, family: Family) -> bool:
+    choice = family.choices.get(row.choice)
+    return choice is not None and row.coordinates.get("op") in choice.varies

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
-from tollbar.judge.costs import Ledger, cost
-from tollbar.judge.decisions import Terms
+import numpy as np
+
+from tollbar import stats
+from tollbar.judge.costs import Ledger, Value, Visits
 from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.measure import Outcome, Trial
+from tollbar.measure.trial import CLIENT, Chunk
+from tollbar.metrics import METRICS, TYPICAL
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
-from tollbar.stats import ratio_interval
+from tollbar.stats import Interval, Visit
 
-# (metric, unit, how a trial gives it). Memory that did not grow is not listed: a logarithm has no zero.
-_OF_RUNNERS: tuple[tuple[str, str, Callable[[Trial], float]], ...] = (
-    ("wall", "ns/op", lambda trial: trial.wall_ns / trial.operations),
-    ("memory", "B", lambda trial: float(trial.memory_bytes)),
-)
-# The same of what a load client saw, and whether a busy client or an idle server takes its meaning away.
-_OF_LOADS: tuple[tuple[str, str, Callable[[LoadRecord], float], bool], ...] = (
-    ("client-cpu", "ns/op", lambda load: load.client_cpu_ns / max(load.requests, 1), False),
-    ("throughput", "1/s", lambda load: load.requests_per_s, True),
-    ("latency-p50", "us", lambda load: load.latency_at(0.50), True),
-    ("latency-p95", "us", lambda load: load.latency_at(0.95), True),
-    ("latency-p99", "us", lambda load: load.latency_at(0.99), True),
-    ("server-memory", "B", lambda load: float(sum(c.memory_bytes for c in load.components.values())), False),
-)
+# What a load client saw, in the longest stretch of each trial.
+_OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
+    "throughput": lambda load: load.requests_per_s,
+    "latency-p50": lambda load: load.latency_at(0.50),
+    "latency-p95": lambda load: load.latency_at(0.95),
+    "latency-p99": lambda load: load.latency_at(0.99),
+    "server-memory": lambda load: float(sum(c.memory_bytes for c in load.components.values())),
+}
 # Above this the client's core is what limits the requests, below it the server's core has time to spare.
 BUSY = 0.70
 
 
-def measurements(ledger: Ledger, terms: Terms) -> tuple[Measurement, ...]:
+def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
     """Cost per operation of every cell that was measured, and what else its trials show."""
-    return tuple(m for row in ledger.rows if ledger.why_nothing(row) is None for m in _of(row, ledger.metric, terms))
+    return tuple(m for row in ledger.rows if ledger.why_nothing(row) is None for m in _of(row, ledger))
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
     """What limited the requests other than the server itself, in the middle one of these trials."""
-    loads = [t.load for t in trials if t.load is not None]
+    loads = settled(trials)
     if not loads:
         return None
     client, server = (median(load.client_busy for load in loads), median(load.server_busy for load in loads))
@@ -53,39 +50,104 @@ def limit_of(trials: Sequence[Trial]) -> Limit | None:
     return Limit.CONTENDED if max(client, server) > BUSY else Limit.NOT_SATURATED
 
 
-def _of(row: Row, metric: str, terms: Terms) -> Iterator[Measurement]:
-    trials = [t for t in row.trials if t.outcome is Outcome.OK and t.operations > 0]
-    yield from _measurement(row, metric, "ns/op", [cost(t) for t in trials], terms)
-    loads = [t.load for t in trials if t.load is not None]
-    if not loads:
-        for name, unit, value in _OF_RUNNERS:
-            yield from _measurement(row, name, unit, [value(t) for t in trials], terms)
+def rate_of(row: Row) -> float | None:
+    """Requests a second that a cell was measured at, in the middle one of its trials; None without a load."""
+    rates = [load.requests_per_s for load in settled([t for t in row.trials if t.outcome is Outcome.OK])]
+    return median(rates) if rates else None
+
+
+def settled(trials: Sequence[Trial]) -> list[LoadRecord]:
+    """What load clients saw in stretches long enough for rates; in chunks, where there was none."""
+    loads = [trial.load for trial in trials if trial.load is not None]
+    return [load for load in loads if load.is_settled] or loads
+
+
+def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
+    yield from _costs(row, ledger.metric, ledger.undisturbed(row), ledger.typical(row))
+    trials = [t for t in row.trials if t.outcome is Outcome.OK]
+    if not any(trial.load for trial in trials):
+        yield from _typical(
+            row, "wall", ledger.visits_of(row, trials, lambda _, chunk: chunk.wall_ns / chunk.operations), ledger
+        )
+        yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
+    yield from _components(row, trials, ledger)
+    if ledger.metric != "client-cpu":
+        asked = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
+        yield from _costs_of(row, "client-cpu", asked, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
         # Arrivals at a rate are asked for because the server is to have time to spare.
         limit = None
-    for name, unit, of_load, is_limited in _OF_LOADS:
-        if name != metric:
-            values = [of_load(load) for load in loads]
-            yield from _measurement(row, name, unit, values, terms, limit if is_limited else None)
-    components = dict.fromkeys(name for load in loads for name in load.components)
-    for name in components if len(components) > 1 else ():
-        values = [load.components[name].cpu_ns / load.requests for load in loads if name in load.components]
-        yield from _measurement(row, f"server-cpu:{name}", "ns/op", values, terms)
+    stretches = [t for t in trials if t.load is not None and t.load.is_settled] or trials
+    for name, of_load in _OF_LOADS.items():
+        yield from _per_trial(row, name, stretches, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
+
+
+def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
+    """What each of a server's components pays, where there are several.
+
+    A chunk may be too short to hold any of a component's work, so its part of the whole is taken over all chunks of a
+    trial, and of the cost of each chunk it pays that part.
+    """
+    names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
+    for name in names if len(names) > 1 else ():
+        visits = ledger.visits_of(row, trials, _share_of(name))
+        if 2 * len(visits) >= len(trials):
+            yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
+
+
+def _share_of(component: str) -> Value:
+    def cost(trial: Trial, chunk: Chunk) -> float:
+        paid_ns = sum(each.cpu_ns.get(component, 0) for each in trial.chunks)
+        return trial.cost_of(chunk) * paid_ns / trial.cpu_ns if trial.cpu_ns else 0.0
+
+    return cost
+
+
+def _costs_of(
+    row: Row, metric: str, visits: Visits, ledger: Ledger, component: str | None = None
+) -> Iterator[Measurement]:
+    if visits:
+        undisturbed = stats.undisturbed(visits, confidence=ledger.confidence)
+        typical = stats.typical(visits, confidence=ledger.confidence)
+        yield from _costs(row, metric, undisturbed, typical, component)
+
+
+def _costs(
+    row: Row, metric: str, undisturbed: Interval | None, typical: Interval | None, component: str | None = None
+) -> Iterator[Measurement]:
+    """A cost is shown twice: undisturbed, and as disturbed."""
+    for name, found in ((metric, undisturbed), (metric + TYPICAL, typical)):
+        if found is not None:
+            yield _measurement(row, name, found, component=component)
+
+
+def _per_trial(
+    row: Row,
+    metric: str,
+    trials: Sequence[Trial],
+    value: Callable[[Trial], float],
+    ledger: Ledger,
+    limit: Limit | None = None,
+) -> Iterator[Measurement]:
+    """Of one value a trial. What does not grow or was not seen is nothing that a logarithm could be made of."""
+    values = [(trial, value(trial)) for trial in trials]
+    visits = [Visit(trial.block, trial.heat, np.zeros(1, int), np.log([of])) for trial, of in values if of > 0]
+    # In half of the trials or more, or it is no property of the cell.
+    if 2 * len(visits) >= len(trials):
+        yield from _typical(row, metric, tuple(visits), ledger, limit if METRICS[metric].is_limited else None)
+
+
+def _typical(
+    row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
+) -> Iterator[Measurement]:
+    if visits:
+        yield _measurement(row, metric, stats.typical(visits, confidence=ledger.confidence), limit)
 
 
 def _measurement(
-    row: Row, metric: str, unit: str, all_values: Sequence[float], terms: Terms, limit: Limit | None = None
-) -> Iterator[Measurement]:
-    """The same interval as for ratios, on the logarithms of the values themselves.
-
-    Here the machine's drift and its state are in the noise, which need not be symmetric: two cells are
-    compared by their toll and never by whether these overlap.
-    """
-    values = [value for value in all_values if value > 0]
-    # In half of the trials or more, or it is no property of the cell.
-    if 2 * len(values) < len(all_values) or not values:
-        return
-    over = ratio_interval([math.log(value) for value in values], confidence=terms.confidence)
-    yield Measurement(row, metric, unit, over.estimate, over.low, over.high, over.n, limit)
+    row: Row, metric: str, found: Interval, limit: Limit | None = None, component: str | None = None
+) -> Measurement:
+    unit = METRICS[metric].unit
+    return Measurement(row, metric, unit, found.estimate, found.low, found.high, found.n, limit, component)

@@ -1,75 +1,92 @@
-"""Tolls: each cell's cost against its baseline's, and how far noise alone has taken that."""
+"""Tolls: each cell's cost against its baseline's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from typing import Literal
 
-from tollbar.judge.costs import Ledger, less, mean_by_block
+from tollbar import stats
+from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
+from tollbar.judge.noise import apart, noise_of, reach
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
-from tollbar.stats import hodges_lehmann, ratio_interval
+from tollbar.stats import Interval
+from tollbar.study import Coordinates
 
 
-def tolls(ledger: Ledger, terms: Terms) -> tuple[Toll, ...]:
-    """One toll for each cell that has a baseline, in the rows' order.
+def tolls(ledger: Ledger, terms: Terms, baseline: Coordinates) -> tuple[Toll, ...]:
+    """One toll for each cell, in the rows' order; where there is none to be had, with the reason.
 
     A baseline's own toll is its twin's cost over its own: what a true ×1.00 looks like on this machine.
     """
-    floors = _floors(ledger, terms)
-    return tuple(_toll(row, ledger, floors, terms) for row in ledger.rows if row.against is not None)
+    return tuple(_toll(row, ledger, terms, baseline) for row in ledger.rows)
 
 
-def noise_floor(ledger: Ledger, terms: Terms) -> float | None:
-    """The worst floor among a study's baselines; None where none of them has one."""
-    return max((f for f in _floors(ledger, terms).values() if f is not None), default=None)
+def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
+    baseline = ledger.by_key.get(row.against) if row.against is not None else None
+    noise = noise_of(ledger, baseline)
+    twins, floor = (apart(noise), reach(noise)) if noise else (None, None)
+    reason = _why_not(row, baseline, ledger, fixed)
+    ratio = ledger.undisturbed_ratio(row, baseline) if reason is None and baseline else None
+    if ratio is None or baseline is None:
+        against = baseline or row
+        return Toll(
+            row, against, ledger.metric, None, None, None, Verdict.NOT_MEASURED, twins, None, reason, None, noise
+        )
+    typical = ledger.typical_ratio(row, baseline)
+    verdict = decide(ratio, floor, terms)
+    more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
+    return Toll(
+        row=row,
+        against=baseline,
+        metric=ledger.metric,
+        ratio=ratio,
+        typical=typical,
+        difference=_difference(row, baseline, ledger),
+        verdict=verdict,
+        noise_floor=twins,
+        more_blocks=more,
+        reason=None,
+        suffers=suffers(ratio, typical, terms),
+        noise=noise,
+    )
 
 
-def floor(ledger: Ledger, terms: Terms, baselines: Iterable[Row]) -> float | None:
-    """The ratio of twins, as a ratio above one: what this lab makes of a true ×1.00.
+def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
+    """Whether what disturbs the machine makes this cell dearer by more, or less, than its baseline.
 
-    The estimate, and not the far end of its interval: a toll's own interval holds the same noise already,
-    and noise that is counted twice hides differences that are there. Over several baselines it is the ratio of
-    the mean over them in each block: the noise of what was averaged alike.
-    None where there are too few twins to tell.
+    The two ratios are apart by more than is worth telling, and each is outside the other's interval.
     """
-    twins = [ledger.log_ratios(row, row) for row in baselines]
-    pooled = mean_by_block([t for t in twins if t]) if any(twins) else {}
-    if not pooled:
+    if typical is None or not (ratio.is_bounded and typical.is_bounded):
         return None
-    ratio = ratio_interval(list(pooled.values()), confidence=terms.confidence)
-    return max(ratio.estimate, 1 / ratio.estimate) if ratio.is_bounded else None
+    change = typical.estimate / ratio.estimate
+    if change > terms.margin and typical.estimate > ratio.high and typical.low > ratio.estimate:
+        return "more"
+    if change < 1 / terms.margin and typical.estimate < ratio.low and typical.high < ratio.estimate:
+        return "less"
+    return None
 
 
-def _floors(ledger: Ledger, terms: Terms) -> Mapping[str, float | None]:
-    """Each baseline's floor, by its key."""
-    baselines = dict.fromkeys(row.against for row in ledger.rows)
-    return {key: floor(ledger, terms, [row]) for key, row in ledger.by_key.items() if key in baselines}
+def _difference(row: Row, baseline: Row, ledger: Ledger) -> float | None:
+    """Nanoseconds per operation, undisturbed."""
+    is_twin = row.key == baseline.key
+    own = stats.undisturbed(ledger.twins(row)) if is_twin else ledger.undisturbed(row)
+    its = ledger.undisturbed(baseline)
+    return own.estimate - its.estimate if own and its else None
 
 
-def _toll(row: Row, ledger: Ledger, floors: Mapping[str, float | None], terms: Terms) -> Toll:
-    baseline = ledger.by_key.get(row.against or "")
-    reason = _why_not(row, baseline, ledger)
-    if reason is not None or baseline is None:
-        return Toll(row, baseline or row, ledger.metric, None, None, Verdict.NOT_MEASURED, None, None, reason)
-    ratio = ratio_interval(list(ledger.log_ratios(row, baseline).values()), confidence=terms.confidence)
-    own = ledger.twin_costs(row) if row is baseline else ledger.costs(row)
-    difference = hodges_lehmann(list(less(own, ledger.costs(baseline)).values()))
-    noise = floors[baseline.key]
-    verdict = decide(ratio, noise, terms)
-    more = more_blocks(ratio, noise, terms) if verdict is Verdict.UNCLEAR else None
-    return Toll(row, baseline, ledger.metric, ratio, difference, verdict, noise, more, None)
-
-
-def _why_not(row: Row, baseline: Row | None, ledger: Ledger) -> str | None:
+def _why_not(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
     own = ledger.why_nothing(row)
     if own is not None:
         return own
+    if row.against is None:
+        at = ", ".join(f"{name} {value}" for name, value in fixed.items())
+        return f"it has no baseline: no cell differs from it in nothing but {at}"
     if baseline is None:
         return f"its baseline, {row.against}, is not among the cells"
     its = ledger.why_nothing(baseline)
     if its is not None:
         return f"its baseline was not measured: {its}"
-    if not ledger.log_ratios(row, baseline):
+    if not ledger.sides(row, baseline)[0]:
         return "it has no second trial" if row is baseline else "no block holds both it and its baseline"
     return None

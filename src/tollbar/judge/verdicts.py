@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from tollbar.catalogue import Value
 from tollbar.results import Row, Run, StudyRun
@@ -48,6 +49,7 @@ class Measurement:
 
     row: Row
     metric: str
+    """The study's cost metric is the undisturbed cost; the same with `-typical` the cost as disturbed."""
     unit: str
     value: float
     low: float
@@ -55,6 +57,8 @@ class Measurement:
     blocks: int
     limit: Limit | None = None
     """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
+    component: str | None = None
+    """Whose part of the cost it is; None for the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +67,30 @@ class Toll:
 
     row: Row
     against: Row
+    """Its baseline: itself where it is one, and where it has none."""
     metric: str
     ratio: Interval | None
+    """Of the undisturbed costs."""
+    typical: Interval | None
+    """The same as disturbed by whatever else the machine did, paired within rounds."""
     difference: float | None
     """Nanoseconds per operation, this cell's less the baseline's."""
     verdict: Verdict
     noise_floor: float | None
-    """How far from one this baseline's own twin came out: no verdict is given below it."""
+    """How far from one this baseline's own twin came out, as a ratio above one."""
     more_blocks: int | None
     """About how many further blocks would decide an unclear toll; None where it is decided or hopeless."""
     reason: str | None
+    suffers: Literal["more", "less"] | None = None
+    """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
+    this cell's cost, beside its baseline's."""
+    noise: Interval | None = None
+    """This baseline's twins over itself. No verdict is given within its far end of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """One value of a setting for another, over every pair of cells that differ in nothing else."""
+    """One value of a setting for another, over pairs of cells that differ in nothing else and have one verdict."""
 
     setting: str
     value: Value
@@ -85,7 +98,13 @@ class Contrast:
     where: Mapping[str, tuple[Value, ...]]
     """What the pairs have in common, where pairs that disagreed were split; empty when they agree."""
     pairs: int
-    ratio: Interval
+    low: float
+    """The least of the pairs' intervals."""
+    high: float
+    """The most of them."""
+    least: float
+    """The least of the pairs' estimates."""
+    most: float
     verdict: Verdict
     more_blocks: int | None
 
@@ -95,15 +114,21 @@ class ClaimResult:
     """A published comparison beside the same comparison here."""
 
     says: str
+    metric: Literal["capacity", "cost"]
+    """Capacity is one over server CPU: what the server could answer, were it the bottleneck."""
     published: float | None
     order: str | None
     ratio: Interval | None
-    """In the claim's own direction and metric: the one's throughput over the other's, for example."""
+    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
+    typical: Interval | None
+    """The same, as disturbed."""
     verdict: ClaimVerdict
     at: Mapping[str, Value]
     """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
     note: str | None
     reason: str | None
+    rates: tuple[float, float] | None = None
+    """Requests a second that both sides were measured at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +136,12 @@ class StudyJudgement:
     """All that one study's trials say."""
 
     study: StudyRun
+    confidence: float
+    """Of every interval of this study: less error is allowed for at every further look."""
     noise_floor: float | None
+    """How far from one twins came out, as a ratio above one: of the baseline where that was furthest."""
+    noise: Interval | None
+    """The ratio of these twins: what a true ×1.00 came out as."""
     measurements: tuple[Measurement, ...]
     tolls: tuple[Toll, ...]
     contrasts: tuple[Contrast, ...]

@@ -1,31 +1,38 @@
-"""Measure: prove every cell, then visit each once a block, in a new random order, each visit a fresh process."""
+"""Measure: prove every cell, then run block after block of heats, each trial a fresh process."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
-from tollbar import machine
 from tollbar.beds.premises import Premises
+from tollbar.measure import heat as heats_of
 from tollbar.measure import primitive, served
 from tollbar.measure.served import configuration_of, load_task_shown
-from tollbar.measure.trial import Ask, Proven, Trial, trial_of
-from tollbar.plan import Cell, Plan, Visit, visits
-from tollbar.runner import Outcome, Record, ask
-from tollbar.study import Measure
+from tollbar.measure.trial import Ask, Chunk, Proven, Trial
+from tollbar.plan import Cell, Plan
+from tollbar.plan.heats import Heat, blocks
+from tollbar.runner import Outcome, ask
 
 __all__ = [
+    "Chunk",
     "Outcome",
     "Proven",
     "Trial",
     "configuration_of",
+    "heats_left",
     "load_task_shown",
+    "measured",
     "premises_for",
     "prove",
-    "trials",
 ]
+
+# A trial may fail by accident once, and its cell has the other blocks; one that fails again is set aside until the
+# run is resumed.
+MOST_FAILURES = 2
 
 
 def premises_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Premises | None]:
@@ -49,43 +56,52 @@ def prove(cells: Iterable[Cell], seed: int, *, premises: Premises | None = None,
             yield served.prove(cell, cell.service, seed, met, premises, ask)
 
 
-def trials(
+def heats_left(
     plan: Plan,
     *,
-    blocks: Mapping[str, int],
-    done: Collection[tuple[str, str, bool, int]],
-    barred: Collection[tuple[str, str]],
+    counts: Mapping[str, int],
+    done: Collection[tuple[str, int, int]],
+    unfit: Collection[tuple[str, str]],
+) -> list[Heat]:
+    """The heats that are still to be run, in order, without the cells that may not be measured.
+
+    `counts` is the number of blocks of each study, `done` holds (study, block, heat) of what is there already, `unfit`
+    (study, cell) of cells that were not proven.
+    """
+    drawn = (heat for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name]) for heat in block)
+    left = (_without(heat, unfit) for heat in drawn if (heat.study, heat.block, heat.number) not in done)
+    return [heat for heat in left if heat is not None]
+
+
+def measured(
+    plan: Plan,
+    heats: Sequence[Heat],
+    *,
     first_order: int = 0,
     core: int | None = None,
     premises: Premises | None = None,
-    ask: Ask = ask,
-) -> Iterator[Trial]:
-    """Every trial that is still to be made, block by block, each measured as it is asked for.
+) -> Iterator[list[Trial]]:
+    """The trials of each heat, heat after heat, measured as they are asked for.
 
-    `done` holds (study, cell, twin, block) of trials that are there already, `barred` (study, cell) of cells
-    that may not be measured. A cell that fails is barred from then on: what it cost would mean nothing.
+    A cell whose trials fail more than once is left out of the heats that follow.
     """
-    barred = set(barred)
+    how = {one.study.name: one.study.measure for one in plan.studies}
+    failures: Counter[tuple[str, str]] = Counter()
     order = first_order
-    for study in plan.studies:
-        for block in range(blocks[study.study.name]):
-            for visit in visits(study, plan.seed, block):
-                key = (visit.cell.study, visit.cell.key)
-                if key in barred or (*key, visit.twin, block) in done:
-                    continue
-                started_s, steal_before = time.time(), machine.steal_ns()
-                record = _measure(visit, study.study.measure, plan.seed, core, premises, ask)
-                steal_ns = machine.steal_ns() - steal_before
-                trial = trial_of(
-                    visit, order, record, started_s=started_s, steal_ns=steal_ns, machine_load=machine.load()
-                )
-                if trial.outcome is not Outcome.OK:
-                    barred.add(key)
-                order += 1
-                yield trial
+    for drawn in heats:
+        heat = _without(drawn, {cell for cell, count in failures.items() if count >= MOST_FAILURES})
+        if heat is None:
+            yield []
+            continue
+        trials = heats_of.measure(heat, how[heat.study], plan.seed, first_order=order, core=core, premises=premises)
+        failures.update((trial.study, trial.cell) for trial in trials if trial.outcome is not Outcome.OK)
+        order += len(trials)
+        yield trials
 
 
-def _measure(visit: Visit, how: Measure, seed: int, core: int | None, premises: Premises | None, ask: Ask) -> Record:
-    if visit.cell.service is None:
-        return primitive.measure(visit, how, seed, core, ask)
-    return served.measure(visit, visit.cell.service, how, seed, core, premises, ask)
+def _without(heat: Heat, left_out: Collection[tuple[str, str]]) -> Heat | None:
+    """The heat without these cells; None where nothing is left that is to be compared."""
+    visits = tuple(visit for visit in heat.visits if (visit.cell.study, visit.cell.key) not in left_out)
+    if not visits or (len(visits) < len(heat.visits) and all(v.cell.is_baseline and not v.twin for v in visits)):
+        return None
+    return replace(heat, visits=visits)

@@ -1,9 +1,10 @@
-"""A cell that is measured through a server: started for the trial, proved by what it accepts and refuses,
-loaded from another core, and paid for by the CPU time of all its processes."""
+"""A cell that is measured through a server: started for the trial, proved by what it accepts and refuses, and asked
+by a load client on another core."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,16 +19,14 @@ from tollbar.beds.premises import Premises
 from tollbar.catalogue import Standing
 from tollbar.measure import primitive
 from tollbar.measure.trial import Ask, Proven, unproven
-from tollbar.plan import Cell, Service, Visit
-from tollbar.runner import Outcome, Record, engine, failed
-from tollbar.study import APART, Measure, address_of
+from tollbar.plan import Cell, Service
+from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, Steady, Totals, engine
+from tollbar.study import APART
 
 # Connections, a handful of them refused, of which one or two may have to run into a limit.
 PROOF_LIMIT_S = 60.0
 # How long an answer may take before the server is said to have stalled.
 REQUEST_LIMIT_S = 10.0
-# Beyond warm-up, trial and the answers still owed, a load client hangs.
-TRIAL_GRACE_S = 30.0
 
 
 class _Server(Protocol):
@@ -51,7 +50,7 @@ def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises:
     try:
         with _server(cell, service, seed, premises, None) as server:
             task = _load_task(cell, service, "verify", seed, server, _certificates(premises))
-            record = ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+            record = ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
             record = _with_fault(record, server)
     except NotStarted as error:
         return unproven(cell, error.outcome, error.reason)
@@ -64,24 +63,41 @@ def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises:
     if cell.standing is not Standing.NULL and not refused:
         return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
     known = performed.known_answers if performed else 0
-    return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused)
+    not_tried = (*record.proof.not_tried, *(performed.not_tried if performed else ()))
+    return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused, not_tried)
 
 
-def measure(
-    visit: Visit, service: Service, how: Measure, seed: int, core: int | None, premises: Premises | None, ask: Ask
-) -> Record:
-    """One trial: a fresh server on `core`, a load client on another, and what each of them paid."""
-    cell = visit.cell
-    try:
-        with _server(cell, service, seed + visit.block, premises, core) as server:
-            certificates = _certificates(premises)
-            task = _load_task(cell, service, "measure", seed + visit.block, server, certificates)
-            task |= {"warm_up_s": how.warm_up_s, "duration_s": how.trial_s}
-            limit_s = TRIAL_GRACE_S + 10 * (how.warm_up_s + how.trial_s)
-            record = _with_fault(ask(_command(), task, limit_s=limit_s, core=machine.client_core()), server)
-    except NotStarted as error:
-        return failed(error.reason, error.outcome)
-    return _account(record, how)
+@contextmanager
+def up(cell: Cell, service: Service, seed: int, premises: Premises | None, core: int | None) -> Iterator[Asked]:
+    """A fresh server on `core`, and what its load client is told. Raises NotStarted."""
+    with _server(cell, service, seed, premises, core) as server:
+        yield Asked(server, _load_task(cell, service, "measure", seed, server, _certificates(premises)))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A server that is up, and the task of the load client that asks it."""
+
+    server: _Server
+    task: dict[str, Any]
+
+    def with_fault(self, record: Record) -> Record:
+        """The record of a load that failed, with what became of the server if it was that which ended."""
+        return _with_fault(record, self.server)
+
+    def contradiction(self, chunk: ChunkRecord) -> str | None:
+        """What cannot be so in a chunk without an error: every answer was right, and every component was at work."""
+        seen = chunk.observed
+        wrong = sum(seen.errors.values())
+        if wrong:
+            return f"{wrong} of {seen.requests} requests failed"
+        if seen.requests != chunk.operations:
+            return f"{chunk.operations} right answers to {seen.requests} requests"
+        if seen.components.keys() != self.server.components.keys():
+            return f"an account of {sorted(seen.components)}, where the server is {sorted(self.server.components)}"
+        if seen.components and not any(one.cpu_ns for one in seen.components.values()):
+            return "the server's processes used no CPU time, which cannot be"
+        return None
 
 
 def configuration_of(cell: Cell, seed: int) -> str | None:
@@ -138,7 +154,8 @@ def _load_task(
     }
 
 
-def _command() -> tuple[str, ...]:
+def command() -> tuple[str, ...]:
+    """The load client."""
     return (str(engine()), "load")
 
 
@@ -149,7 +166,10 @@ def _is_performed(cell: Cell) -> bool:
 
 def _operations(cell: Cell, seed: int) -> list[dict[str, Any]]:
     """What the server is to perform for each request."""
-    return [cell.task("measure", seed)] if _is_performed(cell) else []
+    if not _is_performed(cell):
+        return []
+    # They are part of the server's configuration, and no lines of the contract.
+    return [{name: value for name, value in cell.task("measure", seed).items() if name != "contract"}]
 
 
 def _settings(cell: Cell) -> Mapping[str, Any]:
@@ -164,7 +184,8 @@ def _settings(cell: Cell) -> Mapping[str, Any]:
 def _server(cell: Cell, service: Service, seed: int, premises: Premises | None, core: int | None) -> Iterator[_Server]:
     """The server of a cell: started here, or the user's own, which is only asked."""
     if service.url is not None:
-        yield _Theirs(address_of(service.url), {})
+        assert service.address is not None, "a URL has been looked up before anything is asked of it"
+        yield _Theirs(service.address, {})
         return
     assert service.bed is not None
     assert premises is not None, "servers need premises"
@@ -220,24 +241,44 @@ def _with_fault(record: Record, server: _Server) -> Record:
     return record.model_copy(update={"reason": f"{fault}: {record.reason}"}) if fault else record
 
 
-def _account(record: Record, how: Measure) -> Record:
-    """The record with the study's cost in place of the load client's own."""
-    if record.outcome is not Outcome.OK:
-        return record
-    load = record.load
-    if load is None:
-        return failed("the load client says nothing of the load")
-    if load.errors:
-        return failed(f"{sum(load.errors.values())} of {load.requests} requests failed")
-    if record.operations < 1:
-        return failed("not one request was answered")
-    if record.checked != record.operations:
-        return failed(f"{record.operations - record.checked} of {record.operations} answers were not checked")
-    if how.cost == "client-cpu":
-        return record
-    batches = tuple((one.requests, sum(one.components.values())) for one in load.series)
-    if load.server_cpu_ns < 1:
-        return failed("the server's processes used no CPU time, which cannot be")
-    held = sum(component.memory_bytes for component in load.components.values())
-    update = {"cpu_ns": load.server_cpu_ns, "batches": batches, "memory_bytes": held}
-    return record.model_copy(update=update)
+def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
+    """What a load client saw: requests a second and response times in its stretch, or else in all chunks together."""
+    totals = last.load if last and last.load else Totals()
+    records = [stretch] if stretch else chunks
+    # What is told of the whole session is taken to be spread evenly over it.
+    session_ns = sum(record.wall_ns for record in (*chunks, *([stretch] if stretch else [])))
+    share = sum(record.wall_ns for record in records) / session_ns if session_ns else 0.0
+    observed = [record.observed for record in records]
+    components = {
+        name: total.model_copy(
+            update={
+                "cpu_ns": sum(one.components[name].cpu_ns for one in observed if name in one.components),
+                "held_up_ns": sum(one.components[name].held_up_ns for one in observed if name in one.components),
+            }
+        )
+        for name, total in totals.components.items()
+    }
+    latencies: Counter[int] = Counter()
+    for one in observed:
+        latencies.update(dict(one.latency_us))
+    steady = [one.steady for one in observed if one.steady]
+    return LoadRecord(
+        requests=sum(one.requests for one in observed),
+        wall_ns=sum(record.wall_ns for record in records),
+        steady=Steady(requests=sum(s.requests for s in steady), wall_ns=sum(s.wall_ns for s in steady)),
+        latency_us=tuple(sorted(latencies.items())),
+        bytes_sent=sum(one.bytes_sent for one in observed),
+        bytes_received=sum(one.bytes_received for one in observed),
+        connections=sum(one.connections for one in observed),
+        handshakes_full=sum(one.handshakes_full for one in observed),
+        handshakes_resumed=sum(one.handshakes_resumed for one in observed),
+        is_settled=stretch is not None,
+        reopened=sum(record.observed.reopened for record in chunks),
+        negotiated=totals.negotiated,
+        client_libraries=totals.client_libraries,
+        client_cpu_ns=sum(record.cpu_ns for record in records),
+        client_held_up_ns=round(share * totals.client_held_up_ns),
+        client_context_switches=round(share * totals.client_context_switches),
+        client_memory_bytes=totals.client_memory_bytes,
+        components=components,
+    )

@@ -1,15 +1,20 @@
-"""What measuring gives: whether a cell may be measured, and one visit to it."""
+"""What measuring gives: whether a cell may be measured, and one visit to it, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tollbar.plan import Cell, Visit
+from tollbar.plan import Cell
 from tollbar.runner import LoadRecord, Outcome, Record
 
 Ask = Callable[..., Record]
 """`runner.ask`, or a fake of it."""
+
+RUNNER = "runner"
+"""The component of a runner that performs the operations itself."""
+CLIENT = "client"
+"""The component of a load client: what asking costs, which is no part of what the server pays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,67 +28,75 @@ class Proven:
     known_answers: int
     accepted: tuple[str, ...]
     refused: tuple[str, ...]
+    not_tried: tuple[str, ...] = ()
+    """Refusals that could not be tried, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A few milliseconds of one trial's work, and what it cost."""
+
+    round: int
+    """Chunks of one heat and round were measured milliseconds apart."""
+    operations: int
+    wall_ns: int
+    cpu_ns: Mapping[str, int]
+    """CPU nanoseconds of each component: `RUNNER`; or each of a server's, and `CLIENT`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One visit to one cell."""
+    """One visit to one cell: a fresh process, advanced chunk by chunk beside the others of its heat."""
 
     study: str
     cell: str
     twin: bool
     block: int
+    heat: int
+    """Its heat's number within the block."""
     order: int
     """Its place in the run's sequence of trials."""
     started_s: float
     """Seconds since the epoch."""
     outcome: Outcome
     reason: str | None
-    operations: int
-    cpu_ns: int
-    """Of the study's cost: the runner's own, all of the server's, or the load client's."""
-    wall_ns: int
+    chunks: tuple[Chunk, ...]
+    paid_by: tuple[str, ...]
+    """The components whose CPU time is the study's cost."""
     memory_bytes: int
     """How far the runner's memory grew during its first operation; the most that a server ever held."""
-    batches: tuple[tuple[int, int], ...]
-    """(operations, CPU nanoseconds) of each batch."""
     steal_ns: int
-    """CPU time the hypervisor gave to others during the trial, all cores."""
+    """CPU time the hypervisor gave to others during the trial's heat, all cores."""
     machine_load: float
     """How many processes of the whole machine were running or wanted to, on average over the minute before its end."""
     load: LoadRecord | None = None
     """What the load client saw, where the cell was measured through a server."""
 
+    def cost_of(self, chunk: Chunk) -> float:
+        """CPU nanoseconds per operation of one of its chunks."""
+        return sum(chunk.cpu_ns.get(name, 0) for name in self.paid_by) / chunk.operations
+
+    @property
+    def operations(self) -> int:
+        """Of all its chunks."""
+        return sum(chunk.operations for chunk in self.chunks)
+
+    @property
+    def wall_ns(self) -> int:
+        """Of all its chunks."""
+        return sum(chunk.wall_ns for chunk in self.chunks)
+
+    @property
+    def cpu_ns(self) -> int:
+        """The study's cost, of all its chunks."""
+        return sum(chunk.cpu_ns.get(name, 0) for chunk in self.chunks for name in self.paid_by)
+
     @property
     def cost_ns(self) -> float:
-        """CPU nanoseconds per operation."""
+        """CPU nanoseconds per operation, over all its chunks."""
         return self.cpu_ns / self.operations
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
     """A cell that may not be measured."""
     return Proven(cell.study, cell.key, outcome, reason, 0, (), ())
-
-
-def trial_of(
-    visit: Visit, order: int, record: Record, *, started_s: float, steal_ns: int, machine_load: float
-) -> Trial:
-    """The trial that a record makes of a visit."""
-    return Trial(
-        study=visit.cell.study,
-        cell=visit.cell.key,
-        twin=visit.twin,
-        block=visit.block,
-        order=order,
-        started_s=started_s,
-        outcome=record.outcome,
-        reason=record.reason,
-        operations=record.operations,
-        cpu_ns=record.cpu_ns,
-        wall_ns=record.wall_ns,
-        memory_bytes=record.memory_bytes,
-        batches=record.batches,
-        steal_ns=steal_ns,
-        machine_load=machine_load,
-        load=record.load,
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,8 @@ from tollbar import beds
 from tollbar.beds import Bed, Found
 from tollbar.catalogue import Answer, Choice, Standing, Value
 from tollbar.errors import TollbarError, unknown
-from tollbar.libraries import Provider, resolve
+from tollbar.libraries import Broken, Provider, look_up
+from tollbar.runner import CONTRACT
 from tollbar.study import APART, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
@@ -27,7 +27,17 @@ class Service:
     bed: Bed | None
     """None where the server is the user's own."""
     url: str | None
+    address: str | None
+    """`address:port` that the URL was found to stand for; None where it was not looked up, and for a bed."""
     load: Load
+
+    @property
+    def server(self) -> str:
+        """Which server answers, with its version where that is known."""
+        if self.bed is None:
+            return str(self.url)
+        found = beds.find(self.bed)
+        return found.server if isinstance(found, Found) else self.bed.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,11 @@ class Cell:
         return self.against == self.key
 
     @property
+    def server(self) -> str | None:
+        """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
+        return self.service.server if self.service else None
+
+    @property
     def label(self) -> str:
         """Its coordinates as a person reads them."""
         return " · ".join(str(value) for value in self.coordinates.values())
@@ -69,6 +84,7 @@ class Cell:
         if answer is not None:
             inputs |= {**answer.inputs, "expected_hex": answer.expected}
         return {
+            "contract": CONTRACT,
             "mode": mode,
             "family": self.family,
             "op": self.coordinates["op"],
@@ -87,27 +103,19 @@ class StudyPlan:
     study: Study
     cells: tuple[Cell, ...]
     left_out: tuple[tuple[Coordinates, str], ...]
-
-    @property
-    def visits_a_block(self) -> int:
-        return len(self.cells) + sum(cell.is_baseline for cell in self.cells)
+    broken: tuple[Broken, ...] = ()
+    """Libraries that a pattern of the study has found, and that cannot be used."""
 
     @property
     def estimated_s(self) -> float:
         """How long it will take, by what was asked; slow operations take longer."""
         measure = self.study.measure
-        proof_s, start_s = (SERVED_PROOF_S, SERVED_START_S) if self.study.load else (PROOF_S, START_S)
-        proofs = len(self.cells) * proof_s
-        return proofs + self.visits_a_block * measure.blocks * (measure.trial_s + measure.warm_up_s + start_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """One trial to be made: a cell, or a baseline's twin, in a block."""
-
-    cell: Cell
-    twin: bool
-    block: int
+        proof_s, start_s, chunk_s = SERVED if self.study.load else ALONE
+        # Each heat of up to four cells has a baseline besides, and each baseline its twin.
+        baselines = sum(cell.is_baseline for cell in self.cells)
+        trials = (len(self.cells) - baselines) * 1.3 + 2 * baselines
+        trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
+        return len(self.cells) * proof_s + trials * measure.blocks * trial_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +133,35 @@ class Plan:
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
         """Which code every provider is, by the name that rows have for it."""
         return {
-            str(cell.coordinates["provider"]): {
-                "spec": cell.provider.spec,
-                "path": cell.provider.path,
-                **cell.provider.receipt,
-                **(_server(cell.service.bed) if cell.service and cell.service.bed else {}),
-            }
-            for study in self.studies
-            for cell in study.cells
+            cell.provider.name: {"spec": cell.provider.spec, "path": cell.provider.path, **cell.provider.receipt}
+            for cell in self._cells()
         }
 
+    @property
+    def servers(self) -> Mapping[str, Mapping[str, str]]:
+        """Which program every bed's server is, by the bed's name; for one that is not here, what would help."""
+        found = {bed: beds.find(bed) for cell in self._cells() if cell.service and (bed := cell.service.bed)}
+        return {
+            bed.name: {"version": one.version, "program": str(one.programs[bed.face.name])}
+            if isinstance(one, Found)
+            else {"not_here": one.reason}
+            for bed, one in found.items()
+        }
 
-# Found by measuring: process, library, key and commit of a trial; and two or three proofs of a cell.
-START_S = 0.012
-PROOF_S = 0.02
-# The same with a server: started, ready and stopped for each trial; and proved by a dozen connections.
-SERVED_START_S = 0.07
-SERVED_PROOF_S = 0.1
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Libraries that a study would have measured and that cannot be used: where each is, and why."""
+        return {one.path or one.spec: one.reason for study in self.studies for one in study.broken}
+
+    def _cells(self) -> Iterator[Cell]:
+        return (cell for study in self.studies for cell in study.cells)
+
+
+# Found by measuring, in seconds: the proofs of a cell; process, library, key and warm-up of a trial; and what a chunk
+# takes besides what was asked.
+ALONE = (0.02, 0.04, 0.001)
+# The same with a server, which is started, ready and stopped for each trial, and proved by a dozen connections.
+SERVED = (0.1, 0.25, 0.004)
 
 
 def key_of(coordinates: Coordinates) -> str:
@@ -155,27 +175,11 @@ def make(studies: Sequence[Study], *, seed: int, named_libraries: Sequence[str] 
     for name in names:
         if names.count(name) > 1:
             raise TollbarError(f"the study `{name}` is asked for twice")
-    return Plan(tuple(_plan(study, resolve(study.providers, named_libraries)) for study in studies), seed)
+    return Plan(tuple(_plan(study, *look_up(study.providers, named_libraries)) for study in studies), seed)
 
 
-def _server(bed: Bed) -> dict[str, str]:
-    """Which server answers, for a receipt."""
-    found = beds.find(bed)
-    if not isinstance(found, Found):
-        return {"server": found.reason}
-    return {"server": f"{bed.title} {found.version}", "program": str(found.programs[bed.face.name])}
-
-
-def visits(plan: StudyPlan, seed: int, block: int) -> list[Visit]:
-    """One block: every cell once, baselines twice, in an order that depends on nothing but seed and block."""
-    found = [Visit(cell, False, block) for cell in plan.cells]
-    found += [Visit(cell, True, block) for cell in plan.cells if cell.is_baseline]
-    random.Random(f"{seed}/{plan.study.name}/{block}").shuffle(found)
-    return found
-
-
-def _plan(study: Study, providers: Sequence[Provider]) -> StudyPlan:
-    grid = _Grid(study, providers)
+def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...]) -> StudyPlan:
+    grid = _Grid(study, providers, broken)
     kept: dict[str, Cell] = {}
     left_out: dict[str, tuple[Coordinates, str]] = {}
     for cell in grid.cells():
@@ -193,7 +197,20 @@ def _plan(study: Study, providers: Sequence[Provider]) -> StudyPlan:
             where=study.name,
             hint="is the baseline among the choices?",
         )
-    return StudyPlan(study, tuple(cells), tuple(left_out.values()))
+    _refuse_idle_settings(study, [*kept.values()], [at for at, _ in left_out.values()])
+    return StudyPlan(study, tuple(cells), tuple(left_out.values()), broken)
+
+
+def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequence[Coordinates]) -> None:
+    """Raises TollbarError for a setting that is varied and means nothing to any cell."""
+    everywhere = [*(cell.coordinates for cell in cells), *left_out]
+    for name in study.vary:
+        if not any(name in coordinates for coordinates in everywhere):
+            only = study.family.settings[name].only
+            where = " and ".join(f"{key} is {' or '.join(values)}" for key, values in only.items())
+            raise TollbarError(
+                f"`vary.{name}` means nothing to any cell", where=study.name, hint=f"it does where {where}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +219,7 @@ class _Grid:
 
     study: Study
     providers: Sequence[Provider]
+    broken: Sequence[Broken]
 
     def cells(self) -> Iterator[Cell]:
         study, family = self.study, self.study.family
@@ -210,7 +228,7 @@ class _Grid:
             for bed, provider in self.places():
                 for values in itertools.product(*varied.values()):
                     wanted = dict(zip(varied, values, strict=True))
-                    at: dict[str, Value] = {"choice": name, "provider": self.label(bed, provider)}
+                    at: dict[str, Value] = {"choice": name, "provider": provider.name}
                     at |= {"bed": bed.name if bed else "url"} if study.load else {}
                     coordinates = self.normal({**at, **wanted})
                     yield Cell(
@@ -218,7 +236,7 @@ class _Grid:
                         family=family.name,
                         choice=family.choices[name],
                         provider=provider,
-                        service=Service(bed, study.url, study.load) if study.load else None,
+                        service=Service(bed, study.url, study.address, study.load) if study.load else None,
                         coordinates=coordinates,
                         standing=family.standing_of(coordinates),
                         strength=family.strength_of(coordinates),
@@ -245,15 +263,6 @@ class _Grid:
             bed = beds.all_beds()[name]
             yield from ((bed, provider) for provider in self.providers if provider.kind in bed.runs_on)
 
-    def label(self, bed: Bed | None, provider: Provider) -> str:
-        """The provider's name in rows: with the server in front where there is one."""
-        if self.study.url is not None:
-            return self.study.url
-        if bed is None:
-            return provider.name
-        found = beds.find(bed)
-        return found.label(provider.name) if isinstance(found, Found) else f"{bed.name} ({provider.name})"
-
     def left_out(self, cell: Cell) -> str | None:
         for item in self.study.leave_out:
             where = {name: self._named(name, values) for name, values in item.where.items()}
@@ -275,11 +284,11 @@ class _Grid:
         """Providers as rows name them, where the study names them as it does in `providers`."""
         if name != "provider":
             return values
+        known: dict[str, list[Value]] = {one.spec: [] for one in self.broken}
+        for provider in self.providers:
+            known |= {provider.spec: [provider.name], provider.name: [provider.name]}
+        known.setdefault("libcrypto", known.get("libcrypto:system", []))
         found: list[Value] = []
-        labels: dict[str, list[Value]] = {}
-        for bed, provider in self.places():
-            labels.setdefault(provider.spec, []).append(self.label(bed, provider))
-        known = {"libcrypto": labels.get("libcrypto:system", []), **labels}
         for value in values:
             if value not in known and "*" not in str(value):
                 raise unknown("provider", str(value), known, where=self.study.name)

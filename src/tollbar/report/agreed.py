@@ -66,15 +66,19 @@ def _fingerprints(certificates: Sequence[str]) -> str | None:
 
 
 def proofs_table(study: StudyJudgement, caption: str) -> str:
-    """What each cell accepted and refused before it was timed; nothing where none says so."""
+    """What each cell accepted and refused before it was timed, and what was not tried; nothing where none says so."""
     label = labels(study, cell_names(study), whole=True)
     rows = []
     for found in by_cell(study.study.rows):
-        accepted = dict.fromkeys(what for r in found for what in r.accepted)
-        refused = dict.fromkeys(what for r in found for what in r.refused)
-        if accepted or refused:
-            rows.append((Cell(label(found[0])), Cell("; ".join(accepted) or "–"), Cell("; ".join(refused) or "–")))
-    return table(caption, (Column("cell"), Column("accepted"), Column("refused")), rows) if rows else ""
+        said = (
+            dict.fromkeys(what for r in found for what in r.accepted),
+            dict.fromkeys(what for r in found for what in r.refused),
+            dict.fromkeys(what for r in found for what in r.not_tried),
+        )
+        if any(said):
+            rows.append((Cell(label(found[0])), *(Cell("; ".join(whats) or "–") for whats in said)))
+    columns = (Column("cell"), Column("accepted"), Column("refused"), Column("not tried"))
+    return table(caption, columns, rows) if rows else ""
 
 
 def agreed_table(study: StudyJudgement, found: Sequence[Agreed], caption: str) -> str:

@@ -6,9 +6,11 @@ never widened to whole decades (`nice`), which would squeeze what is to be compa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import md5
 from typing import Any
 
 from tollbar.catalogue import Standing
@@ -49,11 +51,13 @@ class Dot:
     """An undecided dot is drawn hollow."""
     then: float | None = None
     """What was published, where that is the comparison."""
+    to: float | None = None
+    """The other end, where several estimates stand in one row and `value` is the least of them."""
 
     @property
     def values(self) -> tuple[float | None, ...]:
         """All that its scale must hold."""
-        return self.value, self.low, self.high, self.then
+        return self.value, self.low, self.high, self.then, self.to
 
 
 def scale_over(title: str, dots: Iterable[Dot], **more: Any) -> Scale:
@@ -68,7 +72,8 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
     with unvalidated():
         labels = [d.label for d in dots]
         tall = any(SECOND_LINE in label for label in labels)
-        rows = alt.InlineData(values=[_values(d, scale) for d in dots])
+        data = Data()
+        rows = data.named([_values(d, scale) for d in dots])
         x = alt.X("value:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
         y = alt.Y(
             "label:N",
@@ -88,21 +93,24 @@ def dot_rows(dots: Sequence[Dot], scale: Scale) -> Spec:
         measured = base.transform_filter("isValid(datum.value)")
         standing = any(d.standing is not None for d in dots)
         layers = [
-            *_frame(scale),
+            *_frame(scale, data),
             measured.transform_filter("isValid(datum.low)")
             .mark_rule(strokeWidth=2, clip=True)
-            .encode(x=alt.X("low:Q", title=scale.title), x2="high:Q", stroke=standing_colour(standing)),
+            .encode(x=alt.X("low:Q", title=scale.title), x2=alt.X2("high:Q"), stroke=standing_colour(standing)),
         ]
         if any(d.then is not None for d in dots):
             layers += _published(base, scale)
+        if any(d.to is not None for d in dots):
+            layers += _ranges(base, scale)
         layers += [
             measured.mark_point(size=62, strokeWidth=1.8, opacity=1, clip=True).encode(
                 x=x, shape=standing_shape(standing), stroke=standing_colour(standing), fill=_fill(standing)
             ),
-            base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="note:N"),
+            base.mark_text(align="left", dx=8).encode(x=alt.value("width"), text=alt.Text("note:N")),
         ]
         return finish(
-            alt.layer(*layers).properties(width="container", height=(TALL_ROW_PX if tall else ROW_PX) * len(dots))
+            alt.layer(*layers).properties(width="container", height=(TALL_ROW_PX if tall else ROW_PX) * len(dots)),
+            data,
         )
 
 
@@ -118,23 +126,24 @@ def _values(dot: Dot, scale: Scale) -> dict[str, Any]:
     }
     if dot.standing is not None:
         row["standing"] = words.standing_words(dot.standing)
-    if dot.then is not None:
-        row["then"] = dot.then
+    for name, value in (("then", dot.then), ("to", dot.to)):
+        if value is not None:
+            row[name] = value
     return {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in row.items()}
 
 
-def _frame(scale: Scale) -> list[Any]:
-    """What a ratio is read against: the band that is worth nothing, the noise floor, and one."""
+def _frame(scale: Scale, data: Data) -> list[Any]:
+    """What a ratio is read against: the band that is worth nothing, what noise alone may make, and one."""
     import altair as alt
 
     layers: list[Any] = []
     x = alt.X("at:Q", scale=log_scale(scale), axis=scale_axis(scale), title=scale.title)
     if scale.worth is not None:
-        ends = alt.InlineData(values=[{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
-        layers.append(alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2="to:Q"))
-        layers.append(alt.Chart(alt.InlineData(values=[{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x))
-    if scale.noise_floor is not None:
-        either = alt.InlineData(values=[{"at": round(scale.noise_floor**sign, 6)} for sign in (-1, 1)])
+        ends = data.named([{"at": round(1 / (1 + scale.worth), 6), "to": round(1 + scale.worth, 6)}])
+        layers.append(alt.Chart(ends).mark_rect(fill=palette.colour("band"), clip=True).encode(x=x, x2=alt.X2("to:Q")))
+        layers.append(alt.Chart(data.named([{"at": 1}])).mark_rule(stroke=palette.colour("ink")).encode(x=x))
+    if scale.noise is not None:
+        either = data.named([{"at": round(scale.noise**sign, 6)} for sign in (-1, 1)])
         layers.append(
             alt.Chart(either).mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True).encode(x=x)
         )
@@ -148,12 +157,27 @@ def _published(base: Any, scale: Scale) -> list[Any]:
     both = then.transform_filter("isValid(datum.value)")
     return [
         both.mark_rule(stroke=palette.colour("muted"), strokeDash=[2, 2], clip=True).encode(
-            x=alt.X("then:Q", title=scale.title), x2="value:Q"
+            x=alt.X("then:Q", title=scale.title), x2=alt.X2("value:Q")
         ),
         then.mark_point(size=70, shape="diamond", strokeWidth=1.8, opacity=1, clip=True).encode(
             x=alt.X("then:Q", title=scale.title),
-            stroke=alt.value(palette.colour("ink")),
-            fill=alt.value(palette.colour("paper")),
+            stroke=alt.StrokeValue(palette.colour("ink")),
+            fill=alt.FillValue(palette.colour("paper")),
+        ),
+    ]
+
+
+def _ranges(base: Any, scale: Scale) -> list[Any]:
+    """From the least estimate to the most, over the thin line of the intervals, with a mark at its far end."""
+    import altair as alt
+
+    ranged = base.transform_filter("isValid(datum.to)")
+    accent = alt.StrokeValue(palette.colour("accent"))
+    to = alt.X("to:Q", title=scale.title)
+    return [
+        ranged.mark_rule(strokeWidth=6, clip=True).encode(x=to, x2=alt.X2("value:Q"), stroke=accent),
+        ranged.mark_point(size=62, strokeWidth=1.8, opacity=1, shape="circle", clip=True).encode(
+            x=to, stroke=accent, fill=_fill(standing=False)
         ),
     ]
 
@@ -181,7 +205,7 @@ def standing_colour(standing: bool) -> Any:
     import altair as alt
 
     if not standing:
-        return alt.value(palette.colour("accent"))
+        return alt.StrokeValue(palette.colour("accent"))
     colours = [palette.colour(s) for s in words.STANDINGS]
     return alt.Stroke("standing:N", scale=standing_scale(colours), legend=None)
 
@@ -201,18 +225,37 @@ def standing_shape(standing: bool) -> Any:
     import altair as alt
 
     if not standing:
-        return alt.value("circle")
+        return alt.ShapeValue("circle")
     return alt.Shape("standing:N", scale=standing_scale(list(palette.SHAPES.values())), legend=None)
 
 
-def finish(chart: Any, right: int = 22) -> Spec:
+class Data:
+    """The rows that a chart's layers draw, each list by a name of its own.
+
+    Layers hold the names only: Altair copies all that a layer holds, several times for each layer.
+    """
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, list[Any]] = {}
+
+    def named(self, values: list[Any]) -> Any:
+        """What a layer takes in place of the rows themselves."""
+        import altair as alt
+
+        name = f"data-{md5(json.dumps(values).encode(), usedforsecurity=False).hexdigest()}"
+        self.by_name[name] = values
+        return alt.NamedData(name=name)
+
+
+def finish(chart: Any, data: Data) -> Spec:
     """The chart as Vega-Lite, without Altair's own configuration and the address of its schema."""
     spec: Spec = chart.to_dict(validate=False)
+    spec["datasets"] = data.by_name
     spec.pop("$schema", None)
     spec.pop("config", None)
     # Text that runs out of the frame (the notes at the right) counts as part of what is fitted in; its width is
     # estimated, and some fonts run wider.
-    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": right}
+    spec["padding"] = {"left": 2, "top": 4, "bottom": 4, "right": 22}
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec
 

@@ -24,7 +24,8 @@ class CostWords:
 
 
 _IN_BLOCKS = (
-    "Each block visits every cell once, in a new random order, each visit a fresh {}; ratios are formed within blocks."
+    "In each block every cell is a fresh {}, in a heat with its baseline and a few other cells that is drawn anew: all"
+    " are up at once on one core and work in turn, in random order, a few milliseconds at a time."
 )
 
 COST_WORDS: Mapping[Cost, CostWords] = {

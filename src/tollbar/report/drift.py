@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from tollbar.judge import StudyJudgement
-from tollbar.report import palette, words
-from tollbar.report.charts import Chart, finish, unvalidated
+from tollbar.measure import Outcome
+from tollbar.report import palette
+from tollbar.report.charts import Chart, Data, finish, unvalidated
+from tollbar.results import Row
 
 HEIGHT_PX = 110
 # A narrower axis would make mountains of the ordinary wobble of a per cent.
@@ -18,7 +20,7 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
     """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
     blocks: dict[int, list[float]] = {}
     for row in study.study.rows:
-        costs = words.costs(row.trials)
+        costs = block_costs(row)
         for block, cost in costs.items():
             blocks.setdefault(block, []).append(cost / median(costs.values()))
     if len(blocks) < 2:
@@ -41,6 +43,16 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
     )
 
 
+def block_costs(row: Row) -> dict[int, float]:
+    """CPU nanoseconds per operation by block: the median of the cell's chunks in it, whichever heats they are of."""
+    chunks: dict[int, list[float]] = {}
+    for trial in row.trials:
+        if trial.outcome is Outcome.OK:
+            costs = [trial.cost_of(chunk) for chunk in trial.chunks if chunk.operations > 0]
+            chunks.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
+    return {block: median(costs) for block, costs in chunks.items() if costs}
+
+
 def _share(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return round(ordered[round(share * (len(ordered) - 1))], 5)
@@ -51,7 +63,8 @@ def _spec(values: Sequence[dict[str, float]], spread: float) -> dict[str, object
 
     with unvalidated():
         most = max(v["block"] for v in values)
-        base = alt.Chart(alt.InlineData(values=list(values))).encode(
+        data = Data()
+        base = alt.Chart(data.named(list(values))).encode(
             x=alt.X(
                 "block:Q",
                 title="block",
@@ -71,4 +84,4 @@ def _spec(values: Sequence[dict[str, float]], spread: float) -> dict[str, object
                 y=alt.Y("median:Q", title="cost / its median")
             ),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), data)

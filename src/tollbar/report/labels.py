@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tollbar.catalogue import Value
 from tollbar.judge import StudyJudgement
 from tollbar.report import words
 from tollbar.results import Row
 
+Place = Callable[[Mapping[str, Value], Iterable[str]], str]
+"""Writes coordinates in words, along the names given."""
+
 # What this share of the cells have alike is said once, and not in every name.
 PREVAILS = 0.8
+
+
+def places(study: StudyJudgement) -> Place:
+    """Gives each place its words, servers with their versions: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
+    family = study.study.study.family
+    servers = {r.bed: r.server for r in study.study.rows if r.bed is not None and r.server is not None}
+
+    def place(coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
+        server = servers.get(str(coordinates.get("bed")))
+        return words.place(family, {**coordinates, "bed": server} if server else coordinates, names)
+
+    return place
 
 
 def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) -> Callable[[Row], str]:
@@ -18,12 +33,12 @@ def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) 
 
     Without what is as in the baseline, unless the `whole` name is asked for, and without what prevails.
     """
-    family = study.study.study.family
+    place = places(study)
     silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.study.study.baseline))
 
     def label(row: Row) -> str:
         said = [n for n in names if n == "choice" or n not in silent or row.coordinates.get(n) != silent[n]]
-        return words.place(family, row.coordinates, said) or row.title
+        return place(row.coordinates, said) or row.title
 
     return label
 
@@ -43,13 +58,3 @@ def prevailing(study: StudyJudgement) -> dict[str, Value]:
         if name in vary and not setting.is_size and values.count(setting.default) > PREVAILS * len(values):
             found[name] = setting.default
     return found
-
-
-def where_label(study: StudyJudgement, where: Mapping[str, Sequence[Value]], most: int) -> str:
-    """Where cells of a contrast stand: a server by its short name where that says it all."""
-    vary = words.varying(study.study.rows)
-    if "provider" in where and "provider" not in vary and "bed" in vary:
-        beds = {r.provider: r.bed for r in study.study.rows if r.bed is not None}
-        said = {n: [beds.get(str(v), v) for v in values] if n == "provider" else values for n, values in where.items()}
-        return words.where_words(study.study.study.family, said, most)
-    return words.where_words(study.study.study.family, where, most)

@@ -77,7 +77,7 @@ def latency_table(study: StudyJudgement) -> str:
 
 def merged_load(row: Row) -> LoadRecord | None:
     """All answers of a cell's trials that ended well, in one histogram."""
-    loads = [t.load for t in row.trials if t.load is not None and t.outcome is Outcome.OK]
+    loads = [t.load for t in row.trials if t.load is not None and t.load.is_settled and t.outcome is Outcome.OK]
     if not loads:
         return None
     counts: Counter[int] = Counter()

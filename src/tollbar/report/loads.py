@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tollbar.judge import Limit, StudyJudgement
 from tollbar.report import palette, words
 from tollbar.report.cells import MOST_LINES, by_cell, covers, facet_names, facet_sizes, load_name, spot, without_load
-from tollbar.report.charts import Chart, Spec, finish, log_scale, scale_axis, unvalidated
+from tollbar.report.charts import Chart, Data, Spec, finish, log_scale, scale_axis, unvalidated
 from tollbar.report.costs import cost_words
-from tollbar.report.labels import labels
+from tollbar.report.labels import labels, places
 from tollbar.report.scales import NANOSECONDS, Scale
 from tollbar.results import Row
 
@@ -71,7 +71,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
     sizes = [n for n, setting in family.settings.items() if setting.is_size]
     apart = facet_names(cells, names, ("bed", "op", *sizes))
     inside = [n for n in words.varying(rows[0] for rows, _ in lines) if n not in apart] or ["choice"]
-    label = labels(study, inside)
+    label, place = labels(study, inside), places(study)
     called = [label(rows[0]) for rows, _ in lines]
     numbers = {name: i for i, name in enumerate(dict.fromkeys(called))}
     panels = _panels(study, [p for _, points in lines for p in points])
@@ -83,7 +83,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
             Line(called[i], numbers[called[i]] if len(numbers) <= MOST_LINES else order, lines[i][1])
             for order, i in enumerate(here)
         )
-        title = words.place(family, {n: v for n, v in zip(apart, where, strict=True) if v is not None}, apart)
+        title = place({n: v for n, v in zip(apart, where, strict=True) if v is not None}, apart)
         axis = words.column_title(family, name)
         found.append(Facet(title, shown, tuple(_chart(title, axis, shown, panel) for panel in panels)))
     return found
@@ -149,8 +149,9 @@ def _spec(axis: str, lines: Sequence[Line], panel: _Panel) -> Spec:
     import altair as alt
 
     with unvalidated():
+        data = Data()
         loads = sorted({p.load for line in lines for p in line.points})
-        rows = alt.InlineData(values=[_values(line, p, panel) for line in lines for p in line.points])
+        rows = data.named([_values(line, p, panel) for line in lines for p in line.points])
         x = alt.X(
             "load:Q",
             title=axis,
@@ -178,7 +179,7 @@ def _spec(axis: str, lines: Sequence[Line], panel: _Panel) -> Spec:
         )
         points = base.mark_point(size=46, strokeWidth=1.6, opacity=1)
         layers.append(points.encode(y=y, shape=alt.Shape("line:N", scale=shapes, legend=None), fill=fill))
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), data)
 
 
 def _values(line: Line, point: Point, panel: _Panel) -> dict[str, object]:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
-from tollbar.catalogue import Family, Value
+from tollbar.catalogue import Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Toll, Verdict
+from tollbar.judge.noise import reach
 from tollbar.report import words
 from tollbar.report.cells import MOST_ROWS, split, spot
 from tollbar.report.charts import SECOND_LINE, Chart, Dot, dot_rows, scale_over
 from tollbar.report.costs import cost_words
-from tollbar.report.labels import labels, prevailing, where_label
+from tollbar.report.labels import Place, labels, places, prevailing
 from tollbar.report.scales import BYTES, NANOSECONDS
 from tollbar.results import Row
 
@@ -38,9 +39,7 @@ def toll_charts(study: StudyJudgement) -> list[Chart]:
     charts: dict[str, Chart] = {}
     for alike in shared.values():
         charts |= _alike_panels(study, alike, in_rows, in_panels)
-    titles = [
-        title for title, _ in _panels(study.study.study.family, _with_something(study, rows, in_panels), in_panels)
-    ]
+    titles = [title for title, _ in _panels(places(study), _with_something(study, rows, in_panels), in_panels)]
     return [charts[title] for title in titles if title in charts]
 
 
@@ -59,20 +58,20 @@ def _alike_panels(
     dots = {t.row.key: _toll_dot(label(t.row), t) for t in tolls}
     dots |= {r.key: _baseline_dot(label(r), study, r) for r in baselines.values()}
     order = _order(tolls, in_rows)
-    floors = {t.row.key: t.noise_floor for t in tolls}
+    noises = {t.row.key: reach(t.noise) for t in tolls if t.noise is not None}
     baseline = words.baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
     title = f"{cost_words(study).title}, as a multiple of {against} (log scale)"
     scale = scale_over(title, list(dots.values()), worth=study.study.study.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
-    for name, panel in _panels(study.study.study.family, rows, in_panels):
+    for name, panel in _panels(places(study), rows, in_panels):
         shown = [dots[r.key] for r in sorted(panel, key=lambda r: order.get(spot(r, in_rows), 0.0))]
         heard = "; ".join(f"{d.label}: {d.note}" for d in shown)
         described = f"Tolls against {baseline}{', ' + name if name else ''}. {heard}."
-        noise = max((f for r in panel if (f := floors.get(r.key)) is not None), default=None)
+        noise = max((noises[r.key] for r in panel if r.key in noises), default=None)
         letters = max(len(d.label) for d in shown)
-        charts[name] = Chart(name, described, dot_rows(shown, replace(scale, noise_floor=noise)), letters)
+        charts[name] = Chart(name, described, dot_rows(shown, replace(scale, noise=noise)), letters)
     return charts
 
 
@@ -122,11 +121,12 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
         dots = [
             Dot(
                 label=contrast_label(study, c),
-                note=f"{words.times(c.ratio.estimate)} {c.verdict}",
-                value=c.ratio.estimate,
-                low=c.ratio.low,
-                high=c.ratio.high,
+                note=f"{words.times_range(c.least, c.most)} {c.verdict}",
+                value=c.least,
+                low=c.low,
+                high=c.high,
                 decided=c.verdict is not Verdict.UNCLEAR,
+                to=c.most,
             )
             # The table below the chart has them all.
             for c in found[:MOST_ROWS]
@@ -144,8 +144,19 @@ def contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
     """`no-aes for native`, and on a second line where."""
     family = study.study.study.family
     pair = " for ".join(words.value_words(family, contrast.setting, v) for v in (contrast.value, contrast.for_value))
-    where = where_label(study, contrast.where, most=3)
+    where = contrast_where(study, contrast, most=3)
     return f"{pair}{SECOND_LINE}{where}" if where else pair
+
+
+def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
+    """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
+    alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
+    # Pairs that share a verdict but no coordinate stand wherever the other lines do not.
+    return words.where_words(study.study.study.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
+
+
+def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
+    return contrast.setting, contrast.value, contrast.for_value
 
 
 def claim_chart(study: StudyJudgement) -> Chart | None:
@@ -154,7 +165,7 @@ def claim_chart(study: StudyJudgement) -> Chart | None:
     dots = [
         Dot(
             label=f"{number}  {claim_place(study, c) or 'everywhere'}",
-            note=f"{words.times(c.ratio.estimate) if c.ratio else ''} {c.verdict}".strip(),
+            note=f"{f'{c.metric} {words.times(c.ratio.estimate)}' if c.ratio else ''} {c.verdict}".strip(),
             value=c.ratio.estimate if c.ratio else None,
             low=c.ratio.low if c.ratio else None,
             high=c.ratio.high if c.ratio else None,
@@ -189,7 +200,7 @@ def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
     vary = words.varying(study.study.rows)
     usual = prevailing(study)
     names = [n for n in claim.at if n in vary and claim.at[n] != usual.get(n)]
-    return words.place(study.study.study.family, claim.at, names)
+    return places(study)(claim.at, names)
 
 
 def _toll_dot(label: str, toll: Toll) -> Dot:
@@ -236,13 +247,13 @@ def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[tuple[Value |
     return order | unmeasured
 
 
-def _panels(family: Family, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
+def _panels(place: Place, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
     panels: dict[tuple[Value | None, ...], list[Row]] = {}
     for row in rows:
         panels.setdefault(spot(row, names), []).append(row)
     found = [
         (
-            words.place(family, {n: v for n, v in zip(names, where, strict=True) if v is not None}, names),
+            place({n: v for n, v in zip(names, where, strict=True) if v is not None}, names),
             where,
             inside,
         )
@@ -261,5 +272,5 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
     for dot in dots:
         seen[dot.label] = seen.get(dot.label, 0) + 1
         label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
-        distinct.append(Dot(label, dot.note, dot.value, dot.low, dot.high, dot.standing, dot.decided, dot.then))
+        distinct.append(replace(dot, label=label))
     return distinct

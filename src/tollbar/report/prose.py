@@ -227,9 +227,22 @@ def claims(study: StudyJudgement) -> str:
     return f"{words.counted(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
 
 
+def capacity(study: StudyJudgement) -> str:
+    """What capacity is, where a claim is judged by it."""
+    if not any(c.metric == "capacity" for c in study.claims):
+        return ""
+    of = cost_words(study).in_sentence
+    return f"Capacity is one over {of}: what one core could do were nothing else in its way."
+
+
 def more_blocks(number: int | None) -> str | None:
     """What would decide an unclear verdict: `about 25 more blocks would tell`."""
     return None if number is None else f"about {words.counted(number, 'more block')} would tell"
+
+
+def suffers(toll: Toll) -> str | None:
+    """Where the two ratios are apart: `suffers more from neighbours than its baseline`."""
+    return f"suffers {toll.suffers} from neighbours than its baseline" if toll.suffers else None
 
 
 def not_drawn(shown: int, folded: int) -> str:

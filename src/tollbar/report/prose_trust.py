@@ -15,13 +15,35 @@ from tollbar.stats import Interval
 MOST_PROOFS = 8
 
 
-def noise(study: StudyJudgement) -> str:
-    """One sentence: the noise floor, and what follows from it."""
-    if study.noise_floor is None:
-        return "No baseline was measured twice, so there is no noise floor and no verdict rests on one."
+def two_costs(study: StudyJudgement) -> str:
+    """What the two costs mean, and how many cells they tell apart."""
+    said = (
+        "Undisturbed is what an operation costs while the core is left alone: chunks count by how near it was to that;"
+        " verdicts rest on its ratios. Typical is what it cost as disturbed today, beside its baseline in the same"
+        " rounds."
+    )
+    apart = [
+        f"{sum(t.suffers == way for t in study.tolls):,} {way}"
+        for way in ("more", "less")
+        if any(t.suffers == way for t in study.tolls)
+    ]
+    if not apart:
+        return said
+    tolls = words.counted(sum(t.typical is not None for t in words.real_tolls(study)), "cell")
     return (
-        "Each baseline is measured twice in every block. They came out apart by up to"
-        f" {times_exactly(study.noise_floor)} here: no verdict is given below that."
+        f"{said} Where the two ratios are more than {words.percent(study.study.study.worth)} apart, the cell suffers"
+        f" more or less from neighbours on the machine than its baseline does: of {tolls}, {words.enumeration(apart)}."
+    )
+
+
+def noise(study: StudyJudgement) -> str:
+    """What the twins came out as, and what follows from it."""
+    if study.noise is None:
+        return "No baseline was measured beside itself in blocks enough, so that the noise is not known."
+    return (
+        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
+        f" their ratio is {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given"
+        " nearer to × 1 than the far end of a baseline's own twins' interval."
     )
 
 
@@ -42,7 +64,7 @@ def drift(study: StudyJudgement) -> str:
     change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
     return (
         f"From the first to the last third of the blocks the median cell's cost changed by {change};"
-        " ratios are formed within blocks, so this cancels."
+        " a cell and its baseline work milliseconds apart, so that it changes both."
     )
 
 
@@ -57,18 +79,20 @@ def checked(study: StudyJudgement) -> str:
 
 
 def proof(study: StudyJudgement) -> str:
-    """One sentence: what the cells showed for themselves before they were timed."""
+    """What the cells showed for themselves before they were timed, and what could not be tried."""
     rows = [r for r in study.study.rows if r.outcome is Outcome.OK]
     met = sum(r.known_answers for r in rows)
     refused = list(dict.fromkeys(what for r in rows for what in r.refused))
     # A server meets no known answers by itself: that its answers were right is said already.
     said = [f"met {words.counted(met, 'known answer')}"] if met or not refused else []
     said += [f"refused {_few(refused)}"] if refused else []
-    return f"They {words.enumeration(said)}."
+    not_tried = list(dict.fromkeys(what for r in rows for what in r.not_tried))
+    rest = f" Not tried: {_few(not_tried)}." if not_tried else ""
+    return f"They {words.enumeration(said)}.{rest}"
 
 
 def _few(things: Sequence[str]) -> str:
-    """What the cells refused; where there is much of it, some."""
+    """What the cells refused, or could not be tried; where there is much of it, some."""
     more = len(things) - MOST_PROOFS
     return words.enumeration([*things[:MOST_PROOFS], f"{more} more"] if more > 1 else things)
 
@@ -79,7 +103,7 @@ def load(study: StudyJudgement) -> str:
     if not found:
         return "How busy the machine was is not known."
     return (
-        f"The machine's load, with the lab's own one or two processes in it, was {median(found):.1f}"
+        f"The machine's load, with the lab's own processes in it, was {median(found):.1f}"
         f" (from {found[0]:.1f} to {found[-1]:.1f})."
     )
 
@@ -87,13 +111,15 @@ def load(study: StudyJudgement) -> str:
 def steal(study: StudyJudgement) -> str:
     """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
     trials = [t for r in study.study.rows for t in (*r.trials, *r.twins)]
-    stolen, wall = sum(t.steal_ns for t in trials), sum(t.wall_ns for t in trials)
     if not trials:
         return "There are no trials."
+    # The trials of a heat share its time, and what was stolen of it.
+    heats = {(t.block, t.heat): t.steal_ns for t in trials}
+    stolen, wall = sum(heats.values()), sum(t.wall_ns for t in trials)
     if not stolen:
-        return f"No CPU time was given to other machines in {words.counted(len(trials), 'trial')}."
-    touched = sum(t.steal_ns > 0 for t in trials)
+        return f"No CPU time was given to other machines in {words.counted(len(heats), 'heat')}."
+    touched = sum(steal_ns > 0 for steal_ns in heats.values())
     return (
-        f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during"
-        f" {touched:,} of {words.counted(len(trials), 'trial')}, which took {units.show_nanoseconds(wall)} in all."
+        f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during {touched:,} of"
+        f" {words.counted(len(heats), 'heat')}, whose chunks took {units.show_nanoseconds(wall)} in all."
     )

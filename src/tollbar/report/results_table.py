@@ -10,8 +10,10 @@ from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.measure import Outcome
 from tollbar.report import limits, prose, words
 from tollbar.report.costs import cost_words
+from tollbar.report.labels import places
 from tollbar.report.markup import Cell, Column, folded, symbol, table, tag, text
 from tollbar.results import Row
+from tollbar.stats import Interval
 
 MOST_LEFT_OUT = 12
 # What stands beside the cost, by metric; each where some cell has it.
@@ -33,7 +35,7 @@ def full_table(study: StudyJudgement) -> str:
     rows = study.study.rows
     names = [n for n in words.varying(rows) if n != "choice"]
     metric = words.cost_metric(study)
-    cost = words.by_row(study, metric)
+    cost, typical = words.by_row(study, metric), words.by_row(study, words.typical_metric(study))
     tolls = {t.row.key: t for t in study.tolls if t.metric == metric}
     beside = {name: found for name in _BESIDE if name != metric and (found := words.by_row(study, name))}
     if words.MEMORY in beside and not words.matters(beside[words.MEMORY]):
@@ -44,9 +46,11 @@ def full_table(study: StudyJudgement) -> str:
     columns = [
         Column("choice"),
         *(Column(words.column_title(family, n), n in words.LOADS) for n in names),
-        Column(cost_words(study).title, True),
+        Column(f"{cost_words(study).title}, undisturbed", True),
+        Column("typical", True),
         *([Column("per second of CPU", True)] if speed else []),
         Column(f"against {words.baseline_words(study)}", True),
+        Column("typical ratio", True),
         Column("verdict"),
         *(Column(_BESIDE[name], True) for name in beside),
         Column("blocks", True),
@@ -57,7 +61,9 @@ def full_table(study: StudyJudgement) -> str:
         [
             Cell(row.title),
             *(_coordinate(study, row, n) for n in names),
-            *_measured(row, cost.get(row.key))[: 2 if speed else 1],
+            _cost(row, cost.get(row.key)),
+            _plain(typical.get(row.key)),
+            *([_speed(row, cost.get(row.key))] if speed else []),
             *_judged(row, tolls.get(row.key)),
             *(_plain(found.get(row.key)) for found in beside.values()),
             _blocks(cost.get(row.key)),
@@ -76,15 +82,10 @@ def full_table(study: StudyJudgement) -> str:
 def _caption(study: StudyJudgement) -> str:
     family, rows = study.study.study.family, study.study.rows
     first = rows[0].coordinates if rows else {}
-    vary = set(words.varying(rows))
-    # A server stands for its provider, which is then named here and nowhere else.
-    providers = list(dict.fromkeys(r.provider for r in rows))
-    silent = "provider" if len(providers) > 1 else "bed"
-    alike = {n: v for n, v in first.items() if n not in vary and n not in ("choice", silent)}
-    said = [f"{words.column_title(family, n)} {words.value_words(family, n, v)}" for n, v in alike.items()]
-    text = f"Every cell of the study {study.study.study.name}, with its interval in brackets"
-    if len(providers) > 1 and "provider" not in vary:
-        text += f"; on {words.enumeration(providers)}"
+    alike = [n for n in first if n not in words.varying(rows) and n != "choice"]
+    said = [f"{words.column_title(family, n)} {_coordinate(study, rows[0], n).says}" for n in alike]
+    sure = words.percent(study.confidence)
+    text = f"Every cell of the study {study.study.study.name}, with its {sure} interval in brackets"
     found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
     marks = ", ".join(f"{limits.MARKS[limit]} {limit}" for limit in found)
     return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
@@ -96,35 +97,44 @@ def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
         return Cell("does not apply")
     if name in words.LOADS:
         return Cell(f"{value:,}", float(value))
+    if name == "bed" and row.server is not None:
+        return Cell(row.server)
     return Cell(
         words.value_words(study.study.study.family, name, value),
         float(value) if isinstance(value, int) else None,
     )
 
 
-def _measured(row: Row, cost: Measurement | None) -> tuple[Cell, Cell]:
-    """Value with interval and throughput; or, in their place, what became of the cell."""
+def _cost(row: Row, cost: Measurement | None) -> Cell:
+    """The undisturbed cost with its interval; or, in its place, what became of the cell."""
     if cost is None:
-        outcome = "not measured" if row.outcome is Outcome.OK else str(row.outcome)
-        return Cell(outcome), Cell("–")
-    interval = words.amounts(cost.low, cost.high, cost.unit)
-    if not cost.unit.startswith("ns") or cost.value <= 0:
-        return Cell(words.amount(cost.value, cost.unit), cost.value, interval), Cell("–")
+        return Cell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
+    return Cell(words.amount(cost.value, cost.unit), cost.value, words.amounts(cost.low, cost.high, cost.unit))
+
+
+def _speed(row: Row, cost: Measurement | None) -> Cell:
+    if cost is None or cost.value <= 0:
+        return Cell("–")
     speed, says = words.per_second(cost.value, row.coordinates)
-    return Cell(words.amount(cost.value, cost.unit), cost.value, interval), Cell(says, speed)
+    return Cell(says, speed)
 
 
-def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell]:
+def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell, Cell]:
+    """The undisturbed ratio, the typical one, and the verdict with what a reader should know of it."""
     if words.is_baseline(row) and row.outcome is Outcome.OK:
-        return Cell("×\u00a01", 1.0), Cell("baseline")
+        return Cell("×\u00a01", 1.0), Cell("–"), Cell("baseline")
     if toll is None:
-        return Cell("–"), Cell("not compared", small=row.reason)
+        return Cell("–"), Cell("–"), Cell("not compared", small=row.reason)
     mark = tag("span", text(words.VERDICT_MARKS[toll.verdict]), class_="mark", aria_hidden="true")
     missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-    verdict = Cell(str(toll.verdict), mark=mark, small=missing or prose.more_blocks(toll.more_blocks))
-    if toll.ratio is None:
-        return Cell("–"), verdict
-    return Cell(words.times(toll.ratio.estimate), toll.ratio.estimate, words.bracket(toll.ratio)), verdict
+    beside = (missing, prose.more_blocks(toll.more_blocks), prose.suffers(toll))
+    verdict = Cell(str(toll.verdict), mark=mark, small="; ".join(filter(None, beside)) or None)
+    return ratio_cell(toll.ratio), ratio_cell(toll.typical), verdict
+
+
+def ratio_cell(ratio: Interval | None) -> Cell:
+    """A ratio with its interval under it."""
+    return Cell("–") if ratio is None else Cell(words.times(ratio.estimate), ratio.estimate, words.bracket(ratio))
 
 
 def _plain(found: Measurement | None) -> Cell:
@@ -146,13 +156,11 @@ def _strength(row: Row) -> Cell:
 def _left_out(study: StudyJudgement) -> str:
     if not study.study.left_out:
         return ""
-    family = study.study.study.family
+    place = places(study)
     by_reason: dict[str, list[Mapping[str, Any]]] = {}
     for coordinates, reason in study.study.left_out:
         by_reason.setdefault(reason, []).append(coordinates)
-    rows = [
-        (Cell(_few([words.place(family, c, c) for c in found])), Cell(reason)) for reason, found in by_reason.items()
-    ]
+    rows = [(Cell(_few([place(c, c) for c in found])), Cell(reason)) for reason, found in by_reason.items()]
     number = len(study.study.left_out)
     summary = f"{number:,} combination{'' if number == 1 else 's'} left out of the study, and why"
     return folded(summary, table(summary, (Column("left out"), Column("because")), rows))

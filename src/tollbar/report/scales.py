@@ -34,7 +34,8 @@ class Scale:
     high: float
     labels: str = RATIO
     worth: float | None = None
-    noise_floor: float | None = None
+    noise: float | None = None
+    """How far from one noise alone may take a ratio."""
     binary: bool = False
     """Ticks at powers of two times ten bits, for sizes in memory."""
     ticks: tuple[float, ...] = ()

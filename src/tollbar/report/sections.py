@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tollbar.judge import StudyJudgement, Verdict
+from tollbar import units
+from tollbar.judge import ClaimResult, StudyJudgement, Verdict
+from tollbar.judge.noise import reach
 from tollbar.report import panels, prose, prose_served, prose_trust, words
 from tollbar.report.cells import MOST_ROWS, at_one_load
 from tollbar.report.costs import cost_words
 from tollbar.report.drift import drift_chart
-from tollbar.report.labels import prevailing, where_label
+from tollbar.report.labels import places, prevailing
 from tollbar.report.layout import Draw, figure, figures, section
 from tollbar.report.markup import (
     Cell,
@@ -21,7 +23,7 @@ from tollbar.report.markup import (
     text,
 )
 from tollbar.report.protects import protects
-from tollbar.report.results_table import full_table
+from tollbar.report.results_table import full_table, ratio_cell
 from tollbar.report.served import over_time, under_load, what_was_agreed, where_cpu_goes
 from tollbar.report.standing import strength_and_standing
 
@@ -50,8 +52,9 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
     tolls = words.real_tolls(study)
     worth = words.percent(about.worth)
     keys = [("band", f"within {worth}, which this study calls free")] if tolls else []
-    if tolls and study.noise_floor is not None:
-        keys.append(("floor", f"noise floor, at most {prose_trust.times_exactly(study.noise_floor)}"))
+    noise = max((reach(t.noise) for t in tolls if t.noise is not None), default=None)
+    if noise is not None:
+        keys.append(("floor", f"what noise alone may make, at most {prose_trust.times_exactly(noise)}"))
     if any(t.verdict is Verdict.UNCLEAR for t in tolls):
         keys.append(("hollow", "hollow: unclear"))
     standings = [r.standing for r in study.study.rows]
@@ -90,8 +93,8 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
         (
             Cell(words.column_title(family, c.setting)),
             Cell(" for ".join(words.value_words(family, c.setting, v) for v in (c.value, c.for_value))),
-            Cell(where_label(study, c.where, most=12) or "everywhere"),
-            Cell(words.times(c.ratio.estimate), c.ratio.estimate, words.bracket(c.ratio)),
+            Cell(panels.contrast_where(study, c, most=12) or "everywhere"),
+            Cell(words.times_range(c.least, c.most), c.least, words.ends(c.low, c.high)),
             Cell(str(c.verdict), mark=_mark(c.verdict), small=prose.more_blocks(c.more_blocks)),
             Cell(f"{c.pairs:,}", float(c.pairs)),
         )
@@ -109,8 +112,8 @@ def _all_else_equal(study: StudyJudgement, draw: Draw) -> str:
     return section(
         "All else equal",
         paragraph(
-            "Each line compares cells that differ in one thing only. Where pairs disagree they are split,"
-            " and the line says by what.",
+            "Each line gathers pairs of cells that differ in one thing only and have the same verdict: from the least"
+            " ratio to the most, with what all their intervals cover in brackets. Nothing is averaged.",
             class_="note",
         ),
         figures(panels.contrast_charts(study), draw, _contrast_style(study)),
@@ -131,26 +134,29 @@ def _mark(verdict: Verdict) -> str:
 def _published(study: StudyJudgement, draw: Draw) -> str:
     if not study.claims:
         return ""
-    rows = []
+    rows, rated = [], any(c.rates is not None for c in study.claims)
     for number, claim in zip(panels.claim_numbers(study.claims), study.claims, strict=True):
         then = words.times(claim.published) if claim.published is not None else claim.order or "–"
-        here = Cell("–")
-        if claim.ratio is not None:
-            here = Cell(words.times(claim.ratio.estimate), claim.ratio.estimate, words.bracket(claim.ratio))
         rows.append(
             (
                 Cell(f"{number}  {claim.says}", small=claim.note),
                 Cell(panels.claim_place(study, claim) or "everywhere"),
+                Cell(claim.metric),
                 Cell(then, claim.published),
-                here,
+                ratio_cell(claim.ratio),
+                ratio_cell(claim.typical),
+                *([_rates(claim)] if rated else []),
                 Cell(str(claim.verdict), small=claim.reason),
             )
         )
     columns = (
         Column("what was published"),
         Column("tried at"),
+        Column("compared by"),
         Column("then", True),
         Column("here", True),
+        Column("typical", True),
+        *([Column("requests a second", True)] if rated else []),
         Column("verdict"),
     )
     told = table("Published comparisons, then and here", columns, rows)
@@ -160,9 +166,15 @@ def _published(study: StudyJudgement, draw: Draw) -> str:
     return section(
         "What was published, and what is measured here",
         paragraph(prose.claims(study) + (f" Source: {source}." if source else ""), class_="note"),
+        paragraph(prose.capacity(study), class_="note"),
         drawn,
         folded(f"All {len(rows)} comparisons", told) if len(rows) > MOST_ROWS else told,
     )
+
+
+def _rates(claim: ClaimResult) -> Cell:
+    """What both sides were measured at, whatever limited them: beside the capacity, never in its place."""
+    return Cell("–") if claim.rates is None else Cell(" and ".join(f"{rate:,.0f}" for rate in claim.rates))
 
 
 def _memory(study: StudyJudgement, draw: Draw) -> str:
@@ -180,6 +192,7 @@ def _trust(study: StudyJudgement, draw: Draw) -> str:
     warnings = tag("div", warned, class_="warnings") if study.warnings else ""
     said = [
         f"{prose_trust.checked(study)} {prose_trust.proof(study)}",
+        prose_trust.two_costs(study),
         prose_trust.noise(study),
         prose_trust.drift(study),
         prose_trust.steal(study),
@@ -192,9 +205,10 @@ def _twins(study: StudyJudgement) -> str:
     """Each baseline's own toll, which is its twin's cost over its own."""
     tolls = [t for t in study.tolls if words.is_baseline(t.row) and t.ratio is not None]
     names = ("choice", *(n for n in words.varying(study.study.rows) if n != "choice"))
+    place = places(study)
     written = [
         (
-            Cell(words.place(study.study.study.family, t.row.coordinates, names)),
+            Cell(place(t.row.coordinates, names)),
             Cell(prose_trust.times_exactly(t.ratio.estimate), t.ratio.estimate, prose_trust.bracket_exactly(t.ratio)),
             Cell("–") if t.noise_floor is None else Cell(prose_trust.times_exactly(t.noise_floor), t.noise_floor),
             Cell(f"{t.ratio.n:,}", float(t.ratio.n)),
@@ -221,12 +235,11 @@ def how(study: StudyJudgement) -> str:
     done = max((m.blocks for m in study.measurements), default=0)
     looks = study.study.looks
     looked = f", judged after {words.enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
-    confidence = words.confidence(study)
-    sure = f" Intervals are at {words.percent(confidence)} confidence." if confidence is not None else ""
+    measure = about.measure
     said = (
-        f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked};"
-        f" {about.measure.trial_s * 1000:,.0f} ms a trial after {about.measure.warm_up_s * 1000:,.0f} ms"
-        f" of warming up; a difference is worth something from {words.percent(about.worth)}.{sure}"
+        f"{about.name}: {done:,} of {measure.blocks:,} planned blocks{looked}; in each, {measure.rounds:,} chunks of"
+        f" {units.show_nanoseconds(measure.chunk_s * 1e9)} or more of each cell; a difference is worth something from"
+        f" {words.percent(about.worth)}. Intervals are at {words.percent(study.confidence)} confidence."
     )
     file = tag("pre", tag("code", text(about.text)), tabindex="0", aria_label=f"The study file {about.name}")
     return paragraph(said) + folded(f"The study file of {about.name}, as it was", file)

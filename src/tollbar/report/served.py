@@ -32,7 +32,7 @@ def where_cpu_goes(study: StudyJudgement, draw: Draw) -> str:
     return section(
         "Where the CPU goes",
         paragraph(
-            f"CPU time per request, on both sides. {at.note}".strip(),
+            f"Undisturbed CPU time per request, on both sides. {at.note}".strip(),
             class_="note",
         ),
         _legend(parts),
@@ -78,7 +78,7 @@ def over_time(study: StudyJudgement, draw: Draw) -> str:
         return ""
     return section(
         "CPU over time",
-        paragraph(f"Share of one core in each slice of a trial, the mean over the blocks. {at.note}", class_="note"),
+        paragraph(f"Share of one core in each round of a visit, over all visits. {at.note}".strip(), class_="note"),
         _legend(parts_of(study)),
         figures(charts, draw, "panels small"),
     )

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import StudyJudgement
-from tollbar.measure import Outcome
+from tollbar.measure import Outcome, trial
 from tollbar.report import palette, words
 from tollbar.report.cells import split
-from tollbar.report.charts import ROW_PX, Chart, Spec, finish, unvalidated
-from tollbar.report.labels import cell_names, labels
+from tollbar.report.charts import ROW_PX, Chart, Data, Spec, finish, unvalidated
+from tollbar.report.labels import cell_names, labels, places
 from tollbar.report.scales import NANOSECONDS
 from tollbar.results import Row
 
 CLIENT = "load client"
+"""What the component of the load client is called on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,13 @@ class Bar:
 
 def parts_of(study: StudyJudgement) -> tuple[str, ...]:
     """The client and every component of any server, in the order in which they are met."""
-    loads = [t.load for r in study.study.rows for t in r.trials if t.load is not None]
-    return tuple(dict.fromkeys([CLIENT, *(name for load in loads for name in load.components)])) if loads else ()
+    names = dict.fromkeys(name for row in study.study.rows for name in components_of(row))
+    return (CLIENT, *(n for n in names if n != trial.CLIENT)) if trial.CLIENT in names else ()
+
+
+def components_of(row: Row) -> tuple[str, ...]:
+    """Whose CPU time a cell's chunks account for; every chunk of a trial has the same."""
+    return tuple(dict.fromkeys(name for t in row.trials if t.chunks for name in t.chunks[0].cpu_ns))
 
 
 def colour_of(parts: Sequence[str], part: str) -> str:
@@ -46,24 +52,25 @@ def colour_of(parts: Sequence[str], part: str) -> str:
 def bars(study: StudyJudgement) -> list[Bar]:
     """A bar for each cell of which both sides are known, the least of server CPU first."""
     label = labels(study, cell_names(study), whole=True)
+    # By cell, then by metric and component.
+    measured: dict[str, dict[tuple[str, str | None], float]] = {}
+    for m in study.measurements:
+        measured.setdefault(m.row.key, {})[m.metric, m.component] = m.value
     found = [
         Bar(row, label(row), parts)
         for row in study.study.rows
-        if row.outcome is Outcome.OK and len(parts := _parts(study, row)) > 1
+        if row.outcome is Outcome.OK and len(parts := _parts(row, measured.get(row.key, {}))) > 1
     ]
     return sorted(found, key=lambda bar: bar.server)
 
 
-def _parts(study: StudyJudgement, row: Row) -> dict[str, float]:
-    """The measured means, by part: a component alone costs what the server costs."""
-    measured = {m.metric: m.value for m in study.measurements if m.row.key == row.key}
-    components = dict.fromkeys(name for t in row.trials if t.load is not None for name in t.load.components)
-    parts = {CLIENT: measured["client-cpu"]} if "client-cpu" in measured else {}
-    for name in components:
-        value = measured.get(f"server-cpu:{name}", measured.get("server-cpu") if len(components) == 1 else None)
-        if value is not None:
-            parts[name] = value
-    return parts
+def _parts(row: Row, measured: Mapping[tuple[str, str | None], float]) -> dict[str, float]:
+    """The undisturbed costs, by part: a component alone costs what the server costs."""
+    components = [name for name in components_of(row) if name != trial.CLIENT]
+    whole = measured.get(("server-cpu", None)) if len(components) == 1 else None
+    parts = {CLIENT: measured.get(("client-cpu", None))}
+    parts |= {name: measured.get(("server-cpu", name), whole) for name in components}
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def share_charts(study: StudyJudgement) -> list[Chart]:
@@ -73,14 +80,12 @@ def share_charts(study: StudyJudgement) -> list[Chart]:
     in_rows, in_panels = split(study, [bar.row for bar in found])
     label = labels(study, in_rows)
     most = max((sum(bar.parts.values()) for bar in found), default=0.0)
-    family = study.study.study.family
     # In the rows' order, as the tolls' panels are, and not by what happens to be cheapest.
-    titles = (words.place(family, row.coordinates, in_panels) for row in study.study.rows)
+    place = places(study)
+    titles = (place(row.coordinates, in_panels) for row in study.study.rows)
     panels: dict[str, list[Bar]] = {title: [] for title in titles}
     for bar in found:
-        panels.setdefault(words.place(family, bar.row.coordinates, in_panels), []).append(
-            Bar(bar.row, label(bar.row), bar.parts)
-        )
+        panels.setdefault(place(bar.row.coordinates, in_panels), []).append(Bar(bar.row, label(bar.row), bar.parts))
     return [_chart(title, inside, parts, most) for title, inside in panels.items() if inside]
 
 
@@ -102,15 +107,16 @@ def _spec(inside: Sequence[Bar], parts: Sequence[str], most: float) -> Spec:
     import altair as alt
 
     with unvalidated():
-        rows = alt.InlineData(
-            values=[
+        data = Data()
+        rows = data.named(
+            [
                 {"label": bar.label, "part": name, "order": parts.index(name), "value": float(f"{value:.5g}")}
                 for bar in inside
                 for name, value in bar.parts.items()
             ]
         )
-        notes = alt.InlineData(
-            values=[
+        notes = data.named(
+            [
                 {
                     "label": bar.label,
                     "at": float(f"{sum(bar.parts.values()):.5g}"),
@@ -137,5 +143,7 @@ def _spec(inside: Sequence[Bar], parts: Sequence[str], most: float) -> Spec:
             .mark_bar(height={"band": 0.68})
             .encode(x=x, y=y, fill=alt.Fill("part:N", scale=colours, legend=None), order=alt.Order("order:Q"))
         )
-        noted = alt.Chart(notes).mark_text(align="left", dx=8).encode(x=alt.value("width"), y=y, text="note:N")
-        return finish(alt.layer(stacked, noted).properties(width="container", height=ROW_PX * len(inside)))
+        noted = (
+            alt.Chart(notes).mark_text(align="left", dx=8).encode(x=alt.value("width"), y=y, text=alt.Text("note:N"))
+        )
+        return finish(alt.layer(stacked, noted).properties(width="container", height=ROW_PX * len(inside)), data)

@@ -12,6 +12,7 @@ from tollbar.report import palette, words
 from tollbar.report.cells import split
 from tollbar.report.charts import (
     Chart,
+    Data,
     Spec,
     finish,
     log_scale,
@@ -22,7 +23,7 @@ from tollbar.report.charts import (
     unvalidated,
 )
 from tollbar.report.costs import cost_words
-from tollbar.report.labels import labels
+from tollbar.report.labels import labels, places
 from tollbar.report.scales import NANOSECONDS, Scale
 
 HEIGHT_PX = 280
@@ -51,10 +52,10 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
         "choice"
     ]
     titled = [n for n in words.varying(m.row for m in points) if n not in inside]
-    label = labels(study, inside)
+    label, place = labels(study, inside), places(study)
     panels: dict[str, list[Measurement]] = {}
     for point in points:
-        title = words.place(about.family, point.row.coordinates, titled)
+        title = place(point.row.coordinates, titled)
         panels.setdefault(title, []).append(point)
     return [
         _panel(title, cost_words(study).title, [_point(label(m.row), m) for m in found])
@@ -124,6 +125,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
     import altair as alt
 
     with unvalidated():
+        data = Data()
         columns = _Columns.of(points)
         # Levels lie close together (112, 128) or far apart (128, 256): in even steps all names have room.
         # Names stand to the right of their points, and so does most of the room.
@@ -135,8 +137,8 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             axis=alt.Axis(labelAngle=0, grid=True),
         )
         y = alt.Y("cost:Q", title=scale.title, scale=log_scale(scale), axis=scale_axis(scale))
-        rows = alt.InlineData(
-            values=[
+        rows = data.named(
+            [
                 {
                     "label": p.label,
                     "bits": p.bits,
@@ -147,14 +149,14 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
                 for p, beside in zip(points, _spread(points, scale), strict=True)
             ]
         )
-        steps = alt.InlineData(values=[{"bits": bits, "cost": float(f"{cost:.5g}")} for bits, cost in good])
+        steps = data.named([{"bits": bits, "cost": float(f"{cost:.5g}")} for bits, cost in good])
         base = alt.Chart(rows).encode(x=x)
-        names = base.encode(y=alt.Y("beside:Q", title=scale.title), text="label:N")
+        names = base.encode(y=alt.Y("beside:Q", title=scale.title), text=alt.Text("label:N"))
         layers = [
             # The cheapest for "at least b bits": its cost holds from just above the weaker one on.
             alt.Chart(steps)
             .mark_line(interpolate="step-before", strokeDash=[5, 3], strokeWidth=1.5)
-            .encode(x=x, y=y, stroke=alt.value(palette.colour("muted"))),
+            .encode(x=x, y=y, stroke=alt.StrokeValue(palette.colour("muted"))),
             # The names once in the colour of the paper and wider, so that no line runs through them.
             names.mark_text(align="left", dx=9, stroke=palette.colour("paper"), strokeWidth=4),
             base.mark_point(size=70, strokeWidth=1.8, opacity=1, filled=False).encode(
@@ -162,7 +164,7 @@ def _spec(points: Sequence[_Point], good: Sequence[tuple[int, float]], scale: Sc
             ),
             names.mark_text(align="left", dx=9),
         ]
-        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX))
+        return finish(alt.layer(*layers).properties(width="container", height=HEIGHT_PX), data)
 
 
 def _solid() -> object:

@@ -1,4 +1,4 @@
-"""CPU over time: how busy the load client and each server component were while a cell was measured."""
+"""CPU over time: how busy the load client and each server component were, chunk by chunk of a visit."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import StudyJudgement
-from tollbar.measure import Outcome
+from tollbar.measure import Outcome, trial
 from tollbar.report import words
-from tollbar.report.charts import Chart, Spec, finish, unvalidated
+from tollbar.report.charts import Chart, Data, Spec, finish, unvalidated
 from tollbar.report.labels import cell_names, labels
 from tollbar.report.shares import CLIENT, colour_of, parts_of
 from tollbar.results import Row
-from tollbar.runner import Slice
 
 HEIGHT_PX = 120
-MUCH_LONGER = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One slice of the timed part, over all blocks."""
+    """The chunks of one round, over all of a cell's trials."""
 
-    until_ms: float
+    round: int
     busy: Mapping[str, float]
     """By part: CPU time over elapsed time, so that one is a core."""
 
@@ -30,6 +28,8 @@ class Moment:
 def timeline_charts(study: StudyJudgement) -> list[Chart]:
     """A small panel for each cell, the dearest first: where a server is busy, something may show."""
     parts = parts_of(study)
+    if not parts:
+        return []
     cost = words.by_row(study, words.cost_metric(study))
     rows = sorted((m.row for m in cost.values()), key=lambda r: -cost[r.key].value)
     label = labels(study, cell_names(study), whole=True)
@@ -38,34 +38,26 @@ def timeline_charts(study: StudyJudgement) -> list[Chart]:
 
 
 def moments(row: Row) -> list[Moment]:
-    """The cell's slices, each the mean over the trials that have it, while half of them have it."""
-    series = [t.load.series for t in row.trials if t.load is not None and t.outcome is Outcome.OK]
-    found: list[Moment] = []
-    for i in range(max(map(len, series), default=0)):
-        there = [one for one in series if len(one) > i]
-        if 2 * len(there) < len(series):
-            break
-        lasted = sum(_lasted_ms(one, i) for one in there)
-        if lasted <= 0:
-            break
-        # Nothing new is asked at the end, and what is still owed comes in: no part of a steady load.
-        if found and lasted / len(there) > MUCH_LONGER * found[0].until_ms:
-            break
-        spent: dict[str, int] = {}
-        for one in there:
-            for part, cpu_ns in _spent(one[i]).items():
-                spent[part] = spent.get(part, 0) + cpu_ns
-        until = sum(one[i].at_ms for one in there) / len(there)
-        found.append(Moment(until, {part: cpu_ns / (lasted * 1e6) for part, cpu_ns in spent.items()}))
-    return found
+    """The cell's rounds, each over the trials that have it, while half of them have it."""
+    trials = [t for t in row.trials if t.outcome is Outcome.OK and t.chunks]
+    there: dict[int, int] = {}
+    lasted_ns: dict[int, int] = {}
+    spent_ns: dict[int, dict[str, int]] = {}
+    for chunk in (chunk for t in trials for chunk in t.chunks):
+        there[chunk.round] = there.get(chunk.round, 0) + 1
+        lasted_ns[chunk.round] = lasted_ns.get(chunk.round, 0) + chunk.wall_ns
+        spent = spent_ns.setdefault(chunk.round, {})
+        for name, cpu_ns in chunk.cpu_ns.items():
+            spent[name] = spent.get(name, 0) + cpu_ns
+    return [
+        Moment(number, {_part(name): cpu_ns / lasted_ns[number] for name, cpu_ns in spent_ns[number].items()})
+        for number in sorted(there)
+        if 2 * there[number] >= len(trials) and lasted_ns[number] > 0
+    ]
 
 
-def _lasted_ms(series: Sequence[Slice], i: int) -> float:
-    return series[i].at_ms - (series[i - 1].at_ms if i else 0.0)
-
-
-def _spent(of: Slice) -> dict[str, int]:
-    return {CLIENT: of.client_cpu_ns, **of.components}
+def _part(component: str) -> str:
+    return CLIENT if component == trial.CLIENT else component
 
 
 def _chart(title: str, inside: Sequence[Moment], parts: Sequence[str]) -> Chart:
@@ -74,16 +66,17 @@ def _chart(title: str, inside: Sequence[Moment], parts: Sequence[str]) -> Chart:
         for part in parts
         if (shares := [m.busy[part] for m in inside if part in m.busy])
     )
-    return Chart(title, f"CPU over time, {title}. {heard}.", _spec(inside, parts))
+    return Chart(title, f"CPU over the rounds of a visit, {title}. {heard}.", _spec(inside, parts))
 
 
 def _spec(inside: Sequence[Moment], parts: Sequence[str]) -> Spec:
     import altair as alt
 
     with unvalidated():
-        rows = alt.InlineData(
-            values=[
-                {"ms": round(m.until_ms, 1), "part": part, "busy": round(share, 4)}
+        data = Data()
+        rows = data.named(
+            [
+                {"round": m.round + 1, "part": part, "busy": round(share, 4)}
                 for m in inside
                 for part, share in m.busy.items()
             ]
@@ -95,10 +88,10 @@ def _spec(inside: Sequence[Moment], parts: Sequence[str]) -> Spec:
             .mark_line(strokeWidth=1.8)
             .encode(
                 x=alt.X(
-                    "ms:Q",
-                    title="milliseconds",
-                    scale=alt.Scale(domain=[0, round(inside[-1].until_ms, 1)], nice=False),
-                    axis=alt.Axis(grid=False, tickCount=5),
+                    "round:Q",
+                    title="round",
+                    scale=alt.Scale(domain=[1, inside[-1].round + 1], nice=False),
+                    axis=alt.Axis(grid=False, tickCount=5, tickMinStep=1, format="d"),
                 ),
                 y=alt.Y(
                     "busy:Q",
@@ -110,4 +103,4 @@ def _spec(inside: Sequence[Moment], parts: Sequence[str]) -> Spec:
                 strokeDash=alt.condition(f"datum.part == '{CLIENT}'", alt.value([4, 3]), alt.value([1, 0])),
             )
         )
-        return finish(alt.layer(chart).properties(width="container", height=HEIGHT_PX))
+        return finish(alt.layer(chart).properties(width="container", height=HEIGHT_PX), data)

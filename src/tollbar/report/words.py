@@ -8,7 +8,7 @@ from math import isfinite
 from tollbar import units
 from tollbar.catalogue import Family, Setting, Standing, Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
-from tollbar.measure import Outcome, Trial
+from tollbar.metrics import TYPICAL
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -97,8 +97,14 @@ def _is_known(family: Family, setting: Setting, value: Value) -> bool:
 
 
 def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
-    """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`."""
-    return " · ".join(named_value(family, n, coordinates[n]) for n in names if n in coordinates)
+    """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`.
+
+    A server and the library that it runs on are one thing to a reader: `nginx 1.22.1, openssl 3.0.19`.
+    """
+    said: dict[str, str] = {n: named_value(family, n, coordinates[n]) for n in names if n in coordinates}
+    if "bed" in said and "provider" in said:
+        said["bed"] = f"{said['bed']}, {said.pop('provider')}"
+    return " · ".join(said.values())
 
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
@@ -142,25 +148,14 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def varying(rows: Iterable[Row]) -> tuple[str, ...]:
-    """The coordinates with more than one value among these rows: choice and provider first, then the rest."""
-    rows = list(rows)
-    values: dict[str, set[Value]] = {"choice": set(), "provider": set(), "bed": set(), "op": set()}
+    """The coordinates with more than one value among these rows: choice, server and provider first, then the rest."""
+    values: dict[str, set[Value]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
     for row in rows:
         for name, value in row.coordinates.items():
             values.setdefault(name, set()).add(value)
     # How much is asked comes last: rows of one cell differ in nothing else.
     ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
-    vary = tuple(name for name in ordered if len(values[name]) > 1)
-    said_twice = _said_twice(rows) if "bed" in vary and "provider" in vary else None
-    return tuple(name for name in vary if name != said_twice)
-
-
-def _said_twice(rows: Iterable[Row]) -> str | None:
-    """The one of server and provider that says nothing beside the other: a served provider names its server."""
-    pairs = {(row.coordinates.get("provider"), row.coordinates.get("bed")) for row in rows}
-    if len({bed for _, bed in pairs}) == len(pairs):
-        return "provider"
-    return "bed" if len({provider for provider, _ in pairs}) == len(pairs) else None
+    return tuple(name for name in ordered if len(values[name]) > 1)
 
 
 def standing_words(standing: Standing) -> str:
@@ -187,17 +182,27 @@ def times_interval(ratio: Interval) -> str:
 
 def bracket(ratio: Interval) -> str:
     """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
-    if not isfinite(ratio.high) or ratio.low <= 0:
+    return ends(ratio.low, ratio.high)
+
+
+def ends(low: float, high: float) -> str:
+    """The two ends of an interval of ratios: `[2.08, 2.12]`."""
+    if not isfinite(high) or low <= 0:
         return TOO_FEW
-    return f"[{ratio_words(ratio.low)}, {ratio_words(ratio.high)}]"
+    return f"[{ratio_words(low)}, {ratio_words(high)}]"
 
 
 def ratio_range(ratios: Sequence[Interval]) -> str:
     """One ratio with its interval, or the least and the greatest of several."""
     if len(ratios) == 1:
         return times_interval(ratios[0])
-    least, most = (times(pick(r.estimate for r in ratios)) for pick in (min, max))
-    return least if least == most else f"{least} to {most}"
+    return times_range(min(r.estimate for r in ratios), max(r.estimate for r in ratios))
+
+
+def times_range(least: float, most: float) -> str:
+    """`× 1.14 to × 1.18`, or one of them where they read alike."""
+    low, high = times(least), times(most)
+    return low if low == high else f"{low} to {high}"
 
 
 def percent(share: float) -> str:
@@ -257,20 +262,20 @@ def matters(memory: Mapping[str, Measurement]) -> bool:
     return any(m.value >= MEMORY_MATTERS_BYTES for m in memory.values())
 
 
+def typical_metric(study: StudyJudgement) -> str:
+    """The metric of the same cost as disturbed by whatever else the machine did."""
+    return cost_metric(study) + TYPICAL
+
+
 def by_row(study: StudyJudgement, metric: str) -> dict[str, Measurement]:
-    """The measurements of one metric, by the row's key."""
-    return {m.row.key: m for m in study.measurements if m.metric == metric}
+    """The measurements of one metric, of all components together, by the row's key."""
+    return {m.row.key: m for m in study.measurements if m.metric == metric and m.component is None}
 
 
 def real_tolls(study: StudyJudgement) -> list[Toll]:
     """The tolls on cost of cells that are not themselves the baseline."""
     metric = cost_metric(study)
     return [t for t in study.tolls if t.row.against != t.row.key and t.metric == metric]
-
-
-def costs(trials: Iterable[Trial]) -> dict[int, float]:
-    """CPU nanoseconds per operation by block, of the trials that have a cost."""
-    return {t.block: t.cost_ns for t in trials if t.outcome is Outcome.OK and t.operations > 0 and t.cpu_ns > 0}
 
 
 def is_baseline(row: Row) -> bool:
@@ -282,8 +287,3 @@ def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     family, baseline = study.study.study.family, study.study.study.baseline
     return place(family, baseline, baseline) or "the baseline"
-
-
-def confidence(study: StudyJudgement) -> float | None:
-    """The confidence of the study's intervals, where there is any interval."""
-    return next((t.ratio.confidence for t in study.tolls if t.ratio is not None), None)

@@ -1,4 +1,4 @@
-"""Every trial of a run, for other programs."""
+"""Every chunk of a run, for other programs."""
 
 from __future__ import annotations
 
@@ -6,69 +6,116 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 from tollbar.errors import TollbarError
-from tollbar.results.run import Run
+from tollbar.measure.trial import Chunk, Trial
+from tollbar.results.run import Row, Run
 from tollbar.runner import LoadRecord
 
 
 def export(run: Run, form: str, to: Path | None) -> None:
-    """Writes a run's trials as `csv`, `json` or `parquet`, to a file or to standard output (not parquet)."""
-    rows = list(_rows(run))
+    """Writes a run's chunks as `csv`, `json` or `parquet`, to a file or to standard output (not parquet).
+
+    A trial that failed before its first chunk has one row, without a round.
+    """
     if form == "parquet":
-        _parquet(rows, to)
+        _parquet(run, to)
         return
+    write = {"csv": _csv, "json": _json}[form]
     if to is None:
-        _write(rows, form, sys.stdout)
+        write(run, sys.stdout)
         return
     try:
         with open(to, "w", encoding="utf-8", newline="") as out:
-            _write(rows, form, out)
+            write(run, out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
 
 
-def _write(rows: list[dict[str, Any]], form: str, out: TextIO) -> None:
-    if form == "json":
-        json.dump(rows, out, indent=1)
-        out.write("\n")
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row if name != "batches"))
-    writer = csv.DictWriter(out, names, extrasaction="ignore")
+def _csv(run: Run, out: TextIO) -> None:
+    writer = csv.DictWriter(out, _names(run))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(_rows(run))
+
+
+def _json(run: Run, out: TextIO) -> None:
+    out.write("[")
+    for number, row in enumerate(_rows(run)):
+        out.write(",\n" if number else "\n")
+        json.dump(row, out)
+    out.write("\n]\n")
+
+
+def _parquet(run: Run, to: Path | None) -> None:
+    if to is None:
+        raise TollbarError("parquet is written to a file", hint="say which with --to chunks.parquet")
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
+    columns: dict[str, list[Any]] = {name: [] for name in _names(run)}
+    for row in _rows(run):
+        for name, values in columns.items():
+            values.append(row.get(name))
+    try:
+        pyarrow.parquet.write_table(pyarrow.table(columns), to)
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
+
+
+def _names(run: Run) -> list[str]:
+    """Every column of any row, in the order in which they first come."""
+    return list(dict.fromkeys(chain.from_iterable(_rows(run))))
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
     for one in run.studies:
         for row in one.rows:
             for trial in (*row.trials, *row.twins):
-                yield {
-                    "study": one.study.name,
-                    **row.coordinates,
-                    "standing": str(row.standing),
-                    "strength": row.strength,
-                    "twin": trial.twin,
-                    "block": trial.block,
-                    "order": trial.order,
-                    "started_s": trial.started_s,
-                    "outcome": str(trial.outcome),
-                    "reason": trial.reason,
-                    "operations": trial.operations,
-                    "cpu_ns": trial.cpu_ns,
-                    "wall_ns": trial.wall_ns,
-                    "memory_bytes": trial.memory_bytes,
-                    "steal_ns": trial.steal_ns,
-                    "machine_load": trial.machine_load,
-                    **(_of_load(trial.load) if trial.load else {}),
-                    "batches": [list(batch) for batch in trial.batches],
-                }
+                of_trial = {"study": one.study.name, **_of_cell(row), **_of_trial(trial)}
+                for chunk in trial.chunks or (None,):
+                    yield {**of_trial, **_of_chunk(trial, chunk)}
+
+
+def _of_cell(row: Row) -> dict[str, Any]:
+    return {**row.coordinates, "server": row.server, "standing": str(row.standing), "strength": row.strength}
+
+
+def _of_trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "twin": trial.twin,
+        "block": trial.block,
+        "heat": trial.heat,
+        "order": trial.order,
+        "started_s": trial.started_s,
+        "outcome": str(trial.outcome),
+        "reason": trial.reason,
+        "memory_bytes": trial.memory_bytes,
+        "steal_ns": trial.steal_ns,
+        "machine_load": trial.machine_load,
+        **(_of_load(trial.load) if trial.load else {}),
+    }
+
+
+def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
+    """What is the chunk's own, by component where it has components; the rest of a row is its trial's."""
+    if chunk is None:
+        return {"round": None, "operations": None, "cpu_ns": None, "wall_ns": None}
+    return {
+        "round": chunk.round,
+        "operations": chunk.operations,
+        "cpu_ns": sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by),
+        "wall_ns": chunk.wall_ns,
+        **{f"{name}_cpu_ns": ns for name, ns in chunk.cpu_ns.items()},
+    }
 
 
 def _of_load(load: LoadRecord) -> dict[str, Any]:
-    """What a load client saw, and the cost of each component."""
+    """What a load client saw in all chunks of a trial together."""
     return {
         "requests": load.requests,
         "requests_per_s": load.requests_per_s,
@@ -80,28 +127,11 @@ def _of_load(load: LoadRecord) -> dict[str, Any]:
         "connections": load.connections,
         "handshakes_full": load.handshakes_full,
         "handshakes_resumed": load.handshakes_resumed,
-        "client_cpu_ns": load.client_cpu_ns,
         "client_busy": load.client_busy,
         "client_held_up_ns": load.client_held_up_ns,
         **{
             f"{name}_{what}": value
             for name, component in load.components.items()
-            for what, value in component.model_dump().items()
+            for what, value in component.model_dump(exclude={"cpu_ns"}).items()
         },
     }
-
-
-def _parquet(rows: list[dict[str, Any]], to: Path | None) -> None:
-    if to is None:
-        raise TollbarError("parquet is written to a file", hint="say which with --to trials.parquet")
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = pyarrow.table({name: [row.get(name) for row in rows] for name in names})
-    try:
-        pyarrow.parquet.write_table(table, to)
-    except OSError as error:
-        raise TollbarError(f"cannot be written: {error}", where=str(to)) from error

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +17,12 @@ from tollbar import study
 from tollbar.catalogue import Standing
 from tollbar.errors import TollbarError
 from tollbar.measure import Outcome, Trial
+from tollbar.measure.trial import Chunk
+from tollbar.results.observations import chunks_of
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.runner import LoadRecord
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def read(directory: Path) -> Run:
@@ -24,11 +30,14 @@ def read(directory: Path) -> Run:
     said = about(directory)
     path = directory / "results.sqlite"
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        with _opened(path) as database:
             database.row_factory = sqlite3.Row
+            present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
-            read_back = tuple(_study(database, one, tuple(entry["looks"])) for one, entry in asked)
-    except sqlite3.Error as error:
+            read_back = tuple(
+                _study(database, one, _looks(entry["looks"], present.get(one.name))) for one, entry in asked
+            )
+    except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
     return Run(
         directory=directory,
@@ -39,7 +48,43 @@ def read(directory: Path) -> Run:
         fingerprint=said["fingerprint"],
         providers=said["providers"],
         studies=read_back,
+        servers=said["servers"],
+        broken=said["broken"],
     )
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """The results to be read, wherever they are.
+
+    A run that was ended by force has a log beside its file, and SQLite wants to write before it reads that. Where
+    nothing can be written, a copy is read.
+    """
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)))
+        try:
+            database.execute("select count(*) from cell")
+        except sqlite3.OperationalError:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tollbar-results-")))
+            for one in (path, path.with_name(f"{path.name}-wal")):
+                if one.exists():
+                    shutil.copyfile(one, folder / one.name)
+            database = stack.enter_context(contextlib.closing(sqlite3.connect(folder / path.name)))
+        yield database
+
+
+def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """How many blocks and how many trials there are of each study that has any."""
+    rows = database.execute("select study, count(distinct block), count(*) from trial group by study")
+    return {study: (blocks, trials) for study, blocks, trials in rows}
+
+
+def _looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> tuple[int, ...]:
+    """The blocks at each look, with this one: where it cannot be noted it counts all the same."""
+    before = tuple(look["blocks"] for look in noted)
+    if present is None or any(look["trials"] == present[1] for look in noted):
+        return before
+    return (*before, present[0])
 
 
 def about(directory: Path) -> dict[str, Any]:
@@ -52,9 +97,17 @@ def about(directory: Path) -> dict[str, Any]:
         raise TollbarError("not a run: it has no run.json", where=str(directory), hint=hint) from error
     except (OSError, ValueError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
-        hint = "it was made by another version of Tollbar"
+    schema = said.get("schema") if isinstance(said, dict) else None
+    if schema in (1, 2):
+        raise TollbarError(
+            "made by Tollbar before version 3 of the run format, whose trials have no chunks to be judged",
+            where=str(directory),
+            hint="measure again, or read it with the version that made it",
+        )
+    if schema != SCHEMA:
+        hint = "it was made by another version of Tollbar, or by something else"
         raise TollbarError(f"not a run of schema {SCHEMA}", where=str(path), hint=hint)
+    assert isinstance(said, dict)
     return said
 
 
@@ -72,10 +125,15 @@ def studies(directory: Path) -> tuple[study.Study, ...]:
 
 
 def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, ...]) -> StudyRun:
-    trials: dict[tuple[str, bool], list[Trial]] = {}
-    for found in database.execute("select * from trial where study = ? order by block", (asked.name,)):
-        trial = _trial(found)
-        trials.setdefault((trial.cell, trial.twin), []).append(trial)
+    series: dict[int, dict[tuple[str, str], list[int | None]]] = defaultdict(dict)
+    for number, component, metric, by_round in database.execute(
+        "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
+    ):
+        series[number][component, metric] = json.loads(by_round)
+    trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
+    for found in database.execute("select * from trial where study = ? order by block, heat", (asked.name,)):
+        trial = _trial(found, chunks_of(series.get(found["id"], {})))
+        trials[trial.cell, trial.twin].append(trial)
     rows = tuple(
         _row(found, tuple(trials.get((found["key"], False), ())), tuple(trials.get((found["key"], True), ())))
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
@@ -84,21 +142,20 @@ def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, .
     return StudyRun(asked, rows, tuple((json.loads(at), because) for at, because in left_out), looks)
 
 
-def _trial(found: sqlite3.Row) -> Trial:
+def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
     return Trial(
         study=found["study"],
         cell=found["cell"],
         twin=bool(found["twin"]),
         block=found["block"],
+        heat=found["heat"],
         order=found["ord"],
         started_s=found["started_s"],
         outcome=Outcome(found["outcome"]),
         reason=found["reason"],
-        operations=found["operations"],
-        cpu_ns=found["cpu_ns"],
-        wall_ns=found["wall_ns"],
+        chunks=chunks,
+        paid_by=tuple(json.loads(found["paid_by"])),
         memory_bytes=found["memory_bytes"],
-        batches=tuple((count, cpu_ns) for count, cpu_ns in json.loads(found["batches"])),
         steal_ns=found["steal_ns"],
         machine_load=found["machine_load"],
         load=LoadRecord.model_validate_json(found["load"]) if found["load"] else None,
@@ -106,8 +163,7 @@ def _trial(found: sqlite3.Row) -> Trial:
 
 
 def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
-    # No outcome: the run ended before this cell's turn to be verified came.
-    outcome, reason = found["outcome"] or Outcome.FAILED, found["reason"]
+    outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
     return Row(
         key=found["key"],
         coordinates=json.loads(found["coordinates"]),
@@ -115,11 +171,27 @@ def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]
         standing=Standing(found["standing"]),
         strength=found["strength"],
         against=found["against"],
-        outcome=Outcome(outcome),
-        reason=reason if found["outcome"] else "the run ended before it was verified",
+        outcome=outcome,
+        reason=reason,
         trials=trials,
         twins=twins,
         known_answers=found["known_answers"],
         accepted=tuple(json.loads(found["accepted"])),
         refused=tuple(json.loads(found["refused"])),
+        not_tried=tuple(json.loads(found["not_tried"])),
+        server=found["server"],
     )
+
+
+def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:
+    """What became of a cell: its proof's outcome, or that of its trials, of which most must have gone well.
+
+    One that fails now and then has a cost all the same; one that fails as often as not is not what was proved.
+    """
+    if found["outcome"] is None:
+        return Outcome.FAILED, "the run ended before it was verified"
+    proof = Outcome(found["outcome"])
+    failed = [trial for trial in trials if trial.outcome is not Outcome.OK]
+    if proof is not Outcome.OK or 2 * len(failed) < len(trials) or not failed:
+        return proof, found["reason"]
+    return failed[-1].outcome, failed[-1].reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class Row:
     key: str
     """Its coordinates as one canonical text; unique within its study."""
     coordinates: Mapping[str, Value]
-    """`choice`, `provider`, `op`, each setting that applies, and `bed` where there is one."""
+    """`choice`, `provider` (the library with its version), `bed` if there is one, `op`, each setting that applies."""
     title: str
     standing: Standing
     strength: int | None
@@ -28,15 +28,19 @@ class Row:
     outcome: Outcome
     reason: str | None
     trials: tuple[Trial, ...]
-    """One for each block, in block order; gaps where the run was cut short."""
+    """In the order of blocks and heats: one for each block, of a baseline one for each heat that it was in."""
     twins: tuple[Trial, ...]
-    """A baseline's second trial in each block; empty for every other cell."""
+    """A baseline's trials beside itself, one for each block; empty for every other cell."""
     known_answers: int = 0
     """How many known answers it met before it was measured."""
     accepted: tuple[str, ...] = ()
     """Right things that were accepted, in words."""
     refused: tuple[str, ...] = ()
     """Wrong things that were refused, in words."""
+    not_tried: tuple[str, ...] = ()
+    """Refusals that could not be tried, each with the reason."""
+    server: str | None = None
+    """Which server it was measured through, with its version (`nginx 1.22.1`), or the URL of one of the user's own."""
 
     @property
     def choice(self) -> str:
@@ -71,7 +75,7 @@ class StudyRun:
     left_out: tuple[tuple[Mapping[str, Value], str], ...]
     """Combinations that were not planned, and why."""
     looks: tuple[int, ...]
-    """How many blocks there were at each time the run was judged and then went on; the last is the present number."""
+    """How many blocks there were at each time the run was judged, this time included; each has its price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +91,7 @@ class Run:
     providers: Mapping[str, Mapping[str, Any]]
     """Each provider's receipt, by the provider's name."""
     studies: tuple[StudyRun, ...]
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Each bed's server, its `version` and `program`, by the bed's name; or why it is `not_here`."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Libraries that were found and cannot be used: where each is, and why."""

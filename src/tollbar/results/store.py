@@ -1,4 +1,4 @@
-"""A run's directory: made, written as each trial ends, and taken up again."""
+"""A run's directory: made, written as each heat ends, and taken up again."""
 
 from __future__ import annotations
 
@@ -18,19 +18,29 @@ from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
 from tollbar.measure import Outcome, Proven, Trial
 from tollbar.plan import Plan, StudyPlan
-from tollbar.results.reading import SCHEMA, about
+from tollbar.results.observations import series_of
+from tollbar.results.reading import SCHEMA, about, reach
 
 _TABLES = """
 create table cell (
     study text, key text, position integer, coordinates text not null, title text not null, standing text not null,
-    strength integer, against text, outcome text, reason text, known_answers integer, accepted text, refused text,
+    strength integer, against text, server text, outcome text, reason text, known_answers integer, accepted text,
+    refused text, not_tried text,
     primary key (study, key)
 ) without rowid;
+create table heat (
+    study text, block integer, heat integer, started_s real not null,
+    primary key (study, block, heat)
+) without rowid;
 create table trial (
-    study text, cell text, twin integer, block integer, ord integer not null, started_s real not null,
-    outcome text not null, reason text, operations integer, cpu_ns integer, wall_ns integer, memory_bytes integer,
-    steal_ns integer, machine_load real, batches text not null, load text,
-    primary key (study, cell, twin, block)
+    id integer primary key, study text not null, cell text not null, twin integer not null, block integer not null,
+    heat integer not null, ord integer not null, started_s real not null, outcome text not null, reason text,
+    paid_by text not null, memory_bytes integer, steal_ns integer, machine_load real, load text,
+    unique (study, cell, twin, block, heat)
+);
+create table observation (
+    trial integer not null, component text not null, metric text not null, by_round text not null,
+    primary key (trial, component, metric)
 ) without rowid;
 create table left_out (study text, coordinates text not null, because text not null);
 create table event (at_s real not null, what text not null);
@@ -45,30 +55,43 @@ class Store:
     database: sqlite3.Connection
     lock: IO[bytes]
 
-    def record(self, trial: Trial) -> None:
-        """Keeps a trial. When this returns it is on the disk."""
-        values = (
-            trial.study, trial.cell, trial.twin, trial.block, trial.order, trial.started_s, trial.outcome, trial.reason,
-            trial.operations, trial.cpu_ns, trial.wall_ns, trial.memory_bytes, trial.steal_ns,
-            trial.machine_load, json.dumps(trial.batches, separators=(",", ":")),
-            trial.load.model_dump_json() if trial.load else None,
-        )  # fmt: skip
+    def record(self, heat: Sequence[Trial]) -> None:
+        """Keeps all trials of a heat, or none. When this returns they are on the disk.
+
+        A heat that was left out, because none of its cells may be measured any more, has none to keep.
+        """
+        if not heat:
+            return
+        first = heat[0]
+        if any((one.study, one.block, one.heat) != (first.study, first.block, first.heat) for one in heat):
+            raise ValueError("trials of more than one heat")
         with self._writing() as database:
-            database.execute(f"insert into trial values ({_marks(values)})", values)
-            if trial.outcome is not Outcome.OK:
-                # A cell that failed once has no number: what is wrong with it may have been wrong before.
-                bar = "update cell set outcome = ?, reason = ? where study = ? and key = ?"
-                database.execute(bar, (trial.outcome, trial.reason, trial.study, trial.cell))
+            started_s = min(trial.started_s for trial in heat)
+            database.execute("insert into heat values (?, ?, ?, ?)", (first.study, first.block, first.heat, started_s))
+            for trial in heat:
+                self._insert(database, trial)
+
+    def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
+        values = (
+            None, trial.study, trial.cell, trial.twin, trial.block, trial.heat, trial.order, trial.started_s,
+            trial.outcome, trial.reason, json.dumps(trial.paid_by), trial.memory_bytes, trial.steal_ns,
+            trial.machine_load, trial.load.model_dump_json() if trial.load else None,
+        )  # fmt: skip
+        number = database.execute(f"insert into trial values ({_marks(values)})", values).lastrowid
+        database.executemany(
+            "insert into observation values (?, ?, ?, ?)",
+            [(number, component, metric, text) for component, metric, text in series_of(trial.chunks)],
+        )
 
     def record_proof(self, proven: Proven) -> None:
         """Keeps whether a cell may be measured."""
         with self._writing() as database:
             database.execute(
-                "update cell set outcome = ?, reason = ?, known_answers = ?, accepted = ?, refused = ? "
+                "update cell set outcome = ?, reason = ?, known_answers = ?, accepted = ?, refused = ?, not_tried = ? "
                 "where study = ? and key = ?",
                 (
                     proven.outcome, proven.reason, proven.known_answers, json.dumps(proven.accepted),
-                    json.dumps(proven.refused), proven.study, proven.cell,
+                    json.dumps(proven.refused), json.dumps(proven.not_tried), proven.study, proven.cell,
                 ),
             )  # fmt: skip
 
@@ -77,10 +100,27 @@ class Store:
         with self._writing() as database:
             database.execute("insert into event values (?, ?)", (time.time(), what))
 
-    def done(self) -> set[tuple[str, str, bool, int]]:
-        """(study, cell, twin, block) of every trial that is there."""
-        rows = self.database.execute("select study, cell, twin, block from trial")
-        return {(name, cell, bool(twin), block) for name, cell, twin, block in rows}
+    def look(self) -> None:
+        """Notes that the run is judged as it stands, unless that was noted: each new look costs confidence."""
+        said = about(self.directory)
+        found = reach(self.database)
+        entries = {
+            name: {**entry, "looks": _looks(entry["looks"], *found[name])} if name in found else entry
+            for name, entry in said["studies"].items()
+        }
+        if entries != said["studies"]:
+            update_about(self.directory, {"studies": entries})
+
+    def done(self) -> set[tuple[str, int, int]]:
+        """(study, block, heat) of every heat that is there."""
+        return set(self.database.execute("select study, block, heat from heat"))
+
+    def failures(self) -> dict[tuple[str, str], int]:
+        """How many trials of each (study, cell) have failed; without those of which none has."""
+        rows = self.database.execute(
+            "select study, cell, count(*) from trial where outcome <> ? group by study, cell", (Outcome.OK,)
+        )
+        return {(study, cell): count for study, cell, count in rows}
 
     def cells(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell of the run."""
@@ -91,7 +131,7 @@ class Store:
         return set(self.database.execute("select study, key from cell where outcome is null"))
 
     def barred(self) -> set[tuple[str, str]]:
-        """(study, cell) of every cell that may not be measured."""
+        """(study, cell) of every cell whose proof failed, so that it may not be measured."""
         return set(self.database.execute("select study, key from cell where outcome <> ?", (Outcome.OK,)))
 
     def next_order(self) -> int:
@@ -100,7 +140,11 @@ class Store:
         return 0 if last is None else last + 1
 
     def close(self) -> None:
-        """Lets the run go."""
+        """Lets the run go. The results are then one file, which can be read where nothing can be written."""
+        # A reader may keep the log in use: then it stays beside the file, and is part of it for whoever reads next.
+        with contextlib.suppress(sqlite3.Error):
+            self.database.execute("pragma wal_checkpoint(truncate)")
+            self.database.execute("pragma journal_mode = delete")
         self.database.close()
         self.lock.close()
 
@@ -143,6 +187,8 @@ def create(
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
             "providers": dict(plan.receipts),
+            "servers": dict(plan.servers),
+            "broken": dict(plan.broken),
             "studies": studies,
         }
         store = _open(directory)
@@ -171,17 +217,31 @@ def reopen(directory: Path) -> Store:
 
 
 def update_about(directory: Path, changed: Mapping[str, Any]) -> None:
-    """Replaces what `run.json` says under these names."""
+    """Replaces what `run.json` says under these names. Raises OSError."""
     write_atomically(directory / "run.json", json.dumps({**about(directory), **changed}, indent=1) + "\n")
 
 
-def look(directory: Path, blocks: Mapping[str, int]) -> None:
-    """Notes that the run is judged with this many blocks of each study: looking again costs confidence."""
-    studies = about(directory)["studies"]
-    for name, count in blocks.items():
-        if count not in studies[name]["looks"]:
-            studies[name]["looks"].append(count)
-    update_about(directory, {"studies": studies})
+def look(directory: Path) -> str | None:
+    """Notes that the run is judged as it stands. Says why, where that cannot be noted: it can be judged all the same.
+
+    Raises TollbarError if this is not a run.
+    """
+    about(directory)
+    try:
+        store = reopen(directory)
+        try:
+            store.look()
+        finally:
+            store.close()
+    except (TollbarError, OSError, sqlite3.Error) as error:
+        return f"this look at the run is not noted, so that later ones will not pay for it: {error}"
+    return None
+
+
+def _looks(noted: Sequence[Mapping[str, int]], blocks: int, trials: int) -> list[Mapping[str, int]]:
+    """The looks, with one at this many blocks and trials among them."""
+    present = {"blocks": blocks, "trials": trials}
+    return [*noted, *([] if any(look["trials"] == trials for look in noted) else [present])]
 
 
 def _new_directory(parent: Path, name: str) -> Path:
@@ -204,10 +264,14 @@ def _open(directory: Path) -> Store:
         raise TollbarError(
             "another process is writing this run", where=str(directory), hint="wait for it to end"
         ) from error
-    database = sqlite3.connect(directory / "results.sqlite")
-    database.execute("pragma journal_mode = wal")
-    # Synced at each commit: a power cut, and not only a kill, loses no more than the trial under way.
-    database.execute("pragma synchronous = full")
+    try:
+        database = sqlite3.connect(directory / "results.sqlite")
+        database.execute("pragma journal_mode = wal")
+        # Synced at each commit: a power cut, and not only a kill, loses no more than the heat under way.
+        database.execute("pragma synchronous = full")
+    except sqlite3.Error:
+        lock.close()
+        raise
     return Store(directory, database, lock)
 
 
@@ -216,7 +280,7 @@ def _insert_plan(database: sqlite3.Connection, planned: StudyPlan) -> None:
     for position, cell in enumerate(planned.cells):
         values = (
             name, cell.key, position, json.dumps(dict(cell.coordinates)), cell.choice.title, cell.standing,
-            cell.strength, cell.against, None, None, 0, "[]", "[]",
+            cell.strength, cell.against, cell.server, None, None, 0, "[]", "[]", "[]",
         )  # fmt: skip
         database.execute(f"insert into cell values ({_marks(values)})", values)
     for coordinates, because in planned.left_out:

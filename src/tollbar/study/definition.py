@@ -15,6 +15,15 @@ Coordinates = Mapping[str, Value]
 APART = ("choice", "provider", "bed", "op", "users", "rate")
 """Coordinates that are no settings of a family."""
 
+CHOSEN_APART = {
+    "choice": "choices",
+    "provider": "providers",
+    "bed": "beds",
+    "users": "load.users",
+    "rate": "load.rates",
+}
+"""Where a study says which values of these coordinates it has: varied elsewhere, they would only rename its cells."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaveOut:
@@ -35,7 +44,8 @@ class Claim:
     says: str
     of: Coordinates
     over: Coordinates
-    metric: Literal["throughput", "cost"]
+    metric: Literal["capacity", "cost"]
+    """`capacity`: how much one core can do, which is one over its cost."""
     ratio: float | None
     order: Literal["more", "less"] | None
     note: str | None
@@ -46,8 +56,10 @@ class Measure:
     """What counts as cost, and how long and how often each cell is measured."""
 
     cost: Cost
-    trial_s: float
-    warm_up_s: float
+    chunk_s: float
+    """How long a trial works at a time, at least, before the next of its heat has its turn."""
+    rounds: int
+    """Chunks of each trial."""
     blocks: int
 
 
@@ -94,6 +106,8 @@ class Study:
     """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
     url: str | None
     """A server of the user's own, instead of beds: measured from the client's side alone."""
+    address: str | None
+    """`address:port` of the URL, once it was looked up and found to be one that may be asked; not looked up again."""
     load: Load | None
     vary: Mapping[str, tuple[Value, ...]]
     baseline: Coordinates
@@ -104,8 +118,8 @@ class Study:
     notes: tuple[str, ...]
 
 
-# A trial shorter than this is mostly clock reads and start-up; longer ones drift within the trial.
-DEFAULT_MEASURE = Measure(cost="cpu", trial_s=0.1, warm_up_s=0.02, blocks=20)
+DEFAULT_PROVIDERS = ("libcrypto",)
+DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
 
 
 def matches(value: Value | None, patterns: Sequence[Value]) -> bool:

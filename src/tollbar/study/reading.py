@@ -14,7 +14,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from tollbar import beds, catalogue, units
 from tollbar.catalogue import Family, Value
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.study.definition import APART, DEFAULT_MEASURE, Claim, Coordinates, Cost, LeaveOut, Load, Measure, Study
+from tollbar.study.definition import (
+    APART,
+    CHOSEN_APART,
+    DEFAULT_MEASURE,
+    DEFAULT_PROVIDERS,
+    Claim,
+    Coordinates,
+    Cost,
+    LeaveOut,
+    Load,
+    Measure,
+    Study,
+)
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -69,8 +81,8 @@ class _WireLoad(_Wire):
 
 class _WireMeasure(_Wire):
     cost: Cost | None = None
-    trial: Seconds = DEFAULT_MEASURE.trial_s
-    warm_up: Seconds = DEFAULT_MEASURE.warm_up_s
+    chunk: Seconds = DEFAULT_MEASURE.chunk_s
+    rounds: int = DEFAULT_MEASURE.rounds
     blocks: int = DEFAULT_MEASURE.blocks
 
 
@@ -82,7 +94,7 @@ class _WireClaim(_Wire):
     says: str
     of: dict[str, Value]
     over: dict[str, Value]
-    metric: Literal["throughput", "cost"] = "throughput"
+    metric: Literal["capacity", "cost"] = "capacity"
     ratio: float | None = None
     order: Literal["more", "less"] | None = None
     note: str | None = None
@@ -101,11 +113,11 @@ class _WireStudy(_Wire):
     family: str
     source: str | None = None
     choices: tuple[str, ...] = ("*",)
-    providers: tuple[str, ...]
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
     beds: tuple[str, ...] = ()
     url: str | None = None
     load: _WireLoad | None = None
-    baseline: str | dict[str, Value]
+    baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
     leave_out: tuple[_WireLeaveOut, ...] = ()
     measure: _WireMeasure = _WireMeasure()
@@ -114,7 +126,9 @@ class _WireStudy(_Wire):
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _a_server_has_a_load(self) -> _WireStudy:
+    def _says_what_is_measured(self) -> _WireStudy:
+        if not self.providers:
+            raise ValueError("`providers` is empty: left out, it is the system's libcrypto")
         if self.url and self.beds:
             raise ValueError("a study is measured through `beds` or on a `url`, not both")
         served = bool(self.beds or self.url)
@@ -137,20 +151,22 @@ def read(name: str, text: str, *, where: str) -> Study:
     if family is None:
         raise unknown("family", wire.family, catalogue.families(), where=f"{where}: `family`")
     reader = _Reader(family, where)
-    baseline = {"choice": wire.baseline} if isinstance(wire.baseline, str) else wire.baseline
+    choices = reader.choices(wire.choices)
+    baseline = wire.baseline or choices[0]
     return Study(
         name=name,
         text=text,
         question=wire.question,
         family=family,
         source=wire.source,
-        choices=reader.choices(wire.choices),
+        choices=choices,
         providers=wire.providers,
         beds=_beds(wire.beds, where),
         url=wire.url,
+        address=None,
         load=_load(wire.load, family, where),
-        vary={key: reader.values(f"vary.{key}", key, values) for key, values in wire.vary.items()},
-        baseline=reader.coordinates("baseline", baseline),
+        vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
+        baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),
         leave_out=tuple(
             LeaveOut({k: reader.patterns("leave-out.where", k, v) for k, v in item.where.items()}, item.because)
             for item in wire.leave_out
@@ -216,13 +232,15 @@ def _measure(wire: _WireStudy, where: str) -> Measure:
     measure = wire.measure
     if measure.blocks < 1:
         raise TollbarError("`measure.blocks`: at least one block", where=where)
-    if measure.trial <= 0:
-        raise TollbarError("`measure.trial`: longer than nothing", where=where)
+    if measure.rounds < 1:
+        raise TollbarError("`measure.rounds`: at least one round", where=where)
+    if measure.chunk <= 0:
+        raise TollbarError("`measure.chunk`: longer than nothing", where=where)
     own: Cost = "server-cpu" if wire.beds else "client-cpu" if wire.url else "cpu"
     cost = measure.cost or own
     if (cost == "cpu") != (own == "cpu") or (cost == "server-cpu" and wire.url):
         raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=f"this is `{own}`")
-    return Measure(cost, measure.trial, measure.warm_up, measure.blocks)
+    return Measure(cost, measure.chunk, measure.rounds, measure.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +256,29 @@ class _Reader:
             if not any(fnmatchcase(name, pattern) for name in self.family.choices):
                 raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
         null = self.family.null.name
-        return tuple(
+        found = tuple(
             name
             for name in self.family.choices
             if any(fnmatchcase(name, pattern) and (name != null or pattern == null) for pattern in patterns)
         )
+        if not found:
+            raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
+        return found
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}
+
+    def varied(self, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
+        """The values of a setting that make a cell each."""
+        if name in CHOSEN_APART:
+            raise TollbarError(
+                f"`vary.{name}`: `{name}` is not varied here",
+                where=self.where,
+                hint=f"say it in `{CHOSEN_APART[name]}`, which makes a cell of each",
+            )
+        if not given:
+            raise TollbarError(f"`vary.{name}`: no value", where=self.where, hint="leave it out for its default")
+        return self.values(f"vary.{name}", name, given)
 
     def patterns(self, key: str, name: str, given: Value | tuple[Value, ...]) -> tuple[Value, ...]:
         values = given if isinstance(given, tuple) else (given,)
@@ -287,11 +320,24 @@ class _Reader:
             raise TollbarError(what, where=self.where, hint=nearest(name, known))
 
 
+# What studies of earlier versions say, and what is said instead.
+_GONE = {
+    "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
+    "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
+}
+_RENAMED = {
+    "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
+}
+
+
 def _fault(error: ValidationError, where: str) -> TollbarError:
     """The first thing wrong with a study's text, in this project's words rather than the library's."""
     fault = error.errors()[0]
     path = [str(part) for part in fault["loc"]]
     key = ".".join(path)
+    if fault["type"] == "literal_error":
+        what = f"`{key}`: `{fault['input']}` is not one of {fault['ctx']['expected']}"
+        return TollbarError(what, where=where, hint=_RENAMED.get(str(fault["input"])))
     if fault["type"] == "extra_forbidden":
         known = _keys_beside(path)
         close = nearest(path[-1], known)
@@ -299,7 +345,7 @@ def _fault(error: ValidationError, where: str) -> TollbarError:
         prefix = ".".join(path[:-1])
         if close and prefix:
             hint = close.replace("`", f"`{prefix}.", 1)
-        return TollbarError(f"`{key}`: no such setting", where=where, hint=hint)
+        return TollbarError(f"`{key}`: no such setting", where=where, hint=_GONE.get(key, hint))
     if not key:
         return TollbarError(fault["msg"].removeprefix("Value error, "), where=where)
     if fault["type"] == "missing":

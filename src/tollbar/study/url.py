@@ -6,6 +6,7 @@ import ipaddress
 import json
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.errors import TollbarError
@@ -33,11 +34,6 @@ notes     = ["Measured from the client's side alone: what the server pays for it
 [load]
 users   = {json.dumps(list(users))}
 request = {{ get = {json.dumps(path.replace("{", "{{").replace("}", "}}"))} }}
-
-[measure]
-trial   = "500 ms"
-warm-up = "100 ms"
-blocks  = 12
 """
     return read("url", text, where=url)
 
@@ -55,19 +51,25 @@ def address_of(url: str) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def refuse_others(studies: Sequence[Study], owned: str | None) -> None:
-    """Raises TollbarError for a URL whose host is not this machine's loopback, unless the user named it again."""
-    for study in studies:
-        if study.url is None:
-            continue
-        host = _parts(study.url).hostname
-        address = address_of(study.url).rpartition(":")[0].strip("[]")
-        if not ipaddress.ip_address(address.partition("%")[0]).is_loopback and owned != host:
-            raise TollbarError(
-                f"{host} ({address}) is not this machine: a load test of somebody else's server is an attack",
-                where=study.url,
-                hint=f"if it is yours, name it again: --i-own-this-server {host}",
-            )
+def refuse_others(studies: Sequence[Study], owned: str | None) -> tuple[Study, ...]:
+    """The studies, each with the address of its URL.
+
+    Raises TollbarError for one that is not this machine's loopback, unless the user named its host again. The name
+    is looked up here and nowhere else: asked again, it might have another address than the one that was checked.
+    """
+    return tuple(study if study.url is None else _addressed(study, study.url, owned) for study in studies)
+
+
+def _addressed(study: Study, url: str, owned: str | None) -> Study:
+    host, address = _parts(url).hostname, address_of(url)
+    number = address.rpartition(":")[0].strip("[]").partition("%")[0]
+    if not ipaddress.ip_address(number).is_loopback and owned != host:
+        raise TollbarError(
+            f"{host} ({number}) is not this machine: a load test of a server that is not yours is an attack",
+            where=url,
+            hint=f"if it is yours, name it again: --i-own-this-server {host}",
+        )
+    return replace(study, address=address)
 
 
 def _parts(url: str) -> SplitResult:

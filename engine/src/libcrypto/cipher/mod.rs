@@ -4,9 +4,10 @@
 mod context;
 
 use super::api::{Api, Handle, c_name};
-use super::load_legacy;
+use super::modules::load_legacy;
 use crate::buffers::{filled, tampered};
 use crate::contract::{Failure, Proof, Task};
+use crate::families::cipher::{EMPTY, NO_CHECK, NO_IV};
 use crate::operation::Operation;
 
 use context::{Cipher, Context, Way};
@@ -225,6 +226,11 @@ impl Crypt {
         let plain = Some(self.data.clone());
         let (key, iv, sealed, tag) = (&self.key, &self.iv, &self.sealed, &self.tag);
         proof.accept("its own ciphertext", self.opens_to(key, iv, sealed, tag)? == plain)?;
+        if sealed.is_empty() && self.cipher.row.mode != Mode::Aead {
+            proof.leave("a tampered ciphertext, another key", EMPTY);
+            self.answer(&mut proof)?;
+            return Ok(proof);
+        }
         // Every bit of it other: DES leaves the lowest bit of each byte out of account.
         let other_key: Vec<u8> = key.iter().map(|byte| !byte).collect();
         proof.refuse("another key", self.opens_to(&other_key, iv, sealed, tag)? != plain)?;
@@ -233,13 +239,23 @@ impl Crypt {
             let opened = self.opens_to(key, iv, &tampered(sealed), tag)?;
             proof.refuse("a tampered ciphertext, by its tag", opened.is_none())?;
             proof.refuse("a tampered tag", self.opens_to(key, iv, sealed, &tampered(tag))?.is_none())?;
+        } else if self.cipher.row.mode != Mode::Cbc {
+            proof.leave("a tampered tag or padding", NO_CHECK);
         }
         let first = self.encrypt_once().map(|length| self.output[..length].to_vec())?;
         let second = self.encrypt_once().map(|length| self.output[..length].to_vec())?;
         // A stream cipher without a vector gives the same twice, and has to be keyed anew by its caller.
-        if self.cipher.row.mode != Mode::Stream {
+        if self.cipher.row.mode == Mode::Stream {
+            proof.leave("the same ciphertext twice, another IV", NO_IV);
+        } else {
             proof.refuse("the same ciphertext twice", first != second)?;
         }
+        self.answer(&mut proof)?;
+        Ok(proof)
+    }
+
+    /// The known answer, where the task carries one.
+    fn answer(&self, proof: &mut Proof) -> Result<(), Failure> {
         if let Some(known) = &self.known {
             let cipher = &self.cipher;
             let mut context = cipher.context(Way::Encrypt, None)?;
@@ -258,7 +274,7 @@ impl Crypt {
             }
             proof.answer = Some(hex::encode(out));
         }
-        Ok(proof)
+        Ok(())
     }
 }
 

@@ -8,30 +8,37 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
-use super::{good, load, measure};
-use crate::load::record::{Measured, Outcome};
+use super::{Advance, Trial, advanced, good, load, trial};
+use crate::load::ending::Stop;
+use crate::load::record::Outcome;
 
 /// Nothing here takes a second on a machine that has nothing else to do; a hang takes for ever.
 const FAR_TOO_LONG: Duration = Duration::from_secs(30);
 
-/// The failed trial's reason and figures.
-fn failing(server: &Server, change: serde_json::Value) -> (String, Measured) {
+/// Why a trial failed.
+fn failing(server: &Server, change: serde_json::Value, operations: u64) -> String {
     let before = Instant::now();
-    let ending = measure(&load(server.address, change), 0.0, 0.2);
+    let stop = advanced(&load(server.address, change), 0.2, operations).expect_err("a failure");
     assert!(before.elapsed() < FAR_TOO_LONG, "{:?}", before.elapsed());
-    assert_eq!(Outcome::Failed, ending.outcome);
-    (ending.reason.expect("a reason"), ending.measured.expect("figures all the same"))
+    assert_eq!(Outcome::Failed, stop.outcome);
+    stop.reason
+}
+
+/// The kinds of error that a reason names: `2 of 2 requests failed: reset 1, timeout 1 (first: …)`.
+fn kinds(reason: &str) -> Vec<&str> {
+    let counts = reason.split_once("failed: ").and_then(|(_, rest)| rest.split_once(" (first: "));
+    let (counts, _) = counts.unwrap_or_else(|| panic!("{reason}"));
+    counts.split(", ").filter_map(|count| Some(count.rsplit_once(' ')?.0)).collect()
 }
 
 /// A server that does the same to every request gives one kind of error, under one of these names.
 #[track_caller]
-fn every_request(kinds: &[&str], answer: impl Fn(&mut TcpStream) -> Then + Send + Sync + 'static) {
+fn every_request(expected: &[&str], answer: impl Fn(&mut TcpStream) -> Then + Send + Sync + 'static) {
     let server = Server::start(move |stream, _| answer(stream));
     for connection in ["user", "new"] {
-        let (reason, measured) = failing(&server, json!({"connection": connection, "request_limit_s": 0.2}));
-        assert!(measured.load.errors.keys().all(|kind| kinds.contains(kind)), "{reason}");
-        assert!(!measured.load.errors.is_empty() && measured.operations == 0, "{reason}");
-        assert!(reason.contains("requests failed: ") && reason.contains(" (first: "), "{reason}");
+        let reason = failing(&server, json!({"connection": connection, "request_limit_s": 0.2}), 1);
+        let kinds = kinds(&reason);
+        assert!(!kinds.is_empty() && kinds.iter().all(|kind| expected.contains(kind)), "{reason}");
     }
 }
 
@@ -123,9 +130,9 @@ fn trickling_for_ever() {
 #[test]
 fn another_body() {
     let server = Server::good();
-    let (reason, _) = failing(&server, json!({"expect": {"status": 200, "body": "help!"}}));
+    let reason = failing(&server, json!({"expect": {"status": 200, "body": "help!"}}), 1);
     assert!(reason.contains("wrong body") && reason.contains("from byte 3 on"), "{reason}");
-    good(&load(server.address, json!({"expect": {"status": 200, "body": "hello"}})), 0.0, 0.05);
+    good(&load(server.address, json!({"expect": {"status": 200, "body": "hello"}})), 0.05);
 }
 
 /// A port that nobody listens on.
@@ -135,27 +142,37 @@ fn nobody_there() {
     thread::sleep(Duration::from_millis(50));
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {
         let before = Instant::now();
-        let ending = measure(&load(address, change), 0.05, 0.2);
-        assert_eq!(Outcome::Failed, ending.outcome);
-        let reason = ending.reason.expect("a reason");
+        let Stop { outcome, reason } = advanced(&load(address, change), 0.2, 1).expect_err("nobody");
+        assert_eq!(Outcome::Failed, outcome);
         assert!(reason.contains("failed: refused ") && reason.contains("onnection refused"), "{reason}");
         assert!(before.elapsed() < FAR_TOO_LONG);
     }
 }
 
-/// A server that ends in mid-trial ends the trial, whose answers until then are kept.
+/// A server that ends in mid-trial ends the trial.
 #[test]
 fn dying_in_mid_run() {
     for connection in ["user", "new"] {
         let server = Server::start(|stream, number| {
             say(stream, GOOD, if number == 100 { Then::Die } else { Then::GoOn })
         });
-        let (reason, measured) = failing(&server, json!({"connection": connection, "users": 4}));
-        let kinds: Vec<_> = measured.load.errors.keys().copied().collect();
+        let reason = failing(&server, json!({"connection": connection, "users": 4}), 1);
         let expected = ["refused", "reset", "closed early"];
-        assert!(kinds.iter().all(|kind| expected.contains(kind)) && !kinds.is_empty(), "{reason}");
-        assert!(measured.operations >= 90, "{} right", measured.operations);
+        assert!(kinds(&reason).iter().all(|kind| expected.contains(kind)), "{reason}");
+        assert!(server.requests() >= 90, "{} requests", server.requests());
     }
+}
+
+/// A server that ends between two chunks fails the one that comes then.
+#[test]
+fn dying_between_chunks() {
+    let server = Server::good();
+    let mut trial = trial(&load(server.address, json!({})));
+    trial.advance(Advance { seconds: 0.01, operations: 1 }).expect("a chunk");
+    drop(server);
+    thread::sleep(Duration::from_millis(50));
+    let stop = trial.advance(Advance { seconds: 0.01, operations: 1 }).expect_err("nobody");
+    assert!(stop.reason.starts_with("while asking before a chunk: "), "{}", stop.reason);
 }
 
 /// One wrong answer among many fails the trial, is counted once, and is not asked again in silence.
@@ -165,11 +182,11 @@ fn one_wrong_answer() {
         50 => say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhel", Then::GoOn),
         _ => say(stream, GOOD, Then::GoOn),
     });
-    let (reason, measured) = failing(&server, json!({"requests": 200, "users": 1}));
-    assert_eq!("1 of 200 requests failed: wrong length 1 (first: expected 5 bytes, got 3)", reason);
-    assert_eq!((200, 199, 200), (measured.load.requests, measured.operations, server.requests()));
-    // The user went on with a new connection.
-    assert_eq!(1, measured.load.connections);
+    let change = json!({"users": 1});
+    let stop = advanced(&load(server.address, change), 0.0, 200).expect_err("a wrong answer");
+    let expected = "1 of 200 requests failed: wrong length 1 (first: expected 5 bytes, got 3)";
+    // The user goes on with a new connection; and before the chunk it asked once.
+    assert_eq!((expected, 201), (stop.reason.as_str(), server.requests()));
 }
 
 /// What goes wrong in the warm-up fails the trial as well, and says where.
@@ -177,8 +194,7 @@ fn one_wrong_answer() {
 fn wrong_in_the_warm_up() {
     let server =
         Server::start(|stream, number| say(stream, if number == 3 { "?" } else { GOOD }, Then::GoOn));
-    let ending = measure(&load(server.address, json!({})), 0.05, 0.05);
-    let reason = ending.reason.expect("a reason");
+    let reason = trial(&load(server.address, json!({}))).warm_up().expect_err("a failure").reason;
     assert!(reason.starts_with("while warming up: 1 of ") && reason.contains("not HTTP 1"), "{reason}");
 }
 
@@ -186,7 +202,7 @@ fn wrong_in_the_warm_up() {
 #[test]
 fn too_many_connections() {
     let too_many = load(Server::good().address, json!({"users": 1_000_000_000, "idle": 5}));
-    let refusal = crate::load::trial::measure(&too_many, 0.0, 0.1, 7).err();
+    let refusal = Trial::open(&too_many, 7).err();
     let words = format!("{refusal:?}");
     assert!(words.contains("1,000,000,005 connections do not fit in the "), "{words}");
 }
@@ -196,12 +212,11 @@ fn too_many_connections() {
 fn a_component_that_is_gone() {
     let server = Server::good();
     let change = |pid: u32| json!({"components": {"web": pid}});
-    let missing =
-        crate::load::trial::measure(&load(server.address, change(i32::MAX as u32)), 0.0, 0.05, 7).err();
+    let missing = Trial::open(&load(server.address, change(i32::MAX as u32)), 7).err();
     assert!(format!("{missing:?}").contains("web: there is no process 2147483647"), "{missing:?}");
 
     let mut child = std::process::Command::new("sleep").arg("0.1").spawn().expect("sleep");
-    let ending = measure(&load(server.address, change(child.id())), 0.0, 0.4);
+    let stop = advanced(&load(server.address, change(child.id())), 0.4, 1).expect_err("an end");
     let _ = child.wait();
-    assert_eq!(Some(format!("web (process {}) ended during the trial", child.id())), ending.reason);
+    assert_eq!(format!("web (process {}) ended during the trial", child.id()), stop.reason);
 }

@@ -1,7 +1,9 @@
 //! The load client against servers that behave, and servers that do not.
 
 mod accounts;
+mod chunks;
 mod faults;
+mod https;
 mod parser;
 mod server;
 mod shapes;
@@ -9,10 +11,11 @@ mod verification;
 
 use std::net::SocketAddr;
 
-use super::ending::Ending;
-use super::record::{Measured, Outcome};
+use super::ending::Stop;
+use super::record::Chunk;
 use super::task::Load;
-use super::trial;
+use super::trial::Trial;
+use crate::session::Advance;
 
 /// A load on a server of the test, with these fields changed.
 fn load(address: SocketAddr, change: serde_json::Value) -> Load {
@@ -26,17 +29,20 @@ fn load(address: SocketAddr, change: serde_json::Value) -> Load {
     serde_json::from_value(fields).expect("a load")
 }
 
-fn measure(load: &Load, warm_up_s: f64, duration_s: f64) -> Ending {
-    trial::measure(load, warm_up_s, duration_s, 7).expect("an ending")
+fn trial(load: &Load) -> Trial {
+    Trial::open(load, 7).expect("a trial")
 }
 
-/// The figures of a trial in which nothing went wrong.
-fn good(load: &Load, warm_up_s: f64, duration_s: f64) -> Measured {
-    let ending = measure(load, warm_up_s, duration_s);
-    assert_eq!((Outcome::Ok, None), (ending.outcome, ending.reason));
-    ending.measured.expect("figures")
+/// The first chunk of a trial.
+fn advanced(load: &Load, seconds: f64, operations: u64) -> Result<Chunk, Stop> {
+    Trial::open(load, 7)?.advance(Advance { seconds, operations })
 }
 
-fn latencies(measured: &Measured) -> u64 {
-    measured.load.latency_us.iter().map(|(_, count)| count).sum()
+/// The first chunk of a trial in which nothing goes wrong.
+fn good(load: &Load, seconds: f64) -> Chunk {
+    advanced(load, seconds, 1).expect("a chunk")
+}
+
+fn latencies(chunk: &Chunk) -> u64 {
+    chunk.observed.latency_us.iter().map(|(_, count)| count).sum()
 }

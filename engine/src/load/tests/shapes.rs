@@ -1,71 +1,20 @@
 //! Shapes of load: who asks when, on which connection.
 
-use std::collections::HashSet;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
-use super::{good, latencies, load, measure};
-use crate::load::draws::Draws;
+use super::{advanced, good, latencies, load, trial};
 use crate::load::record::Outcome;
-
-/// Requests counted are those the server answered after the warm-up: no more, no fewer.
-#[test]
-fn accounts_are_closed() {
-    for (connection, threads) in [("user", 1), ("new", 1), ("user", 2), ("new", 3)] {
-        let server = Server::good();
-        let change = json!({"connection": connection, "threads": threads, "users": 6,
-            "request": {"paths": ["/"], "unique_query": true}});
-        let measured = good(&load(server.address, change), 0.05, 0.1);
-        let timed: HashSet<String> = (0..6)
-            .flat_map(|user| {
-                let mut draws = Draws::new(7, user, 0);
-                (0..50_000).map(move |_| format!("GET /?u={:016x} HTTP/1.1", draws.request(1).1))
-            })
-            .collect();
-        let seen = server.lines().iter().filter(|line| timed.contains(*line)).count() as u64;
-        assert_eq!(seen, measured.load.requests);
-        assert!(server.requests() > seen, "there was a warm-up");
-        assert_eq!((seen, seen), (measured.operations, latencies(&measured)));
-        let sliced: u64 = measured.load.series.iter().map(|slice| slice.requests).sum();
-        assert_eq!(seen, sliced);
-        let connections = if connection == "new" { seen } else { 0 };
-        assert_eq!(connections, measured.load.connections);
-    }
-}
-
-/// A count is kept to exactly, whatever the number of loops and users.
-#[test]
-fn a_count_of_requests() {
-    for (threads, users, requests) in [(1, 4, 1), (1, 4, 103), (3, 5, 100), (2, 2, 7)] {
-        let server = Server::good();
-        let change = json!({"threads": threads, "users": users, "requests": requests});
-        let measured = good(&load(server.address, change), 0.0, 5.0);
-        assert_eq!((requests, requests), (measured.load.requests, server.requests()));
-        let change = json!({"threads": threads, "users": users, "requests": requests,
-            "shape": "open", "rate_hz": 2000.0});
-        assert_eq!(requests, good(&load(server.address, change), 0.0, 5.0).load.requests);
-    }
-}
-
-/// A count that is not reached in four times the duration is said to be out of time.
-#[test]
-fn a_count_out_of_reach() {
-    let server = Server::good();
-    let ending = measure(&load(server.address, json!({"requests": 1_000_000_000})), 0.0, 0.02);
-    assert_eq!(Outcome::TimedOut, ending.outcome);
-    let reason = ending.reason.expect("a reason");
-    assert!(reason.ends_with(" of 1000000000 requests were done in time"), "{reason}");
-}
 
 /// Two users that think 50 ms cannot ask more than so often.
 #[test]
 fn users_think() {
     let server = Server::good();
-    let measured = good(&load(server.address, json!({"think_s": 0.05})), 0.0, 0.4);
-    assert!((2..=2 * 9).contains(&measured.load.requests), "{}", measured.load.requests);
+    let chunk = good(&load(server.address, json!({"think_s": 0.05})), 0.4);
+    assert!((4..=2 * 9).contains(&chunk.operations), "{}", chunk.operations);
 }
 
 /// Who arrives while the server stalls has waited since it arrived.
@@ -77,10 +26,10 @@ fn open_loop_latencies_count_from_the_intended_start() {
         }
         say(stream, GOOD, Then::GoOn)
     });
-    let change = json!({"shape": "open", "rate_hz": 100.0, "users": 1});
-    let measured = good(&load(server.address, change), 0.0, 0.5);
-    assert_eq!(50, measured.load.requests);
-    let slow = measured.load.latency_us.iter().filter(|(bound_us, _)| *bound_us > 100_000);
+    let change = json!({"shape": "open", "rate_hz": 200.0, "users": 1});
+    let chunk = good(&load(server.address, change), 0.5);
+    assert!((60..=140).contains(&chunk.operations), "{}", chunk.operations);
+    let slow = chunk.observed.latency_us.iter().filter(|(bound_us, _)| *bound_us > 100_000);
     let slow: u64 = slow.map(|(_, count)| count).sum();
     // Those that arrived in the first 200 ms of the stall; from when they were sent it would be one.
     assert!(slow >= 20, "{slow}");
@@ -91,9 +40,22 @@ fn open_loop_latencies_count_from_the_intended_start() {
 fn open_loop_arrivals_come_at_a_rate() {
     let server = Server::good();
     for (threads, connection) in [(1, "user"), (2, "user"), (1, "new")] {
-        let change = json!({"shape": "open", "rate_hz": 500.0, "users": 4, "threads": threads, "connection": connection});
-        let measured = good(&load(server.address, change), 0.05, 0.2);
-        assert_eq!(100, measured.load.requests);
+        let change = json!({"shape": "open", "rate_hz": 2000.0, "users": 4, "threads": threads, "connection": connection});
+        let chunk = good(&load(server.address, change), 0.2);
+        // Their standard deviation is 20.
+        assert!((320..=480).contains(&chunk.operations), "{}", chunk.operations);
+        assert_eq!(chunk.operations, latencies(&chunk));
+    }
+}
+
+/// A chunk of an open loop goes on until a request has come.
+#[test]
+fn open_loop_chunks_are_not_empty() {
+    let server = Server::good();
+    let mut trial = trial(&load(server.address, json!({"shape": "open", "rate_hz": 100.0})));
+    for _ in 0..20 {
+        let chunk = trial.advance(super::Advance { seconds: 0.001, operations: 0 }).expect("a chunk");
+        assert!(chunk.operations >= 1);
     }
 }
 
@@ -104,21 +66,24 @@ fn open_loop_backlog() {
         thread::sleep(Duration::from_millis(20));
         say(stream, GOOD, Then::GoOn)
     });
-    let change = json!({"shape": "open", "rate_hz": 2000.0, "users": 1});
-    let ending = measure(&load(server.address, change), 0.0, 0.1);
-    assert_eq!(Outcome::Failed, ending.outcome);
-    let measured = ending.measured.expect("figures");
-    assert_eq!(vec!["backlog"], measured.load.errors.keys().copied().collect::<Vec<_>>());
-    assert_eq!(200, measured.load.requests);
+    let change = json!({"shape": "open", "rate_hz": 2000.0, "users": 1, "request_limit_s": 0.2});
+    let stop = advanced(&load(server.address, change), 0.2, 1).expect_err("a backlog");
+    assert_eq!(Outcome::Failed, stop.outcome);
+    assert!(stop.reason.contains("requests failed: backlog "), "{}", stop.reason);
 }
 
 /// Idle connections are open while the others work, and say nothing.
 #[test]
 fn idle_connections_are_held() {
     let server = Server::good();
-    let change = json!({"idle": 100, "users": 3, "threads": 2, "requests": 300});
-    let measured = good(&load(server.address, change), 0.0, 5.0);
-    assert_eq!((300, 300), (measured.load.requests, server.requests()));
+    let mut trial = trial(&load(server.address, json!({"idle": 100, "users": 3, "threads": 2})));
+    let chunk = trial.advance(super::Advance { seconds: 0.0, operations: 300 }).expect("a chunk");
+    // Each user asks once before the chunk.
+    assert_eq!(chunk.operations + 3, server.requests());
+    // This server takes them in its own time.
+    while server.connections() < 103 || server.most_open() < 103 {
+        thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!((103, 103), (server.connections(), server.most_open()));
 }
 
@@ -126,18 +91,30 @@ fn idle_connections_are_held() {
 #[test]
 fn idle_connections_that_are_closed() {
     let server = Server::good().closing_idle_after_ms(50);
-    let ending = measure(&load(server.address, json!({"idle": 3, "users": 1})), 0.0, 0.3);
-    let reason = ending.reason.expect("a reason");
+    let stop = advanced(&load(server.address, json!({"idle": 3, "users": 1})), 0.3, 1).expect_err("an end");
+    let reason = stop.reason;
     assert!(reason.contains("closed early 3") && reason.contains("was to be held"), "{reason}");
 }
 
-/// A connection that the server closes between two requests is made again, and counted.
+/// A connection that a server of the user's closes between two requests is made again, counted, and said.
 #[test]
 fn kept_connections_that_were_closed_meanwhile() {
     let server = Server::good().closing_idle_after_ms(20);
-    let measured = good(&load(server.address, json!({"think_s": 0.1, "users": 2})), 0.0, 0.5);
-    assert!(measured.load.connections > 0);
-    assert_eq!(measured.load.requests, server.requests());
+    let mut trial = trial(&load(server.address, json!({"think_s": 0.1, "users": 2})));
+    let chunk = trial.advance(super::Advance { seconds: 0.5, operations: 1 }).expect("a chunk");
+    assert!(chunk.observed.reopened > 0);
+    assert_eq!(chunk.observed.connections, chunk.observed.reopened);
+    assert_eq!(chunk.operations + 2, server.requests());
+    assert!(trial.end(Vec::new()).reopened >= chunk.observed.reopened);
+}
+
+/// A server of the lab's is told to keep connections: one that does not is another server than the one meant.
+#[test]
+fn kept_connections_that_a_component_closed() {
+    let server = Server::good().closing_idle_after_ms(20);
+    let change = json!({"think_s": 0.1, "users": 2, "components": {"web": std::process::id()}});
+    let stop = advanced(&load(server.address, change), 0.5, 1).expect_err("a server that closes");
+    assert!(stop.reason.contains("connections that were to be kept"), "{}", stop.reason);
 }
 
 /// A server may say that an answer is a connection's last.
@@ -148,8 +125,8 @@ fn a_server_that_says_close() {
         0 => say(stream, closing, Then::Close),
         _ => say(stream, GOOD, Then::GoOn),
     });
-    let measured = good(&load(server.address, json!({"requests": 300})), 0.0, 5.0);
-    assert!(measured.load.connections >= 90, "{}", measured.load.connections);
+    let chunk = advanced(&load(server.address, json!({})), 0.0, 300).expect("a chunk");
+    assert!(chunk.observed.reopened >= 90, "{}", chunk.observed.reopened);
 }
 
 /// Bodies in chunks and up to the end of a connection are counted as well as those with a length.
@@ -162,19 +139,7 @@ fn bodies_of_every_kind() {
     ] {
         let then = if answer.contains("1.0") { Then::Close } else { Then::GoOn };
         let server = Server::start(move |stream, _| say(stream, answer, then));
-        let measured = good(&load(server.address, json!({"requests": 50})), 0.0, 5.0);
-        assert_eq!(50, measured.load.requests);
+        let chunk = advanced(&load(server.address, json!({})), 0.0, 50).expect("a chunk");
+        assert!(chunk.operations >= 50);
     }
-}
-
-/// The slices of a trial are its requests over time, with the client's CPU.
-#[test]
-fn a_trial_is_kept_in_slices() {
-    let measured = good(&load(Server::good().address, json!({})), 0.0, 0.2);
-    let series = &measured.load.series;
-    assert!((2..=10).contains(&series.len()), "{}", series.len());
-    assert!(series.is_sorted_by_key(|slice| slice.at_ms));
-    let cpu_ns: u64 = measured.batches.iter().map(|(_, cpu_ns)| cpu_ns).sum();
-    assert_eq!(measured.cpu_ns, cpu_ns);
-    assert!(cpu_ns > 0);
 }

@@ -60,3 +60,16 @@ fn a_server_that_breaks_is_not_proved() {
     let words = verified(&server, ours()).expect_err("a broken server");
     assert!(words.contains("refused"), "{words}");
 }
+
+/// What is not tried is said with the reason.
+#[test]
+fn what_is_not_tried_is_said() {
+    let own = verify(&load(Server::good().address, json!({}))).expect("a proof");
+    assert_eq!(vec!["a path that is not there: the server is the user's own, and may"], own.not_tried);
+    let absent = "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello";
+    let server = Server::start(move |stream, _| say(stream, absent, Then::GoOn));
+    let mut change = ours();
+    change["expect"] = json!({"status": 404});
+    let proof = verify(&load(server.address, change)).expect("a proof");
+    assert_eq!(vec!["a path that is not there: what is expected is a refusal already"], proof.not_tried);
+}

@@ -9,6 +9,7 @@ use libloading::os::unix::Library;
 
 use crate::binding::bind;
 use crate::contract::Failure;
+use crate::libcrypto::lengths::Lengths;
 
 /// Any of the library's own objects.
 pub type Handle = *mut c_void;
@@ -19,12 +20,15 @@ pub type Verify = unsafe extern "C" fn(Handle, Handle) -> c_int;
 pub type NewSession = unsafe extern "C" fn(Handle, Handle) -> c_int;
 
 bind! {
+    parts {
+        lengths: Lengths;
+    }
     required {
         fn ERR_clear_error();
-        fn ERR_peek_last_error() -> c_ulong;
+        // A number of 32 bits, in whichever type it comes: `unsigned long` or `uint32_t`.
+        fn ERR_peek_last_error() -> c_uint;
         fn ERR_error_string_n(c_ulong, *mut c_char, usize);
         fn OpenSSL_version(c_int) -> Text;
-        fn BIO_new_mem_buf(*const c_void, c_int) -> Handle;
         fn BIO_free(Handle) -> c_int;
         fn PEM_read_bio_X509(Handle, Unused, Unused, Unused) -> Handle;
         fn PEM_read_bio_PrivateKey(Handle, Unused, Unused, Unused) -> Handle;
@@ -94,7 +98,7 @@ impl Api {
             return format!("{}: {trying} is refused without a reason", self.name());
         }
         let mut text = [0; 256];
-        unsafe { (self.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
+        unsafe { (self.ERR_error_string_n)(c_ulong::from(code), text.as_mut_ptr(), text.len()) };
         let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
         format!("{}: {trying}: {text}", self.name())
     }
@@ -113,28 +117,31 @@ impl Api {
         version.split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
     }
 
-    /// Reads PEM through one of the library's readers.
-    pub fn with_pem<T>(&self, pem: &str, read: impl FnOnce(Handle) -> T) -> T {
-        let length = c_int::try_from(pem.len()).unwrap_or(0);
-        let bio = unsafe { (self.BIO_new_mem_buf)(pem.as_ptr().cast(), length) };
-        let answer = read(bio);
-        unsafe { (self.BIO_free)(bio) };
-        answer
+    /// Has one of the library's readers read PEM.
+    pub fn with_pem<T>(&self, pem: &str, read: impl FnOnce(Handle) -> T) -> Result<T, Failure> {
+        self.clear_errors();
+        let source = self.lengths.memory_bio(pem.as_bytes())?;
+        if source.is_null() {
+            return Err(Failure::Failed(self.words("BIO_new_mem_buf")));
+        }
+        let answer = read(source);
+        unsafe { (self.BIO_free)(source) };
+        Ok(answer)
     }
 
     /// All certificates of a PEM text.
-    pub fn certificates(&'static self, pem: &str) -> Vec<Owned> {
+    pub fn certificates(&'static self, pem: &str) -> Result<Vec<Owned>, Failure> {
         let none = std::ptr::null_mut;
-        let certificates = self.with_pem(pem, |bio| {
+        let certificates = self.with_pem(pem, |source| {
             std::iter::from_fn(|| {
-                let next = unsafe { (self.PEM_read_bio_X509)(bio, none(), none(), none()) };
+                let next = unsafe { (self.PEM_read_bio_X509)(source, none(), none(), none()) };
                 Owned::new(next, self.X509_free)
             })
             .collect()
-        });
+        })?;
         // The end of the text has been noted as an error.
         self.clear_errors();
-        certificates
+        Ok(certificates)
     }
 }
 

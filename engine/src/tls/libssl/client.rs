@@ -108,6 +108,11 @@ pub fn refusal() -> Option<String> {
     REFUSAL.take()
 }
 
+/// Notes why the server of the step under way is refused.
+pub fn refuse(words: String) {
+    REFUSAL.set(Some(words));
+}
+
 /// What the library asks about a server's certificates, in place of building a chain to an authority. It
 /// verifies the signature in the handshake by itself.
 unsafe extern "C" fn judge(verification: Handle, given: Handle) -> c_int {
@@ -121,7 +126,7 @@ unsafe extern "C" fn judge(verification: Handle, given: Handle) -> c_int {
     match verdict {
         Ok(()) => 1,
         Err(words) => {
-            REFUSAL.set(Some(words));
+            refuse(words);
             0
         }
     }

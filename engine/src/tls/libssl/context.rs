@@ -48,6 +48,9 @@ pub struct Speech {
 impl Context {
     pub fn new(api: &'static Api, method: Handle, speech: &Speech) -> Result<Context, Failure> {
         api.clear_errors();
+        if method.is_null() {
+            return Err(api.unsupported("TLS"));
+        }
         let handle = Owned::new(unsafe { (api.SSL_CTX_new)(method) }, api.SSL_CTX_free);
         let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
         let mut context = Context { api, handle, group_bits: 0, only_group: None };
@@ -74,10 +77,12 @@ impl Context {
     }
 
     fn control(&self, command: c_int, number: c_long) -> c_long {
+        self.api.clear_errors();
         unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, std::ptr::null_mut()) }
     }
 
     fn control_with(&self, command: c_int, number: c_long, pointer: *const c_void) -> c_long {
+        self.api.clear_errors();
         unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
     }
 
@@ -124,10 +129,12 @@ impl Context {
             .collect();
         if (cipher.is_some() || key_exchange.is_some()) && !older.is_empty() {
             let list = older.join(":");
+            self.api.clear_errors();
             if unsafe { (self.api.SSL_CTX_set_cipher_list)(self.raw(), c_name(&list).as_ptr()) } != 1 {
                 return Err(self.api.unsupported(&format!("the suites {list}")));
             }
         }
+        self.api.clear_errors();
         if let Some(suite) = cipher.and_then(Cipher::suite_13)
             && unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1
         {
@@ -172,17 +179,17 @@ impl Context {
         let api = self.api;
         // Read here first: if this makes sense of it and the library does not, the library lacks something.
         let kind = identity.key()?.describe();
-        let mut chain = api.certificates(&identity.chain_pem).into_iter();
+        let mut chain = api.certificates(&identity.chain_pem)?.into_iter();
         let refused = |what: &str| Err(api.unsupported(&format!("{what} ({kind})")));
         match chain.next() {
             Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.handle) } == 1 => (),
             _ => return refused("the certificate"),
         }
         let none = std::ptr::null_mut;
-        let key = api.with_pem(&identity.key_pem, |bio| {
-            let key = unsafe { (api.PEM_read_bio_PrivateKey)(bio, none(), none(), none()) };
+        let key = api.with_pem(&identity.key_pem, |source| {
+            let key = unsafe { (api.PEM_read_bio_PrivateKey)(source, none(), none(), none()) };
             Owned::new(key, api.EVP_PKEY_free)
-        });
+        })?;
         match key {
             Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.handle) } == 1 => (),
             _ => return refused("the private key"),
@@ -201,7 +208,7 @@ impl Context {
         let api = self.api;
         let none = std::ptr::null_mut;
         if let (Some(read), Some(set)) = (api.PEM_read_bio_Parameters, api.SSL_CTX_set0_tmp_dh_pkey) {
-            let parameters = api.with_pem(parameters_pem, |bio| unsafe { read(bio, none()) });
+            let parameters = api.with_pem(parameters_pem, |source| unsafe { read(source, none()) })?;
             let parameters = Owned::new(parameters, api.EVP_PKEY_free)
                 .ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
             let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits);
@@ -215,7 +222,8 @@ impl Context {
         let (Some(read), Some(free)) = (api.PEM_read_bio_DHparams, api.DH_free) else {
             return Err(Failure::Unsupported(format!("{} has no DH parameters", api.name())));
         };
-        let parameters = api.with_pem(parameters_pem, |bio| unsafe { read(bio, none(), none(), none()) });
+        let parameters =
+            api.with_pem(parameters_pem, |source| unsafe { read(source, none(), none(), none()) })?;
         let parameters =
             Owned::new(parameters, free).ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
         self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.handle) });

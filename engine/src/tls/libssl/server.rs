@@ -39,7 +39,9 @@ impl Server {
         }
         unsafe {
             let length = SESSIONS_OF.len() as u32;
-            (api.SSL_CTX_set_session_id_context)(context.raw(), SESSIONS_OF.as_ptr(), length);
+            if (api.SSL_CTX_set_session_id_context)(context.raw(), SESSIONS_OF.as_ptr(), length) != 1 {
+                return Err(api.unsupported("the name for sessions"));
+            }
         }
         match spec.resumption {
             Resumption::None => {
@@ -74,11 +76,14 @@ impl Server {
 /// Requires a certificate of every client, signed by one of these.
 fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     let api = context.api;
-    let authorities = api.certificates(authority_pem);
+    let authorities = api.certificates(authority_pem)?;
     if authorities.is_empty() {
         return Err(Failure::Failed("the clients' authority is no certificate in PEM".to_owned()));
     }
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
+    if store.is_null() {
+        return Err(api.unsupported("a store for the clients' authority"));
+    }
     for authority in authorities {
         let added = unsafe {
             (api.X509_STORE_add_cert)(store, authority.handle) == 1

@@ -118,7 +118,10 @@ impl Tls {
 
     /// Performs a step and makes sense of its answer. Ok(0): the peer has ended the connection.
     fn step(&mut self, what: &str, step: impl FnOnce(Handle) -> c_int) -> io::Result<usize> {
+        // What another connection on this thread has left would be told of this one.
         self.api.clear_errors();
+        refusal();
+        clear_errno();
         self.wants_write = false;
         let connection = self.raw();
         let answer = match self.client.as_ref().and_then(|client| client.sessions.as_ref()) {
@@ -158,7 +161,11 @@ impl Tls {
             0x0304 => Protocol::Tls13.name().to_owned(),
             other => format!("version {other:#06x}"),
         };
-        let suite = unsafe { text((api.SSL_CIPHER_standard_name)((api.SSL_get_current_cipher)(connection))) };
+        let cipher = unsafe { (api.SSL_get_current_cipher)(connection) };
+        let suite = match cipher.is_null() {
+            true => String::new(),
+            false => unsafe { text((api.SSL_CIPHER_standard_name)(cipher)) },
+        };
         let resumed = unsafe { (api.SSL_session_reused)(connection) } == 1;
         let group = match resumed && number <= TLS_12 {
             true => String::new(),
@@ -220,6 +227,66 @@ impl Drop for Tls {
     }
 }
 
+/// Not every failure of the library sets it, and it says what the last call of any kind left.
+fn clear_errno() {
+    unsafe { *libc::__errno_location() = 0 }
+}
+
 fn whole(length: usize) -> c_int {
     c_int::try_from(length).unwrap_or(c_int::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::client::refuse;
+    use super::super::context::Speech;
+    use super::super::library;
+    use super::*;
+
+    /// A client's connection, and the other end of its socket; None where there is no libssl.
+    fn connected() -> Option<(Tls, UnixStream)> {
+        let api = library::open(None).ok()?;
+        let speech =
+            Speech { protocol: None, key_exchange: None, cipher: None, signer: None, curves_of_peer: true };
+        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &speech).expect("a context");
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        near.set_nonblocking(true).expect("a socket that does not block");
+        let tls = Tls::new(&context, near.into(), None).expect("a connection");
+        unsafe { (api.SSL_set_connect_state)(tls.raw()) };
+        Some((tls, far))
+    }
+
+    /// A failure of the library without one of the system's is not told as what the system said of something else.
+    #[test]
+    fn an_old_error_of_the_system_is_not_told_of_a_connection() {
+        let Some((mut tls, _far)) = connected() else { return };
+        unsafe { *libc::__errno_location() = libc::ECONNRESET };
+        assert_eq!(0, tls.step("a step", |_| -1).expect("an end without a word"));
+    }
+
+    /// Why another server was refused is not told of this one, nor is what the library last complained of.
+    #[test]
+    fn the_refusal_of_another_connection_is_not_told_of_this_one() {
+        let Some((mut tls, mut far)) = connected() else { return };
+        refuse("the certificate of another".to_owned());
+        assert!(tls.api.certificates("-----BEGIN CERTIFICATE-----\nrubbish").expect("read").is_empty());
+        far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("no TLS");
+        let words = tls.handshake().expect_err("no TLS").to_string();
+        assert!(words.contains("handshake") && !words.contains("another"), "{words}");
+    }
+
+    /// A library without memory for reading PEM, or without a protocol, is refused in words.
+    #[test]
+    fn what_a_library_does_not_give_is_a_reason() {
+        let Ok(api) = library::open(None) else { return };
+        let mut poor = api.clone();
+        poor.lengths = poor.lengths.without_memory();
+        assert!(Box::leak(Box::new(poor)).certificates("").is_err());
+        let speech =
+            Speech { protocol: None, key_exchange: None, cipher: None, signer: None, curves_of_peer: true };
+        assert!(Context::new(api, std::ptr::null_mut(), &speech).is_err());
+    }
 }

@@ -1,0 +1,67 @@
+"""Small studies that the bench has measured, and what their documents say."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.figures import TOLLBAR, timed
+
+SERVED = """
+[load]
+shape   = "closed"
+users   = [8]
+request = { get = "/bytes/{bytes}" }
+expect  = { status = 200, bytes = "{bytes}" }
+"""
+
+Document = Mapping[str, Any]
+
+
+class Unmeasured(Exception):
+    """A study that gave no document, or a document without what was asked of it."""
+
+
+def measured(text: str, *arguments: str, name: str = "study") -> Document:
+    """The one study of this text, run whole, as its document has it; `measured_s` is the seconds that chunks of a cell
+    took, on average over the cells. Raises Unmeasured."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.toml"
+        path.write_text(text)
+        done = timed(TOLLBAR, "run", str(path), "--json", "--no-report", *arguments, cwd=Path(folder))
+        try:
+            run = json.loads(done.out)
+        except ValueError:
+            raise Unmeasured(f"`tollbar run` ended with status {done.status}") from None
+        exported = timed(TOLLBAR, "export", run["run"], "--format", "json", cwd=Path(folder))
+        chunks = json.loads(exported.out)
+    (study,) = run["studies"]
+    cells = {json.dumps([toll["choice"], toll["provider"], toll["bed"], toll["setting"]]) for toll in study["tolls"]}
+    measured_s = sum(chunk["wall_ns"] for chunk in chunks if not chunk["twin"]) / 1e9 / max(len(cells), 1)
+    return {**study, "wall_s": done.wall_s, "measured_s": measured_s}
+
+
+def toll(study: Document, choice: str, **setting: object) -> Document:
+    """The toll of the one cell that has this choice and these settings. Raises Unmeasured."""
+    found = [
+        one
+        for one in study["tolls"]
+        if one["choice"] == choice and not one["twin"] and all(one["setting"].get(k) == v for k, v in setting.items())
+    ]
+    if len(found) != 1 or found[0]["ratio"] is None:
+        raise Unmeasured(f"{len(found)} tolls of {choice} {setting}: {[one['reason'] for one in found]}")
+    return found[0]
+
+
+def half_width(low: float | None, high: float | None) -> float:
+    """Half the width of a ratio's interval, as a share of it; infinite where it has no ends."""
+    return math.log(high / low) / 2 if low and high else math.inf
+
+
+def halves(tolls: Sequence[Document]) -> list[float]:
+    """The half widths of all tolls that have a ratio, twins left out."""
+    return [half_width(one["low"], one["high"]) for one in tolls if one["ratio"] is not None and not one["twin"]]

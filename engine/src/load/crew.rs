@@ -1,0 +1,110 @@
+//! The threads of a load: each with a loop of its own, all through the same phases.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use super::ending::{Stop, hung};
+use super::event_loop::EventLoop;
+use super::phase::{Phase, Plan};
+use super::tally::Tally;
+use crate::clock;
+use crate::contract::Failure;
+
+pub struct Crew {
+    plan: Arc<Plan>,
+    commands: Vec<Sender<Phase>>,
+    reports: Receiver<Report>,
+}
+
+pub type Report = Result<Tally, Failure>;
+
+/// Beyond a phase's own times, which the loops keep to: this is for one that does not.
+const HUNG_NS: u64 = 1_000_000_000;
+
+impl Crew {
+    pub fn start(plan: &Arc<Plan>) -> Result<Crew, Stop> {
+        let (report, reports) = channel();
+        let mut commands = Vec::new();
+        for thread in 0..plan.load.threads {
+            let (command, phases) = channel::<Phase>();
+            commands.push(command);
+            let plan = Arc::clone(plan);
+            let body = move |report: &Sender<Report>| perform(plan, thread, &phases, report);
+            spawn(format!("load {thread}"), report.clone(), body)?;
+        }
+        drop(report);
+        let crew = Crew { plan: Arc::clone(plan), commands, reports };
+        // Each loop says first whether it could be made.
+        crew.gather(u64::MAX)?.ok_or_else(|| Failure::Failed("a loop could not be made".to_owned()))?;
+        Ok(crew)
+    }
+
+    /// Lets all loops perform a phase.
+    pub fn pass(&self, phase: Phase) -> Result<Tally, Stop> {
+        for command in &self.commands {
+            // A loop that is gone does not report either, which is where it is noticed.
+            let _ = command.send(phase);
+        }
+        let limit_ns = self.plan.request_limit_ns;
+        let hung_ns = clock::wall_ns() + phase.longest_ns + 3 * limit_ns + HUNG_NS;
+        self.gather(hung_ns)?.ok_or_else(|| hung(phase.work))
+    }
+
+    /// A report of each loop, added up; None if one of them did not come in time.
+    fn gather(&self, until_ns: u64) -> Result<Option<Tally>, Stop> {
+        let mut total = Tally::new();
+        for _ in &self.commands {
+            let left = Duration::from_nanos(until_ns.saturating_sub(clock::wall_ns()));
+            match self.reports.recv_timeout(left) {
+                Ok(report) => total.merge(report?),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Failed("the threads of this client have ended".to_owned()).into());
+                }
+            }
+        }
+        Ok(Some(total))
+    }
+}
+
+/// Starts a thread whose panic is a report like any other: a loop that says nothing more would be waited for.
+pub fn spawn(
+    name: String,
+    report: Sender<Report>,
+    body: impl FnOnce(&Sender<Report>) + Send + 'static,
+) -> Result<(), Failure> {
+    let thread = std::thread::Builder::new().name(name.clone());
+    let guarded = move || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(&report))) {
+            let words = panic.downcast_ref::<String>().map(String::as_str);
+            let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+            let reason = format!("the client's thread `{name}` panicked: {words}");
+            let _ = report.send(Err(Failure::Failed(reason)));
+        }
+    };
+    match thread.spawn(guarded) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Failed(format!("a thread cannot be started: {error}"))),
+    }
+}
+
+/// One loop's thread: made, then through the phases it is told, until there are no more.
+fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Sender<Report>) {
+    // Arrivals come when they are due, and not the 50 µs later that a thread is allowed to oversleep.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let mut made = match EventLoop::new(plan, thread) {
+        Ok(made) => made,
+        Err(failure) => {
+            let _ = report.send(Err(failure));
+            return;
+        }
+    };
+    let _ = report.send(Ok(Tally::new()));
+    while let Ok(phase) = phases.recv() {
+        if report.send(made.run(&phase)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A trial, chunk by chunk: what is counted, when it ends, and what comes before it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use serde_json::json;
+
+use super::server::Server;
+use super::{Advance, advanced, latencies, load, trial};
+use crate::contract::Failure;
+use crate::load::crew;
+use crate::load::draws::Draws;
+use crate::load::event_loop::EventLoop;
+use crate::load::phase::{Phase, Plan, Timetable, Work};
+use crate::load::record::Outcome;
+
+const FOR_A_WHILE: Advance = Advance { seconds: 0.05, operations: 1 };
+
+/// What is counted is what the server answered within the chunk: no more, no fewer. What came before it, and
+/// the requests that lead to it, one each of four users of a loop, are not.
+#[test]
+fn accounts_are_closed() {
+    for (connection, threads) in [("user", 1), ("new", 1), ("user", 2), ("new", 3)] {
+        let led = threads * (6 / threads).min(4);
+        let server = Server::good();
+        let change = json!({"connection": connection, "threads": threads, "users": 6,
+            "request": {"paths": ["/"], "unique_query": true}});
+        let mut trial = trial(&load(server.address, change));
+        trial.warm_up().expect("a warm-up");
+        for number in 0..3 {
+            let before = server.requests();
+            let chunk = trial.advance(FOR_A_WHILE).expect("a chunk");
+            let drawn = |work: Work| -> HashSet<String> {
+                let of_user = |user| {
+                    let mut draws = Draws::new(7, user, work.number());
+                    (0..20_000).map(move |_| format!("GET /?u={:016x} HTTP/1.1", draws.request(1).1))
+                };
+                (0..6).flat_map(of_user).collect()
+            };
+            let lines = server.lines();
+            let seen = |work: Work| {
+                let drawn = drawn(work);
+                lines.iter().filter(|line| drawn.contains(*line)).count() as u64
+            };
+            assert_eq!((chunk.operations, led), (seen(Work::Timed(number)), seen(Work::Lead(number))));
+            assert_eq!(chunk.operations + led, server.requests() - before);
+            assert_eq!((chunk.operations, chunk.operations), (chunk.observed.requests, latencies(&chunk)));
+            let connections = if connection == "new" { chunk.operations } else { 0 };
+            assert_eq!((connections, 0), (chunk.observed.connections, chunk.observed.reopened));
+        }
+    }
+}
+
+/// No request of a later chunk is one that a server has seen: it would answer from what it has kept.
+#[test]
+fn each_chunk_draws_anew() {
+    let server = Server::good();
+    let mut trial = trial(&load(server.address, json!({"request": {"paths": ["/"], "unique_query": true}})));
+    for _ in 0..5 {
+        trial.advance(Advance { seconds: 0.0, operations: 20 }).expect("a chunk");
+    }
+    let lines = server.lines();
+    assert_eq!(lines.len(), lines.iter().collect::<HashSet<_>>().len());
+}
+
+/// A chunk is so many at least, over all loops, and at least two a user; no user starts more than one beyond.
+#[test]
+fn so_many_at_least() {
+    for (threads, users, operations) in [(1, 4, 1), (1, 4, 103), (3, 5, 100), (2, 2, 7)] {
+        let server = Server::good();
+        let load = load(server.address, json!({"threads": threads, "users": users}));
+        let chunk = advanced(&load, 0.0, operations).expect("a chunk");
+        let least = operations.max(2 * users);
+        assert!((least..=least + users).contains(&chunk.operations), "{} of {least}", chunk.operations);
+    }
+}
+
+/// It is so long at least, and what an answer takes longer.
+#[test]
+fn so_long_at_least() {
+    let chunk = advanced(&load(Server::good().address, json!({})), 0.1, 1).expect("a chunk");
+    assert!(chunk.wall_ns >= 100_000_000 && chunk.cpu_ns > 0, "{chunk:?}");
+}
+
+/// A rate is taken from the first answer, after 10 ms, to the first after nothing new was started: that was after
+/// 35 ms, when there were 2, and it came after 42. An open loop's is the one at which it was asked.
+#[test]
+fn a_rate_ends_with_an_answer() {
+    for (shape, expected) in [("closed", (2, 32)), ("open", (4, 35))] {
+        let change = json!({"shape": shape, "rate_hz": 1000.0});
+        let load = load(Server::good().address, change);
+        let mut event_loop = EventLoop::new(Arc::new(Plan::new(&load, 7)), 0).expect("a loop");
+        let phase = Phase { work: Work::Timed(0), length_ns: 35_000_000, least: 1, longest_ns: 0 };
+        event_loop.phase = Timetable::of(&phase, 1, 5_000_000, 1);
+        event_loop.begin();
+        (event_loop.started, event_loop.tools.tally.ended) = (4, 2);
+        event_loop.first_answer_ns = 15_000_000;
+        event_loop.stop(40_000_000);
+        for (ended, now) in [(3, 47_000_000), (4, 60_000_000)] {
+            event_loop.tools.tally.ended = ended;
+            event_loop.end_steady(now);
+        }
+        let steady = event_loop.tools.tally.steady;
+        assert_eq!(expected, (steady.requests, steady.wall_ns / 1_000_000));
+    }
+}
+
+/// An open loop's rate is that at which it was asked, also in the fraction of a chunk after the last arrival.
+#[test]
+fn a_rate_of_arrivals_goes_to_the_end() {
+    let server = Server::good();
+    let change = json!({"shape": "open", "rate_hz": 1000.0, "users": 8});
+    let mut trial = trial(&load(server.address, change));
+    let (mut requests, mut wall_ns) = (0, 0);
+    for _ in 0..100 {
+        let chunk = trial.advance(Advance { seconds: 0.005, operations: 0 }).expect("a chunk");
+        assert!(chunk.observed.steady.wall_ns >= 5_000_000, "{chunk:?}");
+        requests += chunk.observed.steady.requests;
+        wall_ns += chunk.observed.steady.wall_ns.min(5_000_000);
+    }
+    let rate_hz = requests as f64 / wall_ns as f64 * 1e9;
+    assert!((850.0..1150.0).contains(&rate_hz), "{rate_hz}");
+}
+
+/// A count that is not reached in many times the patience for one request is out of time.
+#[test]
+fn a_count_out_of_reach() {
+    let server = Server::good();
+    let load = load(server.address, json!({"request_limit_s": 0.2}));
+    let stop = advanced(&load, 0.02, 1_000_000_000).expect_err("an end");
+    assert_eq!(Outcome::TimedOut, stop.outcome);
+    assert!(stop.reason.ends_with(" of 1000000000 requests were done in time"), "{}", stop.reason);
+}
+
+/// A warm-up asks at least twice for each user, and knows then what a request costs.
+#[test]
+fn a_warm_up_ends() {
+    for change in [json!({"users": 8}), json!({"shape": "open", "rate_hz": 500.0})] {
+        let server = Server::good();
+        let mut trial = trial(&load(server.address, change.clone()));
+        let operation_ns = trial.warm_up().expect("a warm-up");
+        assert!(operation_ns > 100, "{operation_ns}");
+        assert!(server.requests() >= if change["users"] == 8 { 16 } else { 2 });
+    }
+}
+
+/// In a chunk users start spread over a round, each once, another one first in another chunk.
+#[test]
+fn users_do_not_start_in_step() {
+    let load = load(Server::good().address, json!({"users": 8}));
+    let mut event_loop = EventLoop::new(Arc::new(Plan::new(&load, 7)), 0).expect("a loop");
+    event_loop.response_ns = 8_000_000_000;
+    let mut orders = HashMap::new();
+    for chunk in 0..4 {
+        let phase = Phase { work: Work::Timed(chunk), length_ns: 1_000_000_000, least: 1, longest_ns: 0 };
+        event_loop.phase = Timetable::of(&phase, 1, 1000, 1);
+        event_loop.begin();
+        let mut starts: Vec<(u64, u32)> = event_loop.timers.drain().map(|start| start.0).collect();
+        starts.sort_unstable();
+        let expected: Vec<u64> = (0..8).map(|place| 1000 + place * 1_000_000_000).collect();
+        assert_eq!(expected, starts.iter().map(|start| start.0).collect::<Vec<_>>());
+        let order: Vec<u32> = starts.iter().map(|start| start.1).collect();
+        assert_eq!((0..8).collect::<HashSet<_>>(), order.iter().copied().collect::<HashSet<_>>());
+        orders.insert(order, chunk);
+    }
+    assert!(orders.len() > 1, "{orders:?}");
+}
+
+/// A thread that panics is a failure that names it, also while others go on.
+#[test]
+fn a_panic_is_told() {
+    let (report, reports) = channel();
+    crew::spawn("load 3".to_owned(), report.clone(), |_| panic!("index {}", 7)).expect("a thread");
+    let Ok(Err(Failure::Failed(reason))) = reports.recv() else { panic!("no report") };
+    assert_eq!("the client's thread `load 3` panicked: index 7", reason);
+    drop(report);
+}

@@ -1,0 +1,109 @@
+//! TLS as a server of the user's own speaks it: both versions, whatever it prefers, sessions resumed.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::json;
+
+use super::server::GOOD;
+use super::{Advance, load, trial};
+use crate::contract::Failure;
+use crate::load::task::Load;
+use crate::load::verify::verify;
+
+const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
+const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
+
+/// A server with rustls' own defaults, which answers every path alike.
+fn server() -> SocketAddr {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let chain = CertificateDer::pem_slice_iter(CHAIN.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(rustls::ALL_VERSIONS)
+        .expect("both versions")
+        .with_no_client_auth()
+        .with_single_cert(chain.expect("a chain"), key)
+        .expect("an identity");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let config = Arc::clone(&config);
+            thread::spawn(move || {
+                let connection = ServerConnection::new(config).expect("a connection");
+                let mut stream = StreamOwned::new(connection, socket);
+                let (mut came, mut buffer) = (Vec::new(), [0; 1024]);
+                while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                    came.extend_from_slice(&buffer[..count]);
+                    if came.ends_with(b"\r\n\r\n") {
+                        came.clear();
+                        let _ = stream.write_all(GOOD.as_bytes()).and_then(|()| stream.flush());
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// What `--url` asks: the version, and nothing else.
+fn asking(address: SocketAddr, protocol: &str, change: serde_json::Value) -> Load {
+    let tls = json!({"protocol": protocol, "key_exchange": null, "cipher": null, "signer": null,
+        "name": "localhost"});
+    let mut load = load(address, json!({"clients": [{"share": 100, "tls": tls}], "connection": "new"}));
+    if let Some(pid) = change.get("web") {
+        load.components = [("web".to_owned(), pid.as_i64().expect("a pid") as i32)].into();
+    }
+    load
+}
+
+/// A server of the user's own is not held to the lab's configuration: the version asked for is negotiated, the
+/// client refuses another certificate, and what was not tried is said with its reason.
+#[test]
+fn both_versions_of_a_users_own_server() {
+    let address = server();
+    for (protocol, name) in [("tls-1.2", "TLS 1.2"), ("tls-1.3", "TLS 1.3")] {
+        let load = asking(address, protocol, json!({}));
+        let proof = verify(&load).expect("a proof");
+        assert_eq!("status 200 and 5 bytes", proof.accepted[0]);
+        assert!(proof.accepted[1].starts_with(&format!("negotiated {name}, ")), "{:?}", proof.accepted);
+        assert_eq!(vec!["a server whose certificate is not the one expected"], proof.refused);
+        let expected = [
+            "a path that is not there",
+            "a request in clear text",
+            "a client that speaks another version of TLS only",
+            "a client that offers another key exchange only",
+            "a client that takes certificates of another kind only",
+            "a session that was offered again",
+        ];
+        let expected = expected.map(|what| format!("{what}: the server is the user's own, and may"));
+        assert_eq!(expected.to_vec(), proof.not_tried);
+
+        let mut trial = trial(&load);
+        let chunk = trial.advance(Advance { seconds: 0.0, operations: 5 }).expect("a chunk");
+        assert!(chunk.observed.components.is_empty() && chunk.cpu_ns > 0);
+        assert_eq!(
+            (chunk.operations, 0),
+            (chunk.observed.handshakes_full, chunk.observed.handshakes_resumed)
+        );
+        let negotiated = trial.end(Vec::new()).negotiated;
+        assert_eq!((1, name), (negotiated.len(), negotiated[0].negotiated.version.as_str()));
+        assert_eq!(chunk.operations, negotiated[0].count);
+    }
+}
+
+/// The lab's own server is held to it all the same.
+#[test]
+fn both_versions_of_a_component() {
+    let load = asking(server(), "tls-1.3", json!({"web": std::process::id()}));
+    let load = Load { expect: serde_json::from_value(json!({"status": 200})).expect("an answer"), ..load };
+    let Err(Failure::Failed(words)) = verify(&load) else { panic!("a proof") };
+    assert_eq!("not refused: a path that is not there", words);
+}

@@ -1,0 +1,75 @@
+//! A session of the runner contract: a task on the first line, then `advance` lines, each answered by a chunk.
+
+use std::io::{BufRead, BufReader, Stdin, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// How far a session is to go on: at least so long and at least so many.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Advance {
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub operations: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    advance: Advance,
+}
+
+/// An hour: past it the number was meant in another unit.
+const MOST_SECONDS: f64 = 3600.0;
+
+/// What the lab says, line by line.
+pub struct Lines {
+    input: BufReader<Stdin>,
+    line: String,
+}
+
+impl Lines {
+    pub fn new() -> Lines {
+        Lines { input: BufReader::new(std::io::stdin()), line: String::new() }
+    }
+
+    /// The task, which is the first line.
+    pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
+        if !self.read("the task")? {
+            return Err("the task is missing: standard input is empty".to_owned());
+        }
+        serde_json::from_str(&self.line)
+            .map_err(|error| format!("the task is not one this engine understands: {error}"))
+    }
+
+    /// How far to go on; None once the input has ended. Sleeps until one of them comes.
+    pub fn advance(&mut self) -> Result<Option<Advance>, String> {
+        if !self.read("the next line")? {
+            return Ok(None);
+        }
+        let command: Command = serde_json::from_str(&self.line)
+            .map_err(|error| format!("not a line of the runner contract: {error}"))?;
+        let Advance { seconds, operations } = command.advance;
+        if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
+            return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
+        }
+        Ok(Some(command.advance))
+    }
+
+    /// False at the end of the input.
+    fn read(&mut self, what: &str) -> Result<bool, String> {
+        self.line.clear();
+        let count = self.input.read_line(&mut self.line);
+        count.map(|count| count > 0).map_err(|error| format!("{what} cannot be read: {error}"))
+    }
+}
+
+/// Writes one line; false if there is nothing to write to any more.
+pub fn say<Line: Serialize>(line: &Line) -> bool {
+    let mut out = std::io::stdout().lock();
+    let Ok(mut text) = serde_json::to_vec(line) else { return false };
+    text.push(b'\n');
+    out.write_all(&text).and_then(|()| out.flush()).is_ok()
+}

@@ -1,0 +1,219 @@
+"""A heat: trials of a few cells, all up at once on one core, advanced in turn a few milliseconds at a time."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from tollbar import machine
+from tollbar.beds import NotStarted
+from tollbar.beds.premises import Premises
+from tollbar.measure import primitive, served
+from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Trial
+from tollbar.plan.heats import Heat, Visit
+from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
+from tollbar.study import Measure
+
+# Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
+READY_LIMIT_S = 120.0
+# A chunk of one slow operation, or of requests of which each may take its limit; beyond this a runner hangs.
+CHUNK_LIMIT_S = 60.0
+# An operation that takes longer than so many chunks would drive the others of its round apart: it goes first or last,
+# and has its turn in fewer rounds.
+SLOW_CHUNKS = 4
+# A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
+# machine's states, so that fewer of them do.
+MOST_SPENT = 2
+# A closed load needs so many requests a user, that users are not all in their first one.
+REQUESTS_A_USER = 2
+# Requests a second and response times want a load that has settled, which chunks have not: see METHOD.md.
+STRETCH_S = 0.05
+# They get no verdict, so that some of the blocks are enough to show them.
+BLOCKS_A_STRETCH = 3
+
+
+@dataclass(slots=True)
+class _Member:
+    """One trial of the heat, as far as it has come."""
+
+    visit: Visit
+    session: Session | None = None
+    asked: served.Asked | None = None
+    ready: Ready | None = None
+    chunks: list[Chunk] = field(default_factory=list)
+    seen: list[ChunkRecord] = field(default_factory=list)
+    stretch: ChunkRecord | None = None
+    fault: Record | None = None
+    """Why it will give no further chunk."""
+    last: Record | None = None
+    """Its runner's last line."""
+
+    @property
+    def is_up(self) -> bool:
+        return self.session is not None and self.fault is None
+
+    @property
+    def fewest(self) -> int:
+        """Operations that a chunk must have."""
+        users = self.visit.cell.coordinates.get("users") if self.visit.cell.service else None
+        return REQUESTS_A_USER * users if isinstance(users, int) else 1
+
+    def chunk_s(self, how: Measure) -> float:
+        """How long a chunk of it takes, as far as its warm-up showed."""
+        each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
+        return max(how.chunk_s, each_s * self.fewest)
+
+
+def measure(
+    heat: Heat,
+    how: Measure,
+    seed: int,
+    *,
+    first_order: int,
+    core: int | None = None,
+    premises: Premises | None = None,
+) -> list[Trial]:
+    """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
+    members = [_Member(visit) for visit in heat.visits]
+    source = random.Random(f"{seed}/{heat.study}/{heat.block}/{heat.number}")
+    started_s, steal_before_ns = time.time(), machine.steal_ns()
+    with ExitStack() as stack:
+        for member in members:
+            _start(member, stack, seed + heat.block, core, premises)
+        turns = {id(member): _turns(member, how) for member in members}
+        for number in range(how.rounds):
+            for member in _order(members, how, source):
+                if member.is_up and number in turns[id(member)]:
+                    _advance(member, number, how)
+        for member in members if heat.block % BLOCKS_A_STRETCH == 0 else ():
+            if member.is_up and member.asked is not None:
+                _stretch(member)
+        for member in members:
+            _finish(member)
+    steal_ns = machine.steal_ns() - steal_before_ns
+    return [
+        _trial(member, how, order, started_s, steal_ns, machine.load())
+        for order, member in enumerate(members, first_order)
+    ]
+
+
+def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, premises: Premises | None) -> None:
+    """Brings a member up, ready and warm."""
+    cell = member.visit.cell
+    try:
+        if cell.service is None:
+            command, task, where = cell.provider.runner, primitive.task(cell, seed), core
+        else:
+            member.asked = stack.enter_context(served.up(cell, cell.service, seed, premises, core))
+            command, task, where = served.command(), member.asked.task, machine.client_core()
+        member.session = stack.enter_context(Session(command, task, core=where))
+        member.ready = member.session.ready(READY_LIMIT_S)
+    except NotStarted as error:
+        member.fault = failed(error.reason, error.outcome)
+    except Stopped as stopped:
+        _stop(member, stopped)
+
+
+def _turns(member: _Member, how: Measure) -> range:
+    """The rounds in which a member has its turn: all; or every second, fourth or eighth, where its chunks are long.
+
+    Powers of two, so that two slow members meet in all rounds of the slower one. One chunk that takes as long as all
+    rounds of a quick trial has averaged over as many of the machine's states.
+    """
+    stride = 1
+    while stride < how.rounds and (
+        member.chunk_s(how) * len(range(0, how.rounds, stride)) > MOST_SPENT * how.chunk_s * how.rounds
+    ):
+        stride *= 2
+    return range(0, how.rounds, stride)
+
+
+def _order(members: Sequence[_Member], how: Measure, source: random.Random) -> list[_Member]:
+    """A random order, in which slow members do not come between quick ones."""
+    slow = [member for member in members if member.chunk_s(how) > SLOW_CHUNKS * how.chunk_s]
+    quick = [member for member in members if member not in slow]
+    source.shuffle(slow)
+    source.shuffle(quick)
+    return [*slow, *quick] if source.random() < 0.5 else [*quick, *slow]
+
+
+def _advance(member: _Member, number: int, how: Measure) -> None:
+    record = _chunk(member, how.chunk_s)
+    if record is None:
+        return
+    member.seen.append(record)
+    cpu_ns = {RUNNER: record.cpu_ns}
+    if member.asked is not None:
+        cpu_ns = {name: one.cpu_ns for name, one in record.observed.components.items()} | {CLIENT: record.cpu_ns}
+    if record.observed.is_exact:
+        member.chunks.append(Chunk(number, record.operations, record.wall_ns, cpu_ns))
+
+
+def _stretch(member: _Member) -> None:
+    """One longer chunk, for what users notice. Nothing of what the study asks rests on it."""
+    member.stretch = _chunk(member, STRETCH_S)
+
+
+def _chunk(member: _Member, seconds: float) -> ChunkRecord | None:
+    """What its runner says of the next so many seconds; None where that ends it."""
+    assert member.session is not None
+    try:
+        record = member.session.advance(seconds, member.fewest, CHUNK_LIMIT_S)
+        contradiction = member.asked.contradiction(record) if member.asked else None
+        if contradiction is not None:
+            raise Stopped(failed(contradiction))
+        return record
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return None
+
+
+def _finish(member: _Member) -> None:
+    """Ends a member's session, and hears how it went."""
+    if member.session is None or member.fault is not None:
+        return
+    member.last = member.session.finish()
+    if member.last.outcome is not Outcome.OK:
+        _stop(member, Stopped(member.last))
+    elif member.asked is not None and member.last.load is None:
+        member.fault = failed("the load client says nothing of the load")
+
+
+def _stop(member: _Member, stopped: Stopped) -> None:
+    member.fault = member.asked.with_fault(stopped.record) if member.asked else stopped.record
+
+
+def _trial(member: _Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:
+    visit = member.visit
+    fault = member.fault
+    if fault is None and not member.chunks:
+        fault = failed(
+            "no chunk has a closed account: the server never came to rest, or its processes came and went in each"
+        )
+    load = served.load_record(member.last, member.stretch, member.seen) if member.asked and not fault else None
+    components = {name for chunk in member.chunks for name in chunk.cpu_ns}
+    servers = sorted(components - {CLIENT, RUNNER})
+    paid_by = {"cpu": (RUNNER,), "server-cpu": tuple(servers), "client-cpu": (CLIENT,)}
+    memory_bytes = member.ready.memory_bytes if member.ready else 0
+    if load is not None:
+        memory_bytes = sum(component.memory_bytes for component in load.components.values())
+    return Trial(
+        study=visit.cell.study,
+        cell=visit.cell.key,
+        twin=visit.twin,
+        block=visit.block,
+        heat=visit.heat,
+        order=order,
+        started_s=started_s,
+        outcome=fault.outcome if fault else Outcome.OK,
+        reason=fault.reason if fault else None,
+        chunks=tuple(member.chunks),
+        paid_by=paid_by[how.cost],
+        memory_bytes=memory_bytes,
+        steal_ns=steal_ns,
+        machine_load=machine_load,
+        load=load,
+    )

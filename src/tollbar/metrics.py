@@ -1,0 +1,41 @@
+"""Metrics: what each number of a result is, in which unit, whether more of it is better, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TYPICAL = "-typical"
+"""Ends the name of a cost as it was disturbed; without it, a cost is the undisturbed one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One kind of number."""
+
+    name: str
+    title: str
+    unit: str
+    more_is_better: bool = False
+    is_limited: bool = False
+    """Whether a busy client, an idle server or other programs take its meaning away: it says little of the server."""
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("cpu", "CPU time", "ns/op"),
+        Metric("cpu-typical", "CPU time as disturbed", "ns/op"),
+        Metric("server-cpu", "server CPU time", "ns/op"),
+        Metric("server-cpu-typical", "server CPU time as disturbed", "ns/op"),
+        Metric("client-cpu", "load client's CPU time", "ns/op"),
+        Metric("client-cpu-typical", "load client's CPU time as disturbed", "ns/op"),
+        Metric("wall", "elapsed time", "ns/op"),
+        Metric("memory", "memory", "B"),
+        Metric("throughput", "requests a second", "1/s", more_is_better=True, is_limited=True),
+        Metric("latency-p50", "response time, median", "us", is_limited=True),
+        Metric("latency-p95", "response time, 95th percentile", "us", is_limited=True),
+        Metric("latency-p99", "response time, 99th percentile", "us", is_limited=True),
+        Metric("server-memory", "server's memory", "B"),
+    )
+}

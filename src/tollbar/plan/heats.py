@@ -1,0 +1,155 @@
+"""Heats: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
+
+Each heat holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
+the pairs that claims and contrasts compare meet, those first that have met least.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tollbar.plan import Cell, StudyPlan
+from tollbar.plan.pairs import claimed, contrasted
+
+# More sessions on one core drive the sides of a ratio apart, and each waits longer for its turn: with four cells and
+# a baseline of 5 ms each, two that are compared lie some 10 ms apart.
+MOST_CELLS = 4
+# Two that are compared may have a baseline each; a third would be one more session for little.
+MOST_BASELINES = 2
+# A claim is what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which has met
+# often is put before one that has not met at all.
+CLAIM_WEIGHT = 4.0
+CONTRAST_WEIGHT = 1.0
+# A further baseline takes a place: only a pair that is to be compared is worth it.
+BASELINE_PRICE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One trial to be made: a cell, or a baseline's twin, in a heat of a block."""
+
+    cell: Cell
+    twin: bool
+    block: int
+    heat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Trials that are up at once, on one core."""
+
+    study: str
+    block: int
+    number: int
+    visits: tuple[Visit, ...]
+
+
+def blocks(plan: StudyPlan, seed: int, count: int) -> Iterator[list[Heat]]:
+    """The heats of each block. They depend on nothing but the plan and the seed."""
+    draw = _Draw(plan)
+    for block in range(count):
+        source = random.Random(f"{seed}/{plan.study.name}/{block}")
+        yield draw.block(block, source)
+
+
+class _Draw:
+    """Draws block after block, and counts how often each pair of cells shared a heat."""
+
+    def __init__(self, plan: StudyPlan) -> None:
+        self._study = plan.study.name
+        self._cells = {cell.key: cell for cell in plan.cells}
+        self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
+        self._met: Counter[frozenset[str]] = Counter()
+        for claim in plan.study.claims:
+            for of, over, _ in claimed(claim, plan.cells):
+                self._want(of.key, over.key, CLAIM_WEIGHT)
+        for _, cell, other in contrasted(plan.study, plan.cells):
+            self._want(cell.key, other.key, CONTRAST_WEIGHT)
+
+    def block(self, block: int, source: random.Random) -> list[Heat]:
+        left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
+        source.shuffle(left)
+        # Insertion order is the shuffled order, and membership and removal are quick.
+        waiting = dict.fromkeys(left)
+        by_baseline: dict[str | None, dict[str, None]] = defaultdict(dict)
+        for key in left:
+            by_baseline[self._cells[key].against][key] = None
+        heats: list[list[str]] = []
+        while waiting:
+            heat: list[str] = []
+            drawn: str | None = next(iter(waiting))
+            while drawn is not None:
+                heat.append(drawn)
+                del waiting[drawn]
+                del by_baseline[self._cells[drawn].against][drawn]
+                drawn = self._next(heat, waiting, by_baseline) if len(heat) < MOST_CELLS else None
+            heats.append([*self._baselines(heat), *heat])
+        alone = [key for key, cell in self._cells.items() if cell.is_baseline]
+        there = {key for heat in heats for key in heat}
+        heats += [[key] for key in alone if key not in there]
+        for heat in heats:
+            self._meet(heat)
+        return self._with_twins(block, heats, source)
+
+    def _next(
+        self, heat: list[str], waiting: dict[str, None], by_baseline: dict[str | None, dict[str, None]]
+    ) -> str | None:
+        """The cell that the heat's cells want most to meet, else any that has one of its baselines."""
+        baselines = set(self._baselines(heat))
+        candidates = dict.fromkeys(key for member in (*heat, *baselines) for key in self._wanted[member])
+        best, most = None, 0.0
+        for key in candidates:
+            if key not in waiting:
+                continue
+            against = self._cells[key].against
+            is_new = against is not None and against not in baselines
+            if is_new and len(baselines) >= MOST_BASELINES:
+                continue
+            wanted = sum(self._need(key, member) for member in (*heat, *baselines)) - BASELINE_PRICE * is_new
+            if wanted > most:
+                best, most = key, wanted
+        if best is not None:
+            return best
+        return next((key for member in heat for key in by_baseline[self._cells[member].against]), None)
+
+    def _baselines(self, heat: list[str]) -> list[str]:
+        found = dict.fromkeys(self._cells[key].against for key in heat)
+        return [key for key in found if key is not None]
+
+    def _want(self, one: str, other: str, weight: float) -> None:
+        if one != other:
+            for a, b in ((one, other), (other, one)):
+                self._wanted[a][b] = self._wanted[a].get(b, 0.0) + weight
+
+    def _need(self, one: str, other: str) -> float:
+        weight = self._wanted[one].get(other)
+        return weight / (1 + self._met[frozenset((one, other))]) ** 2 if weight else 0.0
+
+    def _meet(self, heat: list[str]) -> None:
+        for place, one in enumerate(heat):
+            for other in heat[place + 1 :]:
+                if other in self._wanted[one]:
+                    self._met[frozenset((one, other))] += 1
+
+    def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
+        """The heats in a random order; in one of those that a baseline is in, it runs once more beside itself."""
+        source.shuffle(heats)
+        twins: dict[int, list[str]] = defaultdict(list)
+        for key, cell in self._cells.items():
+            if cell.is_baseline:
+                twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
+        return [
+            Heat(
+                self._study,
+                block,
+                number,
+                (
+                    *(Visit(self._cells[key], False, block, number) for key in heat),
+                    *(Visit(self._cells[key], True, block, number) for key in twins[number]),
+                ),
+            )
+            for number, heat in enumerate(heats)
+        ]

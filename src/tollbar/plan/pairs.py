@@ -1,0 +1,95 @@
+"""Pairs of cells that a study compares with each other: what its claims are about, and what differs in one coordinate.
+
+Used to draw heats, so that such pairs are measured beside each other, and to judge them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from tollbar.catalogue import Standing, Value
+from tollbar.study import Claim, Coordinates, Study, matches
+
+
+class Placed(Protocol):
+    """A cell that is planned, or a row of a run."""
+
+    @property
+    def coordinates(self) -> Coordinates: ...
+    @property
+    def standing(self) -> Standing: ...
+
+
+P = TypeVar("P", bound=Placed)
+
+# Choices are compared by their tolls, and the cost of one operation for another answers no question.
+NOT_CONTRASTED = ("choice", "op")
+
+
+def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[str, Value]]]:
+    """Every two cells that the claim is about, and where they stand beyond what it says.
+
+    Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
+    to a password hash) cannot be alike and does not stand in the way.
+    """
+    ofs, overs = matching(cells, claim.of), matching(cells, claim.over)
+    named = {*claim.of, *claim.over}
+    everywhere = [
+        name
+        for name in (ofs[0].coordinates if ofs else {})
+        if name not in named and all(name in cell.coordinates for cell in (*ofs, *overs))
+    ]
+    # By what every cell has, so that a thousand cells are not all held against one another.
+    buckets: dict[tuple[Value, ...], list[P]] = defaultdict(list)
+    for over in overs:
+        buckets[tuple(over.coordinates[name] for name in everywhere)].append(over)
+    for of in ofs:
+        for over in buckets.get(tuple(of.coordinates[name] for name in everywhere), ()):
+            if all(over.coordinates.get(n, v) == v for n, v in of.coordinates.items() if n not in named):
+                # What the claim leaves open on either side; where it leaves both open they are alike.
+                at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
+                at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
+                yield of, over, at
+
+
+def matching(cells: Sequence[P], where: Coordinates) -> list[P]:
+    """The cells whose coordinates have these values."""
+    return [cell for cell in cells if all(matches(cell.coordinates.get(n), (v,)) for n, v in where.items())]
+
+
+def contrasted(study: Study, cells: Sequence[P]) -> Iterator[tuple[str, P, P]]:
+    """Every two cells that differ in one coordinate only: its name, the cell, and the one it is compared with.
+
+    That one has the first value of those that stand beside the cell's own, in the study's order: each value is
+    compared with the first there is, and not every one with every other. The null choice is left out, since a
+    setting that does nothing to nothing says nothing of the choices.
+    """
+    real = [cell for cell in cells if cell.standing is not Standing.NULL]
+    for name in _names(study, real):
+        beside: dict[frozenset[tuple[str, Value]], dict[Value, P]] = defaultdict(dict)
+        for cell in real:
+            if name in cell.coordinates:
+                rest = frozenset(item for item in cell.coordinates.items() if item[0] != name)
+                beside[rest][cell.coordinates[name]] = cell
+        order = values(study, name, real)
+        for by_value in beside.values():
+            first, *others = sorted(by_value, key=order.index)
+            yield from ((name, by_value[value], by_value[first]) for value in others)
+
+
+def values(study: Study, name: str, cells: Sequence[Placed]) -> list[Value]:
+    """The values that cells have of a coordinate, in the study's order and then as they come."""
+    present = dict.fromkeys(cell.coordinates[name] for cell in cells if name in cell.coordinates)
+    declared = [value for value in study.vary.get(name, ()) if value in present]
+    return list(dict.fromkeys([*declared, *present]))
+
+
+def _names(study: Study, cells: Sequence[Placed]) -> list[str]:
+    """The coordinates to contrast: the varied ones in the study's order, then the others as they come."""
+    names = dict.fromkeys([*study.vary, *(name for cell in cells for name in cell.coordinates)])
+    settings = study.family.settings
+    # That more bytes cost more is known, and how much more each choice's curve over sizes shows.
+    sizes = {name for name in names if name in settings and settings[name].is_size}
+    return [name for name in names if name not in NOT_CONTRASTED and name not in sizes]

@@ -1,0 +1,154 @@
+"""A session: a runner that is made ready once, and then advanced a chunk at a time until its input ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tollbar.runner.process import Ended, Process
+from tollbar.runner.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
+
+Line = TypeVar("Line", bound=BaseModel)
+
+# More CPU time than this many cores could give in the time means another clock than the contract asks for.
+MOST_CORES = 1024
+# A runner's clock may be read a little earlier and later than the lab's; and clocks tick.
+CLOCK_SLACK_NS = 1_000_000
+# After its input has ended a runner has nothing left to do but to say how it went.
+END_LIMIT_S = 10.0
+
+
+class Stopped(Exception):
+    """A session that will give no further chunk, and why."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        super().__init__(record.reason)
+
+
+def ask(command: Sequence[str], task: Mapping[str, Any], *, limit_s: float, core: int | None = None) -> Record:
+    """Hands a task that is answered by one record to a fresh process of this runner; `limit_s` seconds at most."""
+    process = Process(command, core=core)
+    try:
+        process.say({"contract": CONTRACT, **task})
+        process.end_input()
+        deadline = time.monotonic() + limit_s
+        record = _read(process.hear(limit_s), Record)
+        fault = process.how_it_ends(max(0.0, deadline - time.monotonic()))
+        return failed(fault) if fault else record
+    except Ended as ended:
+        return _of(ended)
+    except Stopped as stopped:
+        return stopped.record
+    finally:
+        process.kill()
+
+
+class Session:
+    """A runner that measures. A context: outside it nothing of the runner is left.
+
+    Whatever goes wrong is `Stopped` with a record that says why, and from then on the session is of no use.
+    """
+
+    def __init__(self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None) -> None:
+        self._process = Process(command, core=core)
+        self._process.say({"contract": CONTRACT, **task})
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+
+    def ready(self, limit_s: float) -> Ready:
+        """Waits until it is ready and warm. Raises Stopped."""
+        said = self._hear(limit_s)
+        if not isinstance(said.get("ready"), dict):
+            raise Stopped(failed("the runner did not say that it is ready"))
+        if not said["ready"].get("provider"):
+            raise Stopped(failed("a runner that cannot say its provider's version measures nothing"))
+        return _validated(said["ready"], Ready)
+
+    def advance(self, seconds: float, operations: int, limit_s: float) -> ChunkRecord:
+        """One chunk of at least so long and at least so many operations. Raises Stopped."""
+        if self._process.unasked():
+            raise Stopped(failed("the runner answered out of turn"))
+        asked_ns = time.monotonic_ns()
+        self._process.say({"advance": {"seconds": seconds, "operations": operations}})
+        chunk = _validated(self._hear(limit_s), ChunkRecord)
+        fault = _impossible(chunk, seconds, operations, time.monotonic_ns() - asked_ns)
+        if fault:
+            raise Stopped(failed(fault))
+        return chunk
+
+    def finish(self) -> Record:
+        """Ends its input, and takes its last line: what became of the session."""
+        try:
+            if self._process.unasked():
+                return failed("the runner answered out of turn")
+            self._process.end_input()
+            record = _read(self._process.hear(END_LIMIT_S), Record)
+            fault = self._process.how_it_ends(END_LIMIT_S)
+            return failed(fault) if fault else record
+        except Ended as ended:
+            return _of(ended)
+        except Stopped as stopped:
+            return stopped.record
+
+    def _hear(self, limit_s: float) -> dict[str, Any]:
+        """The next line, unless that is an outcome, after which nothing comes."""
+        try:
+            line = self._process.hear(limit_s)
+        except Ended as ended:
+            raise Stopped(_of(ended)) from None
+        said = _document(line)
+        if "outcome" in said:
+            record = _validated(said, Record)
+            early = failed("the runner ended before it was told to") if record.outcome is Outcome.OK else record
+            raise Stopped(early)
+        return said
+
+
+def _impossible(chunk: ChunkRecord, seconds: float, operations: int, elapsed_ns: int) -> str | None:
+    """What cannot be so in a chunk, by the lab's own clock."""
+    if chunk.operations < operations:
+        return f"a chunk of {chunk.operations} operations, where at least {operations} were asked for"
+    if chunk.wall_ns + CLOCK_SLACK_NS < seconds * 1e9:
+        return f"a chunk of {chunk.wall_ns / 1e6:.3f} ms, where at least {seconds * 1e3:.3f} ms were asked for"
+    if chunk.wall_ns > elapsed_ns + CLOCK_SLACK_NS:
+        return f"a chunk of {chunk.wall_ns / 1e6:.1f} ms was answered within {elapsed_ns / 1e6:.1f} ms"
+    if chunk.cpu_ns > chunk.wall_ns * MOST_CORES:
+        return "more CPU time than the machine has"
+    return None
+
+
+def _of(ended: Ended) -> Record:
+    return failed(ended.reason, Outcome.TIMED_OUT if ended.timed_out else Outcome.FAILED)
+
+
+def _document(line: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(line)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise Stopped(failed(f"the runner's answer is no JSON object: {line[:60].decode(errors='replace')!r}"))
+    return said
+
+
+def _read(line: bytes, model: type[Line]) -> Line:
+    return _validated(_document(line), model)
+
+
+def _validated(said: Mapping[str, Any], model: type[Line]) -> Line:
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"])
+        what = f"the runner's answer is not what the contract says: {where + ': ' if where else ''}{fault['msg']}"
+        raise Stopped(failed(what)) from None

@@ -1,0 +1,104 @@
+"""Comparison: two runs side by side, whatever the versions of their libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import row, run, study_run
+from tollbar.errors import TollbarError
+from tollbar.judge import judge
+from tollbar.judge.comparison import Comparison, compare
+from tollbar.results import Run
+
+BLOCKS = 8
+
+
+def measured(providers: Mapping[str, tuple[str, float]], server: str | None = None, choices: int = 2) -> Run:
+    """A run of some choices with these providers: by its name, how the study names it and what a choice costs."""
+    rows = []
+    for name, (_, times) in providers.items():
+        at = {"choice": "none", "provider": name}
+        base = [100.0 + 0.01 * block for block in range(BLOCKS)]
+        rows.append(replace(row(at, base, twins_ns=base), server=server))
+        for choice in range(choices):
+            cell = row({"choice": f"c{choice}", "provider": name}, [times * b for b in base], against=f"none {name}")
+            rows.append(replace(cell, server=server))
+    receipts = {name: {"spec": spec} for name, (spec, _) in providers.items() if spec}
+    return replace(run(study_run(rows, (BLOCKS,))), providers=receipts)
+
+
+def compared(one: Run, other: Run) -> Comparison:
+    return compare(judge(one), judge(other))
+
+
+SYSTEM, WHEEL = "libcrypto:system", "libcrypto:psycopg"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        # The same versions.
+        ({"openssl 3.0.19": (SYSTEM, 2.0)}, {"openssl 3.0.19": (SYSTEM, 2.0)}, ()),
+        # An upgrade, told by how studies name the library, and where there is no receipt by its name.
+        ({"openssl 3.0.19": (SYSTEM, 2.0)}, {"openssl 3.0.20": (SYSTEM, 2.0)}, ("openssl 3.0.19 → openssl 3.0.20",)),
+        ({"openssl 3.0.19": ("", 2.0)}, {"openssl 3.5.4": ("", 2.0)}, ("openssl 3.0.19 → openssl 3.5.4",)),
+        # Two of one name are told apart, although one has the version that the other had.
+        (
+            {"openssl 3.0.19": (SYSTEM, 2.0), "openssl 3.5.4": (WHEEL, 3.0)},
+            {"openssl 3.0.20": (SYSTEM, 2.0), "openssl 3.6.0": (WHEEL, 3.0)},
+            ("openssl 3.0.19 → openssl 3.0.20", "openssl 3.5.4 → openssl 3.6.0"),
+        ),
+        (
+            {"openssl 3.0.19": (SYSTEM, 2.0), "aws-lc 1.71.0": ("aws-lc", 3.0)},
+            {"aws-lc 1.72.0": ("aws-lc", 3.0), "openssl 3.0.19": (SYSTEM, 2.0)},
+            ("aws-lc 1.71.0 → aws-lc 1.72.0",),
+        ),
+    ],
+)
+def test_an_upgraded_library_is_the_same_row(
+    one: Mapping[str, tuple[str, float]], other: Mapping[str, tuple[str, float]], expected: tuple[str, ...]
+) -> None:
+    """Each row is set beside the one of the same library, and what has another version is said."""
+    found = compared(measured(one), measured(other))
+    assert expected == found.upgrades
+    assert 2 * len(one) == len(found.pairs)
+    assert (0, 0) == found.without_partner
+    assert pytest.approx(0.0, abs=1e-6) == found.median_difference
+    assert 1.0 == found.overlapping
+
+
+def test_rows_without_a_partner_are_counted() -> None:
+    """What only one of the runs has is said, and not passed over under `all overlap`."""
+    one = measured({"openssl 3.0.19": (SYSTEM, 2.0), "rustcrypto": ("rustcrypto", 2.0)})
+    found = compared(one, measured({"openssl 3.0.19": (SYSTEM, 2.0)}, choices=3))
+    assert (2, 1) == found.without_partner
+    assert {"study": (2, 1)} == found.alone
+    assert 2 == len(found.pairs)
+
+
+def test_two_libraries_for_one_are_not_guessed_at() -> None:
+    """Of two that it could be, neither is taken."""
+    one = measured({"openssl 3.0.19": ("", 2.0), "rustcrypto": ("", 2.0)})
+    found = compared(one, measured({"openssl 3.5.4": ("", 2.0), "openssl 3.6.0": ("", 2.0), "rustcrypto": ("", 2.0)}))
+    assert (2, 4) == found.without_partner
+
+
+def test_another_version_of_the_server_is_said() -> None:
+    """A server is a bed whatever its version, and that it was upgraded is said."""
+    library = {"openssl 3.0.19": (SYSTEM, 2.0)}
+    found = compared(measured(library, "nginx 1.22.1"), measured(library, "nginx 1.24.0"))
+    assert ("nginx 1.22.1 → nginx 1.24.0",) == found.upgrades
+
+
+def test_nothing_in_common_is_an_error() -> None:
+    """Two runs of different things are not compared; nor two machines, unless asked."""
+    one = measured({"openssl 3.0.19": (SYSTEM, 2.0)})
+    with pytest.raises(TollbarError, match="no toll in common"):
+        compared(one, measured({"rustcrypto": ("rustcrypto", 2.0)}))
+    elsewhere = judge(replace(one, fingerprint={"cpu": "another"}))
+    with pytest.raises(TollbarError, match="not measured on the same machine"):
+        compare(judge(one), elsewhere)
+    assert ("cpu: None / another",) == compare(judge(one), elsewhere, across_machines=True).fingerprint_differences

@@ -1,0 +1,114 @@
+"""The JSON document: schema 2, as other programs rely on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+
+from report_example import NO_BLAKE3, digests, example, judgement
+from served_example import handshakes
+from tollbar.console import document
+from tollbar.judge import StudyJudgement
+from tollbar.stats import Interval
+
+STUDY = {"study", "family", "confidence", "noise_floor", "noise", "results", "tolls", "contrasts", "claims", "warnings"}
+WHERE = {"choice", "provider", "bed", "setting"}
+RESULT = WHERE | {
+    *("server", "metric", "component", "unit", "value", "low", "high"),
+    *("blocks", "outcome", "reason", "standing", "strength"),
+}
+TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "twin"}
+CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
+CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "verdict"}
+
+
+def _read(*studies: StudyJudgement) -> Any:
+    """These studies as another program reads them: strict JSON, in which no number is infinite."""
+    return json.loads(json.dumps(document(judgement(studies)), allow_nan=False))["studies"]
+
+
+def test_the_document_has_the_form_of_its_schema() -> None:
+    """Its number, and every promised key of every entry."""
+    found = json.loads(json.dumps(document(example()), allow_nan=False))
+    assert 2 == found["schema"]
+    assert {"schema", "run", "fingerprint", "studies"} <= set(found)
+    for study in found["studies"]:
+        assert set(study) >= STUDY
+        for part, keys in (("results", RESULT), ("tolls", TOLL), ("contrasts", CONTRAST), ("claims", CLAIM)):
+            assert [] == [entry for entry in study[part] if not set(entry) >= keys]
+        assert [] == [toll for toll in study["tolls"] if not set(toll["against"]) >= WHERE]
+
+
+def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:
+    """The undisturbed ones under the metric's own name, the typical ones beside them."""
+    (study,) = _read(digests())
+    cells: dict[str, dict[str, float]] = {}
+    for row in study["results"]:
+        if row["value"] is not None:
+            cells.setdefault(str((row["choice"], row["provider"], row["setting"])), {})[row["metric"]] = row["value"]
+    assert 26 == len(cells)
+    assert [] == [c for c in cells.values() if not c["cpu"] < c["cpu-typical"]]
+    judged = {toll.row.key: toll for toll in digests().tolls}
+    for toll, mine in zip(study["tolls"], judged.values(), strict=True):
+        expected = mine.typical.estimate if mine.typical else None
+        assert expected == toll["typical"]
+        assert mine.suffers == toll["suffers"]
+    assert ["more"] == [toll["suffers"] for toll in study["tolls"] if toll["suffers"]]
+
+
+def test_the_confidence_and_the_noise_are_those_of_the_study() -> None:
+    """What was used, and the twins' interval by its two ends."""
+    (study,) = _read(digests())
+    noise = digests().noise
+    assert noise is not None
+    assert (0.995, [noise.low, noise.high]) == (study["confidence"], study["noise"])
+    assert {True, False} == {toll["twin"] for toll in study["tolls"]}
+
+
+def test_a_server_and_its_parts_have_columns_of_their_own() -> None:
+    """The library is the provider, the server's name the bed; a part of the cost says whose it is."""
+    (study,) = _read(handshakes())
+    assert {("openssl 3.0.19", "httpd", "httpd 2.4.71"), ("openssl 3.0.19", "nginx", None)} < {
+        (row["provider"], row["bed"], row["server"]) for row in study["results"]
+    }
+    parts = {(row["metric"], row["component"]) for row in study["results"] if row["bed"] == "httpd"}
+    assert {
+        ("server-cpu", None),
+        ("server-cpu", "web"),
+        ("server-cpu", "directory"),
+        ("server-cpu-typical", None),
+    } < parts
+
+
+def test_a_cell_without_a_number_keeps_its_row() -> None:
+    """Null in place of the number, with what became of it."""
+    (study,) = _read(digests())
+    missing = [row for row in study["results"] if row["value"] is None]
+    assert [("cpu", None, "unsupported", NO_BLAKE3)] * 2 == [
+        (row["metric"], row["component"], row["outcome"], row["reason"]) for row in missing
+    ]
+
+
+def test_an_end_that_is_not_known_is_null() -> None:
+    """JSON has no infinity."""
+    unknown = Interval(1.1, 0.0, inf, 0.975, 3)
+    study = digests()
+    tolls = tuple(replace(t, ratio=unknown, typical=unknown) for t in study.tolls)
+    (found,) = _read(replace(study, tolls=tolls, noise=unknown, noise_floor=inf))
+    assert (None, [0.0, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
+
+
+@pytest.mark.parametrize("rates", [None, (1204.5, 455.0)])
+def test_a_claim_names_what_it_was_judged_by(rates: tuple[float, float] | None) -> None:
+    """Capacity, with the measured rates beside it where there are any."""
+    study = digests()
+    claims = tuple(replace(c, rates=rates) for c in study.claims)
+    (found,) = _read(replace(study, claims=claims))
+    assert ["capacity", "capacity", "capacity", "cost", "capacity", "capacity"] == [
+        c["metric"] for c in found["claims"]
+    ]
+    assert (list(rates) if rates else None) == found["claims"][0]["rates"]

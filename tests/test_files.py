@@ -1,0 +1,61 @@
+"""Files: whole or not at all, and never for a moment for whom they are not meant."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tollbar.beds.configuration import Rendered
+from tollbar.files import write, write_atomically
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077])
+def mask(request: pytest.FixtureRequest) -> Iterator[int]:
+    """What the user's mask takes away."""
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_file_has_its_mode_whatever_the_mask_is(tmp_path: Path, mask: int, mode: int) -> None:
+    """Neither less than it is meant to have nor more."""
+    write(tmp_path / "file", b"text", mode)
+    assert (mode, b"text") == (mode_of(tmp_path / "file"), (tmp_path / "file").read_bytes())
+    write_atomically(tmp_path / "ordinary", "text")
+    assert 0o666 & ~mask == mode_of(tmp_path / "ordinary")
+
+
+@pytest.mark.parametrize("mask", [0o000], indirect=True)
+def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
+    tmp_path: Path, mask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the lab ends before a file's mode is set, nobody else has had a moment to read it."""
+
+    def ended(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("chmod", "fchmod", "replace"):
+        monkeypatch.setattr(os, name, ended)
+    monkeypatch.setattr(os, "unlink", lambda *_: None)
+    with pytest.raises(KeyboardInterrupt):
+        Rendered((), {}, {"server.conf": "secret"}, None).write(tmp_path)
+    (left,) = tmp_path.iterdir()
+    assert 0 == mode_of(left) & 0o077
+
+
+def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
+    """A link in a file's place is replaced, and what it leads to is left as it was."""
+    (tmp_path / "other").write_text("theirs")
+    (tmp_path / "file").symlink_to(tmp_path / "other")
+    write(tmp_path / "file", b"ours", 0o600)
+    assert ("theirs", "ours") == ((tmp_path / "other").read_text(), (tmp_path / "file").read_text())
+    assert ["file", "other"] == sorted(path.name for path in tmp_path.iterdir())

@@ -1,0 +1,129 @@
+"""Heats: every cell once a block, beside its baseline, and beside what it is compared with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tollbar import plan, study
+from tollbar.measure import heat as measuring
+from tollbar.plan import StudyPlan
+from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
+from tollbar.plan.pairs import claimed, contrasted
+from tollbar.runner import Ready
+from tollbar.study import Measure
+
+BLOCKS = 12
+
+
+def planned(text: str, folder: Path) -> StudyPlan:
+    """The plan of a study of this text."""
+    path = folder / "study.toml"
+    path.write_text(text)
+    (one,) = plan.make(study.load([str(path)]), seed=4).studies
+    return one
+
+
+def shipped() -> list[StudyPlan]:
+    """Every study that comes with Tollbar, planned."""
+    return [one for name in study.shipped() for one in plan.make(study.load([name]), seed=4).studies]
+
+
+@pytest.fixture(scope="module", params=shipped(), ids=lambda one: one.study.name)
+def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Heat]]]:
+    """A shipped study, and its heats."""
+    return request.param, list(blocks(request.param, 7, BLOCKS))
+
+
+def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+    """Once each; a baseline in every heat that needs it, and in one of them twice."""
+    one, found = drawn
+    for block in found:
+        visits = Counter((v.cell.key, v.twin) for heat in block for v in heat.visits)
+        for cell in one.cells:
+            if cell.is_baseline:
+                assert visits[cell.key, False] >= 1
+                assert 1 == visits[cell.key, True]
+            else:
+                assert 1 == visits[cell.key, False]
+                (heat,) = (h for h in block for v in h.visits if v.cell is cell)
+                assert cell.against is None or any(v.cell.key == cell.against for v in heat.visits)
+
+
+def test_a_heat_is_small(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+    """Few enough that the sides of a ratio stay milliseconds apart."""
+    _, found = drawn
+    for heat in (heat for block in found for heat in block):
+        assert sum(not v.cell.is_baseline for v in heat.visits) <= MOST_CELLS
+        assert [heat.number] * len(heat.visits) == [v.heat for v in heat.visits]
+
+
+def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+    """What a baseline makes of itself is measured milliseconds apart."""
+    _, found = drawn
+    for heat in (heat for block in found for heat in block):
+        for twin in (v for v in heat.visits if v.twin):
+            assert any(v.cell is twin.cell and not v.twin for v in heat.visits)
+
+
+def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+    """Two cells that a claim sets against each other share a heat in at least half of the blocks."""
+    one, found = drawn
+    met = Counter(
+        frozenset((a.cell.key, b.cell.key)) for block in found for h in block for a in h.visits for b in h.visits
+    )
+    for claim in one.study.claims:
+        for of, over, _ in claimed(claim, one.cells):
+            if of is not over:
+                assert met[frozenset((of.key, over.key))] >= BLOCKS / 2, (claim.says, of.label, over.label)
+
+
+def test_most_of_what_all_else_equal_compares_meets_in_a_small_study(tmp_path: Path) -> None:
+    """A handshake is measured beside a handshake, and not only each beside plaintext."""
+    text = """
+question = "Which?"
+family   = "tls"
+beds     = ["embedded"]
+choices  = ["plaintext", "tls-1.3"]
+baseline = "plaintext"
+[vary]
+certificate  = ["rsa-2048", "ecdsa-p256"]
+key-exchange = ["x25519", "ecdhe-p256"]
+op           = ["connect"]
+[load]
+request = { get = "/bytes/0" }
+"""
+    one = planned(text, tmp_path)
+    pairs = {frozenset((a.key, b.key)) for _, a, b in contrasted(one.study, one.cells)}
+    assert 4 == len(pairs)
+    for block in blocks(one, 1, BLOCKS):
+        (heat,) = block
+        keys = {visit.cell.key for visit in heat.visits}
+        assert all(pair <= keys for pair in pairs)
+
+
+def test_heats_depend_on_the_seed_alone() -> None:
+    """The same seed draws the same heats, another draws others, and no block is like the one before."""
+    (one,) = plan.make(study.load(["macs"]), seed=4).studies
+
+    def names(seed: int) -> list[list[tuple[str, ...]]]:
+        return [[tuple(v.cell.key for v in heat.visits) for heat in block] for block in blocks(one, seed, 3)]
+
+    assert names(1) == names(1)
+    assert names(1) != names(2)
+    first, second, _ = names(1)
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("operation_s", "turns"), [(0.0, 10), (0.005, 10), (0.011, 5), (0.03, 3), (0.04, 2), (0.06, 1), (60.0, 1)]
+)
+def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
+    """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
+    one = shipped()[0].cells[0]
+    member = measuring._Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
+    found = measuring._turns(member, Measure("cpu", 0.005, 10, 12))
+    assert turns == len(found)
+    assert 0 in found

@@ -1,0 +1,52 @@
+"""What the judge makes of a run is drawn, printed and written: the report, the tables and the document take it all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from report_example import digests, judgement
+from served_example import arrivals, asked_only, handshakes
+from tollbar import judge, report
+from tollbar.console import document, show_judgement, talk
+from tollbar.judge import Judgement
+from tollbar.report import words
+from tollbar.report.shares import bars
+
+
+@pytest.fixture(scope="module")
+def judged() -> Judgement:
+    """The examples' trials, judged by the judge."""
+    return judgement([judge.judge_study(s.study) for s in (digests(), handshakes(), arrivals(), asked_only())])
+
+
+def test_all_that_the_judge_gives_is_shown(
+    judged: Judgement, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One row of each table for each cell; nothing that JSON cannot hold."""
+    report.write(judged, tmp_path / "report.html")
+    talk.stdout.cache_clear()
+    show_judgement(judged, everything=True)
+    talk.stdout.cache_clear()
+    shown = capsys.readouterr().out
+    found = json.loads(json.dumps(document(judged), allow_nan=False))
+    page = (tmp_path / "report.html").read_text("utf-8")
+    for study, written in zip(judged.studies, found["studies"], strict=True):
+        name = study.study.study.name
+        table = page.partition(f"<caption>Every cell of the study {name},")[2].partition("</table>")[0]
+        assert len(study.study.rows) == table.count("<tr>") - 1
+        assert study.study.study.question in shown
+        assert len(study.tolls) == len(written["tolls"])
+
+
+def test_the_parts_of_what_the_judge_gives_are_found(judged: Judgement) -> None:
+    """Both costs of each cell, and each component's part, by the names that the judge gives them."""
+    for study in judged.studies:
+        cost, typical = (words.by_row(study, name) for name in (words.cost_metric(study), words.typical_metric(study)))
+        assert cost
+        assert cost.keys() == typical.keys()
+    served = judged.studies[1]
+    assert {"httpd", "embedded"} == {bar.row.bed for bar in bars(served)}
+    assert {2, 3} == {len(bar.parts) for bar in bars(served)}

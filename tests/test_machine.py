@@ -1,0 +1,49 @@
+"""What the machine says of itself."""
+
+from __future__ import annotations
+
+import gzip
+import platform
+from pathlib import Path
+
+import pytest
+
+from tollbar import machine
+
+IS_SET, IS_NOT = "CONFIG_IRQ_TIME_ACCOUNTING=y", "# CONFIG_IRQ_TIME_ACCOUNTING is not set"
+COUNTED, NOT_COUNTED = "cpu  40395 0 3894 128834 2158 17 135 25 0 0", "cpu  40395 0 3894 128834 2158 0 135 25 0 0"
+YOUNG = "cpu  395 0 34 1834 58 0 1 2 0 0"
+
+# The kernel's configuration in /proc and in /boot, the first line of /proc/stat, and whether interrupts count apart.
+KERNELS: dict[str, tuple[str | None, str | None, str, bool | str]] = {
+    "it says so": (IS_SET, None, NOT_COUNTED, True),
+    "it says that it does not": (IS_NOT, None, COUNTED, False),
+    "its file says so": (None, IS_SET, NOT_COUNTED, True),
+    "its file says that it does not": (None, IS_NOT, COUNTED, False),
+    "it has counted some": (None, None, COUNTED, True),
+    "it has counted none": (None, None, NOT_COUNTED, False),
+    "it has just been started": (None, None, YOUNG, "not stated"),
+    "it says nothing": (None, None, "", "not stated"),
+}
+
+
+@pytest.mark.parametrize("what", KERNELS)
+def test_whether_interrupts_count_apart_is_found_out(what: str, tmp_path: Path) -> None:
+    """From how the kernel was built, else from what it has counted, and not guessed where neither is known."""
+    in_proc, in_boot, stat, expected = KERNELS[what]
+    for folder in ("proc", "boot"):
+        (tmp_path / folder).mkdir()
+    if in_proc:
+        (tmp_path / "proc/config.gz").write_bytes(gzip.compress(f"CONFIG_SMP=y\n{in_proc}\nCONFIG_X=m\n".encode()))
+    if in_boot:
+        (tmp_path / f"boot/config-{platform.release()}").write_text(f"{in_boot}\n")
+    (tmp_path / "proc/stat").write_text(f"{stat}\n")
+    assert expected == machine.interrupts_apart(tmp_path)
+
+
+def test_machines_that_count_otherwise_differ() -> None:
+    """Whether interrupts count apart is part of what a machine is."""
+    here = machine.fingerprint()
+    assert here["interrupts_apart"] in (True, False, "not stated")
+    other = {**here, "interrupts_apart": "unlike any"}
+    assert [f"interrupts_apart: {here['interrupts_apart']} / unlike any"] == machine.differences(here, other)

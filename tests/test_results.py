@@ -1,0 +1,317 @@
+"""A run's directory: what is written of it when, and what is read back, on any disk and after any end."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from tollbar import plan, results, study
+from tollbar.errors import TollbarError
+from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Proven, Trial
+from tollbar.plan import Plan
+from tollbar.results import Row, Store
+from tollbar.results import store as storing
+from tollbar.runner import ComponentRecord, LoadRecord, Outcome
+
+STUDY = """
+question  = "?"
+family    = "digest"
+choices   = ["md5", "sha-1", "sha-256"]
+providers = ["rustcrypto"]
+
+[measure]
+blocks = 8
+"""
+
+
+@pytest.fixture
+def planned() -> Plan:
+    """Three cells, the first of which is the baseline."""
+    return plan.make([study.read("hashes", STUDY, where="hashes.toml")], seed=1)
+
+
+@pytest.fixture
+def store(planned: Plan, tmp_path: Path) -> Iterator[Store]:
+    """A new run of them, all proved."""
+    store = results.create(planned, tmp_path / "runs", command=(), libraries=(), fingerprint={})
+    for cell in planned.studies[0].cells:
+        store.record_proof(Proven(cell.study, cell.key, Outcome.OK, None, 1, ("right",), ("wrong",), ("other: why",)))
+    yield store
+    store.close()
+
+
+CHUNKS = (Chunk(0, 10, 1000, {RUNNER: 900}), Chunk(2, 12, 1300, {RUNNER: 1200}))
+
+
+def trial(planned: Plan, cell: int = 0, **changes: object) -> Trial:
+    """A trial that went well, of the cell with this number, but for these changes."""
+    return replace(
+        Trial(
+            study="hashes",
+            cell=planned.studies[0].cells[cell].key,
+            twin=False,
+            block=0,
+            heat=0,
+            order=cell,
+            started_s=5.0 + cell,
+            outcome=Outcome.OK,
+            reason=None,
+            chunks=CHUNKS,
+            paid_by=(RUNNER,),
+            memory_bytes=7,
+            steal_ns=8,
+            machine_load=0.5,
+        ),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def failed(planned: Plan, cell: int = 0, **changes: object) -> Trial:
+    """One that did not."""
+    return trial(planned, cell, **{"outcome": Outcome.FAILED, "reason": "it fell over", "chunks": (), **changes})
+
+
+def rows_of(store: Store) -> Sequence[Row]:
+    return results.read(store.directory).studies[0].rows
+
+
+def test_a_trial_is_read_back_as_it_was_stored(planned: Plan, store: Store) -> None:
+    """With all its chunks, each component's part of each, and what the load client saw."""
+    load = LoadRecord(requests=3, wall_ns=9, components={"web": ComponentRecord(cpu_ns=4)}, client_libraries=("x",))
+    chunks = (
+        Chunk(0, 1, 10, {"web": 4, CLIENT: 2}),
+        Chunk(1, 2, 20, {"web": 5, "directory": 7, CLIENT: 3}),
+    )
+    served = trial(planned, 1, chunks=chunks, paid_by=("web", "directory"), load=load)
+    heat = [trial(planned), trial(planned, twin=True, order=9), served, failed(planned, 2)]
+    store.record(heat)
+    first, second, third = rows_of(store)
+    assert heat == [*first.trials, *first.twins, *second.trials, *third.trials]
+    assert (1, ("right",), ("wrong",), ("other: why",)) == (
+        first.known_answers,
+        first.accepted,
+        first.refused,
+        first.not_tried,
+    )
+
+
+def test_trials_come_in_the_order_of_blocks_and_heats(planned: Plan, store: Store) -> None:
+    """Whatever order their heats were measured in."""
+    for order, (block, heat) in enumerate([(1, 1), (0, 3), (1, 0)]):
+        store.record([trial(planned, block=block, heat=heat, order=order)])
+    assert [(0, 3), (1, 0), (1, 1)] == [(one.block, one.heat) for one in rows_of(store)[0].trials]
+    assert {("hashes", 1, 1), ("hashes", 0, 3), ("hashes", 1, 0)} == store.done()
+    assert 3 == store.next_order()
+
+
+def test_a_heat_is_kept_whole_or_not_at_all(planned: Plan, store: Store) -> None:
+    """Where one of its trials cannot be written, none of them is there, and the heat is still to be measured."""
+    with pytest.raises(TollbarError, match="cannot write the results"):
+        store.record([trial(planned), trial(planned, 1), trial(planned)])
+    assert set() == store.done()
+    assert 0 == sum(len(row.trials) for row in rows_of(store))
+
+
+def test_a_heat_that_was_left_out_leaves_nothing(store: Store) -> None:
+    """It may be measured when the run is taken up again."""
+    store.record([])
+    assert set() == store.done()
+
+
+def test_trials_of_two_heats_are_not_one(planned: Plan, store: Store) -> None:
+    """What is committed together was measured together."""
+    with pytest.raises(ValueError, match="more than one heat"):
+        store.record([trial(planned), trial(planned, 1, heat=1)])
+
+
+# Outcomes of a cell's trials in order, and what becomes of the cell.
+ENDS = {
+    "": (Outcome.OK, None),
+    "ok": (Outcome.OK, None),
+    "failed": (Outcome.FAILED, "failed 0"),
+    "ok failed": (Outcome.FAILED, "failed 1"),
+    "ok failed ok": (Outcome.OK, None),
+    "failed ok ok": (Outcome.OK, None),
+    "failed ok timed-out": (Outcome.TIMED_OUT, "timed-out 2"),
+    "timed-out ok failed ok": (Outcome.FAILED, "failed 2"),
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_a_cell_is_judged_by_most_of_its_trials(planned: Plan, store: Store, ends: str) -> None:
+    """One failure is no end of a cell; as many as went well are, and the last of them is the reason."""
+    outcomes = [Outcome(word) for word in ends.split()]
+    for block, outcome in enumerate(outcomes):
+        one = trial(planned, block=block, order=block)
+        if outcome is not Outcome.OK:
+            one = failed(planned, block=block, order=block, outcome=outcome, reason=f"{outcome} {block}")
+        store.record([one])
+    row = rows_of(store)[0]
+    assert ENDS[ends] == (row.outcome, row.reason)
+    assert set() == store.barred()
+    lost = sum(outcome is not Outcome.OK for outcome in outcomes)
+    assert ({("hashes", row.key): lost} if lost else {}) == store.failures()
+
+
+def test_a_cell_that_was_not_proved_stays_so(planned: Plan, store: Store) -> None:
+    """Its proof's outcome is its own; one whose turn never came says so."""
+    cells = planned.studies[0].cells
+    store.record_proof(Proven("hashes", cells[1].key, Outcome.UNSUPPORTED, "not in this build", 0, (), ()))
+    store.database.execute("update cell set outcome = null where key = ?", (cells[2].key,))
+    store.database.commit()
+    assert [
+        (Outcome.OK, None),
+        (Outcome.UNSUPPORTED, "not in this build"),
+        (Outcome.FAILED, "the run ended before it was verified"),
+    ] == [(row.outcome, row.reason) for row in rows_of(store)]
+    assert {("hashes", cells[1].key)} == store.barred()
+    assert {("hashes", cells[2].key)} == store.unproven()
+
+
+def test_each_look_is_noted_once(planned: Plan, store: Store) -> None:
+    """Looking twice at the same trials is one look; at one more, be it of the same block, another."""
+    assert () == looks_of(store)
+    store.look()
+    assert [] == noted(store)
+    for heat, expected in ((0, [1]), (1, [1, 1])):
+        store.record([trial(planned, block=0, heat=heat, order=heat)])
+        for _ in range(2):
+            store.look()
+            assert tuple(expected) == looks_of(store)
+    store.record([trial(planned, block=1, order=5)])
+    assert (1, 1, 2) == looks_of(store)
+    assert 2 == len(noted(store))
+
+
+def looks_of(store: Store) -> tuple[int, ...]:
+    return results.read(store.directory).studies[0].looks
+
+
+def noted(store: Store) -> list[object]:
+    looks: list[object] = results.about(store.directory)["studies"]["hashes"]["looks"]
+    return looks
+
+
+def test_a_run_that_was_interrupted_pays_for_a_look(planned: Plan, store: Store) -> None:
+    """Judged by whatever command between its beginning and its end, it has been looked at twice then."""
+    store.record([trial(planned)])
+    store.close()
+    assert results.look(store.directory) is None
+    again = results.reopen(store.directory)
+    again.record([trial(planned, block=1)])
+    again.look()
+    again.close()
+    assert (1, 2) == looks_of(again)
+
+
+def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is written nobody else can take the run up."""
+    store.record([trial(planned)])
+    store.close()
+    write, locked = storing.write_atomically, []
+
+    def watched(path: Path, text: str) -> None:
+        with open(store.directory / ".lock", "rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                locked.append(path.name)
+        write(path, text)
+
+    monkeypatch.setattr(storing, "write_atomically", watched)
+    assert results.look(store.directory) is None
+    assert ["run.json"] == locked
+
+
+def test_a_run_that_is_being_written_is_judged_without_a_note(planned: Plan, store: Store) -> None:
+    """It can be read as it stands, and why the look was not noted is said."""
+    store.record([trial(planned)])
+    assert "another process is writing this run" in (results.look(store.directory) or "")
+    assert (1,) == looks_of(store)
+    assert [] == noted(store)
+
+
+READ = "from pathlib import Path; import sys; from tollbar import results; at = Path(sys.argv[1]); "
+READ += "print(results.look(at)); print(len(results.read(at).studies[0].rows[0].trials))"
+
+
+@pytest.mark.parametrize("how", ["closed", "killed", "killed and alone"])
+def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path: Path, how: str) -> None:
+    """Whole, whether it was closed or its writer was killed; that no look can be noted is said."""
+    store.record([trial(planned)])
+    if how == "closed":
+        store.close()
+        assert [] == sorted(store.directory.glob("results.sqlite-*"))
+    disk = tmp_path / "disk"
+    shutil.copytree(store.directory, disk)
+    assert (how == "closed") != (disk / "results.sqlite-wal").exists()
+    if how == "killed and alone":
+        (disk / "results.sqlite-shm").unlink()
+    mount = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
+    if subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    read = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, "-c", READ, str(disk)]
+    done = subprocess.run(read, capture_output=True, text=True, timeout=60)
+    assert "1" == done.stdout.splitlines()[-1], done.stderr
+    assert "Read-only file system" in done.stdout
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_an_old_run_is_told_why_not(store: Store, schema: int) -> None:
+    """Its trials have no chunks: it is refused in one line, which says what to do."""
+    about = results.about(store.directory)
+    (store.directory / "run.json").write_text(json.dumps({**about, "schema": schema}))
+    with pytest.raises(TollbarError, match="before version 3 of the run format") as caught:
+        results.read(store.directory)
+    assert "the version that made it" in (caught.value.hint or "")
+    with pytest.raises(TollbarError, match="before version 3"):
+        results.reopen(store.directory)
+
+
+@pytest.mark.parametrize("text", ['{"schema": 4}', "[]", '"run"', "{}"])
+def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
+    """A run of a later version, or none."""
+    (store.directory / "run.json").write_text(text)
+    with pytest.raises(TollbarError, match="not a run of schema 3"):
+        results.read(store.directory)
+
+
+def test_receipts_are_kept(planned: Plan, store: Store) -> None:
+    """Providers, servers, and what could not be used."""
+    run = results.read(store.directory)
+    assert {str(row.provider) for row in run.studies[0].rows} == set(run.providers)
+    assert ({}, {}) == (run.servers, run.broken)
+    assert planned.receipts == run.providers
+
+
+def test_every_chunk_is_exported(planned: Plan, store: Store, tmp_path: Path) -> None:
+    """A row each, with its block, heat and round and each component's CPU time; a trial without chunks has one too."""
+    served = trial(planned, 1, chunks=(Chunk(0, 4, 50, {"web": 30, CLIENT: 9}),), paid_by=("web",))
+    store.record([trial(planned, block=3, heat=2), replace(served, block=3, heat=2)])
+    store.record([failed(planned, 2, block=4)])
+    run = results.read(store.directory)
+    results.export(run, "json", tmp_path / "chunks.json")
+    rows = json.loads((tmp_path / "chunks.json").read_text())
+    assert [(3, 2, 0, 10, 900), (3, 2, 2, 12, 1200), (3, 2, 0, 4, 30), (4, 0, None, None, None)] == [
+        (row["block"], row["heat"], row["round"], row["operations"], row["cpu_ns"]) for row in rows
+    ]
+    assert [(900, None, None), (1200, None, None), (None, 30, 9), (None, None, None)] == [
+        (row.get("runner_cpu_ns"), row.get("web_cpu_ns"), row.get("client_cpu_ns")) for row in rows
+    ]
+    assert "it fell over" == rows[-1]["reason"]
+    results.export(run, "csv", tmp_path / "chunks.csv")
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "chunks.csv").read_text())))
+    assert ["900", "1200", "", ""] == [line["runner_cpu_ns"] for line in lines]
+    results.export(run, "parquet", tmp_path / "chunks.parquet")
+    assert [0, 2, 0, None] == parquet.read_table(tmp_path / "chunks.parquet")["round"].to_pylist()

@@ -1,0 +1,116 @@
+"""The tables of the terminal, as a user reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from report_example import digests, judgement, passwords
+from served_example import arrivals, asked_only, handshakes
+from tollbar.console import comparison_document, show_comparison, show_judgement, talk
+from tollbar.judge import StudyJudgement, Verdict
+from tollbar.judge.comparison import Comparison, Pair
+
+
+@pytest.fixture(autouse=True)
+def _fresh_console() -> Iterator[None]:
+    """The console is made once for a command, and would keep the first test's standard output."""
+    talk.stdout.cache_clear()
+    yield
+    talk.stdout.cache_clear()
+
+
+def _shown(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
+    show_judgement(judgement([study]), everything=True)
+    return capsys.readouterr().out
+
+
+def _line(text: str, *words: str) -> str:
+    return next(line for line in text.splitlines() if all(word in line for word in words))
+
+
+@pytest.mark.parametrize("study", [digests(), passwords(), arrivals(), asked_only()], ids=lambda s: s.study.study.name)
+@pytest.mark.parametrize(("confidence", "said"), [(0.95, "95 %"), (0.975, "97.5 %"), (1 - 0.05 / 3, "98.33 %")])
+def test_intervals_are_headed_by_the_confidence_used(
+    capsys: pytest.CaptureFixture[str], study: StudyJudgement, confidence: float, said: str
+) -> None:
+    """After another look every interval is wider, and its head says so."""
+    text = _shown(capsys, replace(study, confidence=confidence))
+    heads = [line for line in text.splitlines() if "% interval" in line]
+    assert heads
+    assert [] == [line for line in heads if f" {said} interval" not in line]
+
+
+def test_both_ratios_are_shown_and_what_neighbours_do_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """The typical ratio in a column of its own; a mark behind the verdict, and under the table what it means."""
+    text = _shown(capsys, digests())
+    assert ["1.83", "1.97"] == [w for w in _line(text, "blake2b", "openssl", "16 KiB").split() if w in ("1.83", "1.97")]
+    assert "costs ↑" in _line(text, "blake2b", "openssl", "16 KiB")
+    assert 1 == text.count("costs ↑")
+    assert "↑ suffers more from neighbours than its baseline" in text
+    assert "↓" not in text
+    assert "↓ suffers less from neighbours than its baseline" in _shown_again(capsys, handshakes())
+
+
+def _shown_again(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
+    talk.stdout.cache_clear()
+    return _shown(capsys, study)
+
+
+def test_pairs_are_shown_by_their_range(capsys: pytest.CaptureFixture[str]) -> None:
+    """From the least to the most, with all that their intervals cover."""
+    text = _shown(capsys, digests())
+    assert "0.37 to 0.93   [0.37, 0.94]      saves     6" in text
+    # One pair is no range.
+    assert " to " not in _line(text, "16 KiB; sha3-256")
+
+
+def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a claim was judged by, what that is, and the measured rates where there are any."""
+    text = _shown(capsys, digests())
+    assert "capacity" in _line(text, "MD5 runs at 1.6 times")
+    assert " cost " in _line(text, "SHA-512 costs more")
+    assert "capacity: one over CPU time, what one core could do" in text
+    study = digests()
+    rated = replace(study, claims=tuple(replace(c, rates=(1204.5, 455.0)) for c in study.claims))
+    assert "1,204 / 455" in _line(_shown_again(capsys, rated), "MD5 runs at 1.6 times")
+
+
+def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its toll has no ratio, though it was measured well."""
+    study = digests()
+    why = "none of the study's baselines is on this server"
+    tolls = tuple(
+        replace(t, against=t.row, ratio=None, typical=None, verdict=Verdict.NOT_MEASURED, reason=why, suffers=None)
+        if t.row.choice == "md5"
+        else t
+        for t in study.tolls
+    )
+    text = _shown(capsys, replace(study, tolls=tolls))
+    assert 4 == text.count("not compared: md5 · ")
+    assert 4 == text.count(why)
+
+
+def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of another version are pairs all the same."""
+    pairs = tuple(Pair(t.row, t.row, t.ratio, t.ratio) for t in digests().tolls if t.ratio is not None)
+    upgrade = "openssl 3.0.19 → openssl 3.0.20"
+    comparison = Comparison("one", "other", (), (upgrade,), {"digests": pairs}, {"digests": (2, 0)})
+    show_comparison(comparison)
+    text = capsys.readouterr().out
+    assert f"another version: {upgrade}" in text
+    assert "without a partner: 2 rows of one, 0 of other" in text
+    assert "Median relative difference 0.00%; 100% of intervals overlap." in text
+    found = comparison_document(comparison)
+    assert (2, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
+    assert {"ratios", "intervals", "other"} < set(found["studies"][0]["tolls"][0])
+
+
+def test_a_server_stands_with_its_version_wherever_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a column of its own, though all cells have the same."""
+    text = _shown(capsys, arrivals())
+    assert "server " in _line(text, "choice", "verdict")
+    assert "embedded 0.1.0" in _line(text, "tls-1.3", "costs")
+    assert "server" not in _line(_shown_again(capsys, digests()), "choice", "verdict")
