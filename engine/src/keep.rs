@@ -1,8 +1,9 @@
 //! `keep`: a directory that cannot outlive the one who asked for it.
 //!
 //! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
-//! the directory goes. Should this process be killed too, the kernel releases its lock on
-//! `keeper.json`, and the next run removes the directory.
+//! the directory goes, and with it every process that was started in it: their guards end them too, but a guard
+//! can be killed just before the lab is. Should this process be killed as well, the kernel releases its lock on
+//! `keeper.json`, and the next run ends those processes and removes the directory.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,6 +11,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// How long the directory is tried to be removed while dying servers still write into it.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -28,6 +31,8 @@ pub fn main(arguments: &[String]) -> i32 {
         eprintln!("keep: {}: {error}", directory.display());
         return 1;
     }
+    // As /proc shows it, once it is gone too.
+    let directory = &fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     match write_down(directory) {
         // Locked for as long as this process waits.
         Ok(_lock) => wait(),
@@ -102,12 +107,13 @@ fn wait() {
     }
 }
 
-/// Removes the tree, and what servers that are being ended still put into it.
+/// Removes the tree, what servers that are being ended still put into it, and those servers.
 fn remove(directory: &Path) -> io::Result<()> {
     let deadline = Instant::now() + LIMIT;
     loop {
+        let writers = end_writers(directory)?;
         let result = fs::remove_dir_all(directory);
-        if !directory.exists() {
+        if !directory.exists() && writers == 0 {
             return Ok(());
         }
         if Instant::now() > deadline {
@@ -115,6 +121,27 @@ fn remove(directory: &Path) -> io::Result<()> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Kills every process whose standard error is a file in this directory, and says how many those were.
+///
+/// The directory is a path without links, as /proc shows the files in it.
+fn end_writers(directory: &Path) -> io::Result<usize> {
+    let mut ended = 0;
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        // Held before it is looked at, so that what is ended is what was seen, and not a process that got its id since.
+        let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+            continue;
+        };
+        let stderr = fs::read_link(entry.path().join("fd/2"));
+        if stderr.is_ok_and(|file| file.starts_with(directory))
+            && pidfd_send_signal(process, Signal::KILL).is_ok()
+        {
+            ended += 1;
+        }
+    }
+    Ok(ended)
 }
 
 #[cfg(test)]
@@ -138,6 +165,21 @@ mod tests {
         fs::create_dir_all(directory.join("a/b")).expect("folders");
         remove(&directory).expect("removed");
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_process_that_writes_into_the_directory_goes_with_it() {
+        let directory = std::env::temp_dir().join(format!("tollbar-keep-writer-{}", std::process::id()));
+        make(&directory).expect("made");
+        let log = fs::File::create(directory.join("log")).expect("a log");
+        let mut inside = std::process::Command::new("sleep").arg("60").stderr(log).spawn().expect("sleep");
+        let mut beside = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        remove(&directory).expect("removed");
+        assert!(!directory.exists());
+        assert!(!inside.wait().expect("ended").success());
+        assert_eq!(None, beside.try_wait().expect("asked"));
+        beside.kill().expect("kill");
+        beside.wait().expect("wait");
     }
 
     /// Whether the directory's lock can be had.
