@@ -18,7 +18,7 @@ import numpy as np
 from bench.figures import Figure
 from bench.studies import half_width
 from tollbar import machine, plan, study
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import served
 from tollbar.measure.heat import STRETCH_S
 from tollbar.plan import Cell
@@ -128,8 +128,8 @@ def _session(stack: ExitStack, name: str, seed: int, *, lead: bool) -> Session:
     if cell.service is None:
         command, task = cell.provider.runner, cell.task("measure", seed)
     else:
-        premises = stack.enter_context(Premises())
-        asked = stack.enter_context(served.up(cell, cell.service, seed, premises, core))
+        sandbox = stack.enter_context(Sandbox())
+        asked = stack.enter_context(served.up(cell, cell.service, seed, sandbox, core))
         command, task, core = served.command(), asked.task, machine.client_core()
     if not lead:
         task |= {"load": {**task["load"], "lead": False}} if "load" in task else {"lead": False}

@@ -19,9 +19,9 @@ from bench import clients
 from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
 from bench.figures import ENGINE, Figure
 from tollbar import beds, libraries, machine
-from tollbar.beds import Found, NotHere, NotStarted, driver, proc, tls
+from tollbar.beds import Installed, NotStarted, Unavailable, driver, proc, tls
 from tollbar.beds.driver import Server
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.measure.served import load_record
@@ -82,15 +82,15 @@ def figures() -> Iterator[Figure]:
     """Client CPU for a request and for a handshake, saturation, connections held, and the embedded server."""
     try:
         nginx, embedded = _bed("nginx", "libcrypto"), _bed("embedded", "aws-lc")
-        with Premises() as premises:
-            yield from _keep_alive(nginx, premises)
+        with Sandbox() as sandbox:
+            yield from _keep_alive(nginx, sandbox)
             for handshake in TODAY:
-                yield from _handshake(nginx, premises, handshake)
-            yield from _static_rsa(nginx, premises)
-            yield _saturation(nginx, premises)
-            yield _memory(nginx, premises, PLAINTEXT, "in clear", judged=True)
-            yield _memory(nginx, premises, {**TLS_13, "certificate": "ecdsa-p256"}, "TLS 1.3", judged=False)
-            yield _embedded(nginx, embedded, premises)
+                yield from _handshake(nginx, sandbox, handshake)
+            yield from _static_rsa(nginx, sandbox)
+            yield _saturation(nginx, sandbox)
+            yield _memory(nginx, sandbox, PLAINTEXT, "in clear", judged=True)
+            yield _memory(nginx, sandbox, {**TLS_13, "certificate": "ecdsa-p256"}, "TLS 1.3", judged=False)
+            yield _embedded(nginx, embedded, sandbox)
     except (NotStarted, Spoilt, TollbarError) as error:
         yield Figure("load: what is left of it", "(not measured)", str(error), None)
 
@@ -99,28 +99,28 @@ def figures() -> Iterator[Figure]:
 class Bed:
     """A server that is here, and the library it runs on."""
 
-    found: Found
+    found: Installed
     provider: Provider
 
-    def start(self, premises: Premises, settings: Settings) -> Server:
+    def start(self, sandbox: Sandbox, settings: Settings) -> Server:
         """Raises NotStarted."""
-        return driver.start(premises, self.found, self.provider, settings, (), machine.measuring_core())
+        return driver.start(sandbox, self.found, self.provider, settings, (), machine.measuring_core())
 
 
 def _bed(name: str, provider: str) -> Bed:
     found = beds.find(beds.all_beds()[name])
-    if isinstance(found, NotHere):
+    if isinstance(found, Unavailable):
         raise Spoilt(found.reason)
     return Bed(found, libraries.resolve([provider])[0])
 
 
-def _keep_alive(nginx: Bed, premises: Premises) -> Iterator[Figure]:
+def _keep_alive(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
     """Plain requests of 4 KiB on connections that stay."""
-    with nginx.start(premises, PLAINTEXT) as server:
+    with nginx.start(sandbox, PLAINTEXT) as server:
         url = f"http://{server.address}{PATH}"
         measured = in_turn(
             {
-                "ours": partial(ours, _load(server, premises, PLAINTEXT, "user"), REQUESTS),
+                "ours": partial(ours, _load(server, sandbox, PLAINTEXT, "user"), REQUESTS),
                 "wrk": partial(clients.wrk, url, USERS, 1),
                 "h2load": partial(clients.h2load, url, USERS, REQUESTS),
                 "ab": partial(clients.ab, url, USERS, REQUESTS, "-k"),
@@ -132,20 +132,20 @@ def _keep_alive(nginx: Bed, premises: Premises) -> Iterator[Figure]:
     yield _beside(what, measured, "ab", 1.0, below=True)
 
 
-def _handshake(nginx: Bed, premises: Premises, handshake: Handshake) -> Iterator[Figure]:
+def _handshake(nginx: Bed, sandbox: Sandbox, handshake: Handshake) -> Iterator[Figure]:
     """A connection, a full handshake, 4 KiB, and its end."""
-    with nginx.start(premises, handshake.settings) as server:
-        load = _load(server, premises, handshake.settings, "new")
+    with nginx.start(sandbox, handshake.settings) as server:
+        load = _load(server, sandbox, handshake.settings, "new")
         measured = in_turn({"ours": partial(ours, load, HANDSHAKES), **_rivals(server, handshake)})
     yield _beside(handshake.what, measured, "ab", HANDSHAKE_GOAL)
     yield _beside(handshake.what, measured, "s_time", None)
 
 
-def _static_rsa(nginx: Bed, premises: Premises) -> Iterator[Figure]:
+def _static_rsa(nginx: Bed, sandbox: Sandbox) -> Iterator[Figure]:
     """The same where ours needs a libssl: the newest that is here, as in the lab; and the system's, as theirs."""
     newest = libraries.libcryptos().get("psycopg")
-    with nginx.start(premises, STATIC_RSA.settings) as server:
-        load = _load(server, premises, STATIC_RSA.settings, "new")
+    with nginx.start(sandbox, STATIC_RSA.settings) as server:
+        load = _load(server, sandbox, STATIC_RSA.settings, "new")
         measured = in_turn(
             {
                 "ours": partial(ours, _on(newest, load), HANDSHAKES),
@@ -168,7 +168,7 @@ def _rivals(server: Server, handshake: Handshake) -> dict[str, Contender]:
     }
 
 
-def _saturation(nginx: Bed, premises: Premises) -> Figure:
+def _saturation(nginx: Bed, sandbox: Sandbox) -> Figure:
     """How much of the time the server had work.
 
     It works, or waits for its core while somebody else on this machine has it. Nobody is kept off the client's
@@ -181,8 +181,8 @@ def _saturation(nginx: Bed, premises: Premises) -> Figure:
             for protocol in (TLS_12, TLS_13):
                 settings = {**protocol, "certificate": certificate}
                 name = f"{certificate}, {protocol['choice']}"
-                with nginx.start(premises, settings) as server:
-                    works, waits = _shares(server, _load(server, premises, settings, "new"))
+                with nginx.start(sandbox, settings) as server:
+                    works, waits = _shares(server, _load(server, sandbox, settings, "new"))
                 wanted.setdefault(name, []).append(works + waits)
                 had.setdefault(name, []).append(works)
     worst = min(wanted, key=lambda name: max(wanted[name]))
@@ -221,12 +221,12 @@ def _scheduled_ns(server: Server) -> tuple[int, int, int]:
     return sum(int(field[0]) for field in fields), sum(int(field[1]) for field in fields), time.monotonic_ns()
 
 
-def _memory(nginx: Bed, premises: Premises, settings: Settings, how: str, *, judged: bool) -> Figure:
+def _memory(nginx: Bed, sandbox: Sandbox, settings: Settings, how: str, *, judged: bool) -> Figure:
     """Half of the connections are used, half are silent."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     room = CONNECTIONS if limit == resource.RLIM_INFINITY else min(CONNECTIONS, limit - OTHER_FILES)
-    with nginx.start(premises, settings) as server:
-        load = _load(server, premises, settings, "user")
+    with nginx.start(sandbox, settings) as server:
+        load = _load(server, sandbox, settings, "user")
         without = _asked(load, 0.5)
         held = _asked(load | {"users": room // 2, "idle": room - room // 2, "request_limit_s": 30.0}, 0.5)
     each = (held.client_memory_bytes - without.client_memory_bytes) / (room - USERS)
@@ -239,12 +239,12 @@ def _memory(nginx: Bed, premises: Premises, settings: Settings, how: str, *, jud
     )
 
 
-def _embedded(nginx: Bed, embedded: Bed, premises: Premises) -> Figure:
+def _embedded(nginx: Bed, embedded: Bed, sandbox: Sandbox) -> Figure:
     """Both run, and are asked in turn."""
-    with nginx.start(premises, PLAINTEXT) as one, embedded.start(premises, PLAINTEXT) as other:
+    with nginx.start(sandbox, PLAINTEXT) as one, embedded.start(sandbox, PLAINTEXT) as other:
 
         def served_by(server: Server) -> float:
-            load = _asked(_load(server, premises, PLAINTEXT, "user"), 0.8)
+            load = _asked(_load(server, sandbox, PLAINTEXT, "user"), 0.8)
             return load.server_cpu_ns / load.requests / 1e3
 
         measured = in_turn({"ours": partial(served_by, other), "nginx": partial(served_by, one)})
@@ -252,12 +252,12 @@ def _embedded(nginx: Bed, embedded: Bed, premises: Premises) -> Figure:
     return _beside(what, measured, "nginx", EMBEDDED_GOAL)
 
 
-def _load(server: Server, premises: Premises, settings: Settings, connection: str) -> dict[str, Any]:
+def _load(server: Server, sandbox: Sandbox, settings: Settings, connection: str) -> dict[str, Any]:
     """The load of a task, as the lab would have it of this server."""
     return {
         "address": server.address,
         "host": "localhost",
-        "clients": tls.clients(tls.Settings.read(settings), premises.certificates),
+        "clients": tls.clients(tls.Settings.read(settings), sandbox.certificates),
         "users": USERS,
         "connection": connection,
         "request": {"paths": [PATH]},

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tollbar import beds, libraries
 from tollbar.beds import driver
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -87,14 +87,14 @@ def trials(name: str, count: int) -> None:
     """Says where it is, and each address it serves on."""
     bed = beds.all_beds()[name]
     found = beds.find(bed)
-    assert isinstance(found, beds.Found), found
+    assert isinstance(found, beds.Installed), found
     provider = provider_of(bed)
-    with Premises() as premises:
-        print(premises.directory, flush=True)
+    with Sandbox() as sandbox:
+        print(sandbox.directory, flush=True)
         for _ in range(count):
             # As the lab does it: by a thread that ends before the server does.
             with ThreadPoolExecutor(1) as pool:
-                starting = pool.submit(driver.start, premises, found, provider, SETTINGS)
+                starting = pool.submit(driver.start, sandbox, found, provider, SETTINGS)
             with starting.result() as server:
                 print(server.address, flush=True)
                 answer = ask(server.address, anything_goes())

@@ -16,7 +16,7 @@ import pytest
 from served_lab import Lab
 from tollbar import beds, libraries
 from tollbar.beds import loading, proc, running
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.measure import served
 
@@ -108,10 +108,10 @@ def command() -> str:
     return str(Path(sysconfig.get_path("scripts")) / "tollbar")
 
 
-def here(name: str) -> beds.Found:
+def here(name: str) -> beds.Installed:
     """The bed, or a skip that can be seen; where beds must be there, a failure."""
     found = beds.find(beds.all_beds()[name])
-    if isinstance(found, beds.Found):
+    if isinstance(found, beds.Installed):
         return found
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
         pytest.fail(found.reason)
@@ -119,9 +119,9 @@ def here(name: str) -> beds.Found:
 
 
 @pytest.fixture
-def at(tmp_path: Path) -> Iterator[Premises]:
-    """Premises for one test, with a place for logs."""
-    with Premises(tmp_path / "beds") as at:
+def at(tmp_path: Path) -> Iterator[Sandbox]:
+    """Sandbox for one test, with a place for logs."""
+    with Sandbox(tmp_path / "beds") as at:
         yield at
     assert not at.directory.exists()
 
@@ -140,13 +140,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     # Which OpenSSL Python runs on is no property of any bed.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
     monkeypatch.setattr(served, "REQUEST_LIMIT_S", 0.5)
-    monkeypatch.setattr(running, "POLITE_S", 0.5)
+    monkeypatch.setattr(running, "TERM_GRACE_S", 0.5)
     cores = os.sched_getaffinity(0)
     before = set(proc._children(os.getpid()))
-    with Premises(tmp_path / "logs") as premises:
-        yield Lab(tmp_path, premises)
-        assert [] == premises.running
-        # The premises' keeper, and nobody else.
+    with Sandbox(tmp_path / "logs") as sandbox:
+        yield Lab(tmp_path, sandbox)
+        assert [] == sandbox.running
+        # The sandbox' keeper, and nobody else.
         assert 1 == len(set(proc._children(os.getpid())) - before)
     os.sched_setaffinity(0, cores)
     beds.find.cache_clear()

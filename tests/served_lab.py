@@ -10,7 +10,7 @@ from typing import Any
 
 from tollbar import measure, plan, study
 from tollbar.beds.certificates import Certificates
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
 
@@ -77,11 +77,11 @@ STRUCK, BASELINE = 1000, 2000
 
 
 class Lab:
-    """A study over a bed that fails as it is told to, in premises of its own."""
+    """A study over a bed that fails as it is told to, in sandbox of its own."""
 
-    def __init__(self, folder: Path, premises: Premises) -> None:
+    def __init__(self, folder: Path, sandbox: Sandbox) -> None:
         self.folder = folder
-        self.premises = premises
+        self.sandbox = sandbox
         self.seed = 3
 
     @property
@@ -122,14 +122,14 @@ class Lab:
     def prove(self, plan: Plan, **more: Any) -> dict[object, Proven]:
         """What was proved of each cell, by its bytes."""
         cells = plan.studies[0].cells
-        proven = measure.prove(cells, plan.seed, premises=self.premises, **more)
+        proven = measure.prove(cells, plan.seed, sandbox=self.sandbox, **more)
         return {cell.coordinates["bytes"]: one for cell, one in zip(cells, proven, strict=True)}
 
     def heats(self, plan: Plan) -> list[list[Trial]]:
         """The trials of each heat."""
         counts = {one.study.name: one.study.measure.blocks for one in plan.studies}
-        left = measure.heats_left(plan, counts=counts, done=(), unfit=())
-        return list(measure.measured(plan, left, premises=self.premises))
+        left = measure.heats_left(plan, counts=counts, done=(), excluded=())
+        return list(measure.measured(plan, left, sandbox=self.sandbox))
 
     def trials(self, plan: Plan) -> dict[object, list[Trial]]:
         """The trials of each cell, by its bytes, in the order they were made."""

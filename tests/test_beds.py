@@ -23,7 +23,7 @@ from conftest import here
 from tollbar import beds, libraries
 from tollbar.beds import certificates, configuration, driver, loading, proc, tls
 from tollbar.beds.driver import NotStarted
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome, engine
 
@@ -37,7 +37,7 @@ OPENSSL_BEDS = ["httpd", "nginx"]
 
 @pytest.mark.parametrize("settings", [PLAINTEXT, SETTINGS], ids=["plaintext", "tls-1.3"])
 @pytest.mark.parametrize("name", BEDS)
-def test_a_bed_starts_answers_and_leaves_nothing(at: Premises, name: str, settings: Mapping[str, str | int]) -> None:
+def test_a_bed_starts_answers_and_leaves_nothing(at: Sandbox, name: str, settings: Mapping[str, str | int]) -> None:
     """A started server says who it is and answers; a stopped one has left no process, port or file."""
     found = here(name)
     provider = provider_of(found.bed)
@@ -67,7 +67,7 @@ TLS_12 = [
 @pytest.mark.parametrize(("certificate", "key_exchange", "cipher", "suite"), TLS_12)
 @pytest.mark.parametrize("name", BEDS)
 def test_tls_1_2_is_as_asked(
-    at: Premises, system: Provider, name: str, certificate: str, key_exchange: str, cipher: str, suite: str
+    at: Sandbox, system: Provider, name: str, certificate: str, key_exchange: str, cipher: str, suite: str
 ) -> None:
     """A client that would take anything gets the one suite that the cell names."""
     settings = {"choice": "tls-1.2", "certificate": certificate, "key-exchange": key_exchange, "cipher": cipher}
@@ -78,7 +78,7 @@ def test_tls_1_2_is_as_asked(
 
 @pytest.mark.parametrize("parameters", certificates.dh_parameter_names())
 @pytest.mark.parametrize("name", BEDS)
-def test_parameters_are_those_asked_for(at: Premises, system: Provider, name: str, parameters: str) -> None:
+def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str, parameters: str) -> None:
     """The server's Diffie–Hellman parameters have the size that the cell names, the weakest too."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no `openssl` to ask with")
@@ -98,7 +98,7 @@ def test_parameters_are_those_asked_for(at: Premises, system: Provider, name: st
 @pytest.mark.parametrize("resumption", tls.RESUMPTIONS)
 @pytest.mark.parametrize("choice", ["tls-1.2", "tls-1.3"])
 @pytest.mark.parametrize("name", BEDS)
-def test_a_session_is_resumed_where_it_is_offered(at: Premises, name: str, choice: str, resumption: str) -> None:
+def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice: str, resumption: str) -> None:
     """A second connection resumes by whatever way is on, and never where none is."""
     found = here(name)
     settings = {**SETTINGS, "choice": choice, "key-exchange": "ecdhe-p256", "resumption": resumption}
@@ -114,7 +114,7 @@ def test_a_session_is_resumed_where_it_is_offered(at: Premises, name: str, choic
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_a_client_shows_its_certificate(at: Premises, name: str) -> None:
+def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
     """Where clients must show a certificate, one of the run's authority is served and nobody else."""
     found = here(name)
     settings = {**SETTINGS, "client-certificate": "ecdsa-p256"}
@@ -129,7 +129,7 @@ def test_a_client_shows_its_certificate(at: Premises, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_each_client_gets_the_certificate_it_can_take(at: Premises, name: str) -> None:
+def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) -> None:
     """With two certificates, an old client is served with RSA and a new one with ECDSA."""
     found = here(name)
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048+ecdsa-p256", "key-exchange": "ecdhe-p256", "bytes": 10}
@@ -181,7 +181,7 @@ def test_an_ordinary_user_can_start_it(name: str) -> None:
     assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
 
 
-def test_keys_are_for_their_owner_alone(at: Premises) -> None:
+def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
     """No key is in a configuration, a command line, a log or a file that anybody else can read."""
     cells = [
         SETTINGS,
@@ -216,7 +216,7 @@ def test_a_configuration_is_shown_without_starting_anything(name: str, system: P
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_a_taken_port_is_left_to_its_owner(at: Premises, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where somebody else listens on the port, the server gets another and is not mistaken for that somebody."""
     found = here(name)
     with socket.create_server((driver.ADDRESS, 0)) as other:
@@ -228,7 +228,7 @@ def test_a_taken_port_is_left_to_its_owner(at: Premises, name: str, monkeypatch:
             assert "200" == ask(server.address).status
 
 
-def test_no_port_is_a_failure(at: Premises, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_port_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every port is taken at the last moment, the row says so."""
     with socket.create_server((driver.ADDRESS, 0)) as other:
         monkeypatch.setattr(driver, "free_port", lambda: other.getsockname()[1])
@@ -239,7 +239,7 @@ def test_no_port_is_a_failure(at: Premises, system: Provider, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", OPENSSL_BEDS)
 def test_a_refused_configuration_is_unsupported(
-    at: Premises, system: Provider, name: str, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, system: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a server will not do is said in its own words, and its configuration is kept to be read."""
     found = here(name)
@@ -260,7 +260,7 @@ def test_a_refused_configuration_is_unsupported(
     assert [] == at.running
 
 
-def test_rustls_refuses_what_it_does_not_speak(at: Premises) -> None:
+def test_rustls_refuses_what_it_does_not_speak(at: Sandbox) -> None:
     """The embedded server says itself that it cannot, in its library's words."""
     (provider,) = libraries.resolve(["aws-lc"])
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa"}
@@ -293,7 +293,7 @@ def test_impossible_settings_are_said_to_be(settings: dict[str, str | int], word
         tls.Settings.read(settings)
 
 
-def test_an_impossible_cell_is_unsupported(at: Premises, system: Provider) -> None:
+def test_an_impossible_cell_is_unsupported(at: Sandbox, system: Provider) -> None:
     """The same through the driver is a row."""
     with pytest.raises(NotStarted, match=r"TLS 1\.3 has no cipher") as caught:
         driver.start(at, here("embedded"), system, {"choice": "tls-1.3", "cipher": "aes-128-cbc"})
@@ -301,7 +301,7 @@ def test_an_impossible_cell_is_unsupported(at: Premises, system: Provider) -> No
     assert [] == at.running
 
 
-def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Premises) -> None:
+def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Sandbox) -> None:
     """nginx has no AWS-LC, and RustCrypto no TLS."""
     for name, spec, settings in [("nginx", "aws-lc", PLAINTEXT), ("embedded", "rustcrypto", SETTINGS)]:
         (provider,) = libraries.resolve([spec])
@@ -311,7 +311,7 @@ def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Premises)
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_a_private_openssl_is_the_one_that_is_loaded(at: Premises, name: str) -> None:
+def test_a_private_openssl_is_the_one_that_is_loaded(at: Sandbox, name: str) -> None:
     """The libcrypto of a row is the one that the server's processes have mapped, and no other."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
     with driver.start(at, here(name), provider, SETTINGS) as server:
@@ -324,7 +324,7 @@ def test_a_private_openssl_is_the_one_that_is_loaded(at: Premises, name: str) ->
 
 @pytest.mark.parametrize("name", OPENSSL_BEDS)
 def test_another_openssl_than_the_row_says_is_not_measured(
-    at: Premises, name: str, monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that loads the system's all the same has no row under the other's name."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
@@ -335,7 +335,7 @@ def test_another_openssl_than_the_row_says_is_not_measured(
     assert [] == at.running
 
 
-def test_hybrid_groups_work_on_a_new_openssl(at: Premises) -> None:
+def test_hybrid_groups_work_on_a_new_openssl(at: Sandbox) -> None:
     """Stock nginx starts with X25519MLKEM768 on OpenSSL 3.5, and speaks no other group."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
     with driver.start(at, here("nginx"), provider, {**SETTINGS, "key-exchange": "x25519mlkem768"}) as server:
@@ -347,7 +347,7 @@ def test_hybrid_groups_work_on_a_new_openssl(at: Premises) -> None:
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_a_server_that_dies_says_so(at: Premises, name: str) -> None:
+def test_a_server_that_dies_says_so(at: Sandbox, name: str) -> None:
     """A server that is gone before it was stopped has a fault, and its logs are kept as those of a failure."""
     found = here(name)
     server = driver.start(at, found, provider_of(found.bed), PLAINTEXT)
@@ -362,7 +362,7 @@ def test_a_server_that_dies_says_so(at: Premises, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BEDS)
-def test_a_server_stays_on_its_core(at: Premises, name: str) -> None:
+def test_a_server_stays_on_its_core(at: Sandbox, name: str) -> None:
     """All processes of a server may run on the one core they were given, and open files for ten thousand clients."""
     found = here(name)
     core = max(os.sched_getaffinity(0))

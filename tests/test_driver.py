@@ -12,7 +12,7 @@ from bed_lab import PLAINTEXT
 from tollbar import beds, libraries
 from tollbar.beds import driver, running
 from tollbar.beds.driver import NotStarted
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
@@ -32,7 +32,7 @@ class FakeBed:
     folder: Path
 
     @classmethod
-    def of(cls, script: str, more: str = "") -> beds.Found:
+    def of(cls, script: str, more: str = "") -> beds.Installed:
         """The bed, found."""
         folder = cls.folder / "fake"
         folder.mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ class FakeBed:
         program.chmod(0o755)
         (folder / "bed.toml").write_text(cls.toml(folder) + more)
         found = beds.find(beds.read(folder))
-        assert isinstance(found, beds.Found)
+        assert isinstance(found, beds.Installed)
         return found
 
     @classmethod
@@ -65,11 +65,11 @@ refusals = ['refused: (.*)']
 
 
 def test_a_server_that_is_never_ready_times_out(
-    at: Premises, system: Provider, fake_bed: type[FakeBed], monkeypatch: pytest.MonkeyPatch
+    at: Sandbox, system: Provider, fake_bed: type[FakeBed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for ever, and what was waited for is ended with all it started."""
     monkeypatch.setattr(running, "READY_LIMIT_S", 0.3)
-    monkeypatch.setattr(running, "POLITE_S", 0.3)
+    monkeypatch.setattr(running, "TERM_GRACE_S", 0.3)
     found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234")
     with pytest.raises(NotStarted, match="not ready within") as caught:
         driver.start(at, found, system, PLAINTEXT)
@@ -87,7 +87,7 @@ DEATHS = {
 
 @pytest.mark.parametrize("script", DEATHS)
 def test_a_server_that_dies_at_its_start_is_a_row(
-    at: Premises, system: Provider, fake_bed: type[FakeBed], script: str
+    at: Sandbox, system: Provider, fake_bed: type[FakeBed], script: str
 ) -> None:
     """How it ended is the outcome, and its last words are the reason."""
     outcome, words = DEATHS[script]
@@ -96,7 +96,7 @@ def test_a_server_that_dies_at_its_start_is_a_row(
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
 
 
-def test_rubbish_instead_of_a_line_is_a_failure(at: Premises, system: Provider, fake_bed: type[FakeBed]) -> None:
+def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
     """A server that is to say that it is ready and says something else has failed."""
     found = fake_bed.of("echo rubbish; exit 1")
     component = next(iter(found.bed.components))
@@ -106,7 +106,7 @@ def test_rubbish_instead_of_a_line_is_a_failure(at: Premises, system: Provider, 
     assert Outcome.FAILED == caught.value.outcome
 
 
-def test_a_component_of_the_run_is_started_once(at: Premises, fake_bed: type[FakeBed]) -> None:
+def test_a_component_of_the_run_is_started_once(at: Sandbox, fake_bed: type[FakeBed]) -> None:
     """What lives for the run is shared by its trials and ended with it; what lives for a trial is not."""
     (provider,) = libraries.resolve(["libcrypto"])
     script = (
@@ -117,7 +117,7 @@ def test_a_component_of_the_run_is_started_once(at: Premises, fake_bed: type[Fak
         script,
         f"""
 [[component]]
-name = "face"
+name = "frontend"
 lifetime = "trial"
 program = ["server"]
 folders = ["{fake_bed.folder / "fake"}"]
@@ -130,7 +130,7 @@ ready = "answer"
         pass
     with driver.start(at, found, provider, PLAINTEXT) as second:
         assert first.components["web"] == second.components["web"]
-        assert first.components["face"] != second.components["face"]
+        assert first.components["frontend"] != second.components["frontend"]
         assert 2 == len(at.running)
     assert 1 == len(at.running)
 
@@ -139,7 +139,9 @@ def test_a_bed_that_is_not_installed_says_what_would_help(fake_bed: type[FakeBed
     """Not here is no error: it has the command."""
     found = fake_bed.of("exit 1")
     (fake_bed.folder / "fake" / "server").unlink()
-    assert beds.NotHere("fake", "Fake is not installed; to have it: wishing") == beds.find(beds.read(found.bed.folder))
+    assert beds.Unavailable("fake", "Fake is not installed; to have it: wishing") == beds.find(
+        beds.read(found.bed.folder)
+    )
 
 
 def test_a_bed_without_a_version_is_not_here(fake_bed: type[FakeBed]) -> None:
@@ -147,7 +149,7 @@ def test_a_bed_without_a_version_is_not_here(fake_bed: type[FakeBed]) -> None:
     found = fake_bed.of("exit 1")
     (fake_bed.folder / "fake" / "server").write_text("#!/bin/sh\nexit 1\n")
     missing = beds.find(beds.read(found.bed.folder))
-    assert isinstance(missing, beds.NotHere)
+    assert isinstance(missing, beds.Unavailable)
     assert "does not say its version" in missing.reason
 
 

@@ -41,15 +41,15 @@ def test_what_limited_a_cell_is_told_from_its_loads(what: str) -> None:
 
 
 def trial_of_load(
-    client_busy: float, server_ns: int | None, client_held_up: float = 0.0, server_held_up_ns: int = 0
+    client_busy: float, server_ns: int | None, client_run_queue_wait: float = 0.0, server_run_queue_wait_ns: int = 0
 ) -> Trial:
     """A trial of a microsecond, in which the server used so many nanoseconds of its core, and stood for so many."""
-    component = ComponentRecord(cpu_ns=server_ns or 0, held_up_ns=server_held_up_ns)
+    component = ComponentRecord(cpu_ns=server_ns or 0, run_queue_wait_ns=server_run_queue_wait_ns)
     load = LoadRecord(
         requests=10,
         wall_ns=1000,
         client_cpu_ns=round(1000 * client_busy),
-        client_held_up_ns=round(1000 * client_held_up),
+        client_run_queue_wait_ns=round(1000 * client_run_queue_wait),
         components={} if server_ns is None else {"web": component},
     )
     return replace(builders.trial(1.0), load=load)

@@ -111,8 +111,8 @@ def test_what_servers_refuse_is_said() -> None:
 
 def test_a_server_that_is_not_here_is_said_once() -> None:
     """With the reason and the way to have it; the one cell that failed elsewhere is a row of the table."""
-    assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == prose_served.not_here(handshakes())
-    assert [] == prose_served.not_here(digests())
+    assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == prose_served.unavailable(handshakes())
+    assert [] == prose_served.unavailable(digests())
 
 
 def test_limits_are_said_with_their_reason() -> None:

@@ -159,7 +159,7 @@ def test_a_cell_is_judged_by_most_of_its_trials(planned: Plan, store: Store, end
         store.record([one])
     row = rows_of(store)[0]
     assert ENDS[ends] == (row.outcome, row.reason)
-    assert set() == store.barred()
+    assert set() == store.excluded()
     lost = sum(outcome is not Outcome.OK for outcome in outcomes)
     assert ({("hashes", row.key): lost} if lost else {}) == store.failures()
 
@@ -175,7 +175,7 @@ def test_a_cell_that_was_not_proved_stays_so(planned: Plan, store: Store) -> Non
         (Outcome.UNSUPPORTED, "not in this build"),
         (Outcome.FAILED, "the run ended before it was verified"),
     ] == [(row.outcome, row.reason) for row in rows_of(store)]
-    assert {("hashes", cells[1].key)} == store.barred()
+    assert {("hashes", cells[1].key)} == store.excluded()
     assert {("hashes", cells[2].key)} == store.unproven()
 
 

@@ -117,7 +117,7 @@ def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypa
 def test_a_server_that_ends_once_it_is_ready_has_failed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is gone when it is asked what it runs on is not said to lack a library."""
 
-    def gone(found: beds.Found, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
+    def gone(found: beds.Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
         os.kill(proc.tree(pid)[1], signal.SIGKILL)
         while proc.tls_libraries(proc.tree(pid))["crypto"]:
             time.sleep(0.001)

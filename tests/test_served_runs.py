@@ -112,4 +112,4 @@ def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch
     # For root no folder is closed; a name too long for any is an error just the same.
     monkeypatch.setenv("PATH", f"/{'x' * 300}:{os.environ['PATH']}")
     lab.bed()
-    assert isinstance(beds.find(beds.all_beds()["fake"]), beds.Found)
+    assert isinstance(beds.find(beds.all_beds()["fake"]), beds.Installed)

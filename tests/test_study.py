@@ -13,7 +13,7 @@ from tollbar import beds, libraries, plan, study, units
 from tollbar.catalogue import families
 from tollbar.errors import TollbarError
 from tollbar.plan import heats
-from tollbar.study.definition import CHOSEN_APART
+from tollbar.study.definition import CHOSEN_ELSEWHERE
 
 GOOD = """
 question  = "?"
@@ -99,7 +99,7 @@ BAD = {
     "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu`: no value", None),
     **{
         f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` is not varied here", f"`{key}`")
-        for name, key in CHOSEN_APART.items()
+        for name, key in CHOSEN_ELSEWHERE.items()
     },
     "impossible operation": ("[vary]", "[vary]\nop = ['sign']", "no such op: `sign`", "hash"),
     "baseline not there": ('"md5", "sha-1", "sha-256"', '"md5", "sha-1"', "no cell is the baseline", None),
@@ -183,11 +183,11 @@ def test_a_provider_has_one_name_on_every_bed() -> None:
     assert {("embedded", system), ("embedded", aws_lc), ("nginx", system)} == places
     assert {system: "libcrypto:system", aws_lc: "aws-lc"} == {n: r["spec"] for n, r in planned.receipts.items()}
     found = beds.find(beds.all_beds()["nginx"])
-    name = f"nginx {found.version}" if isinstance(found, beds.Found) else "nginx"
+    name = f"nginx {found.version}" if isinstance(found, beds.Installed) else "nginx"
     assert {name} == {cell.server for cell in one.cells if cell.coordinates["bed"] == "nginx"}
     said = planned.servers["nginx"]
     assert (said.get("version") or "nginx") in name
-    assert {"version", "program"} == set(said) or {"not_here"} == set(said)
+    assert {"version", "program"} == set(said) or {"unavailable"} == set(said)
 
 
 def test_a_baseline_may_stand_on_another_bed() -> None:

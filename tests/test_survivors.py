@@ -23,7 +23,7 @@ import pytest
 from bed_lab import CANNOT_READ, NOBODY, PR_SET_CHILD_SUBREAPER
 from conftest import here
 from survivors_ground import BEDS, NOTHING, RUN_LIMIT_S, Ground, Kept, cells_of, program, trials_of, trials_there, until
-from tollbar.beds import premises, proc
+from tollbar.beds import proc, sandbox
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -33,7 +33,7 @@ def ground() -> Iterator[Ground]:
     """A ground for a test with every bed, in a place that a server's workers can pass."""
     for name in BEDS:
         here(name)
-    folder = Path(tempfile.mkdtemp(prefix="survivors-", dir=premises.folder_for_all()))
+    folder = Path(tempfile.mkdtemp(prefix="survivors-", dir=sandbox.folder_for_all()))
     folder.chmod(0o755)
     ground = Ground(folder, frozenset(proc._children(os.getpid())))
     ground.temporary.mkdir()
@@ -253,7 +253,7 @@ def held_with_workers(ground: Ground) -> tuple[subprocess.Popen[bytes], list[int
     def held() -> bool:
         if not with_workers():
             return False
-        # None of them is to notice the end of another; and a server that has just begun to start or stop shows it by then.
+        # None of them is to notice the end of another; and a server that is starting or stopping shows it by then.
         run.send_signal(signal.SIGSTOP)
         ground.under_way(run)
         time.sleep(0.3)

@@ -24,9 +24,9 @@ def test_drift_is_the_last_third_over_the_first() -> None:
     assert ["rose by 100%"] == [re.findall("rose by [0-9]+%", w)[0] for w in judged.warnings]
 
 
-def held_up(share: float) -> LoadRecord:
+def run_queue_wait(share: float) -> LoadRecord:
     """A load whose server stood for this share of the time while others had its core."""
-    component = ComponentRecord(cpu_ns=500, held_up_ns=round(1000 * share))
+    component = ComponentRecord(cpu_ns=500, run_queue_wait_ns=round(1000 * share))
     return LoadRecord(requests=1, wall_ns=1000, components={"web": component})
 
 
@@ -57,7 +57,9 @@ def closed(connections: int) -> LoadRecord:
                 row({"choice": "none"}, [100.0] * 20),
                 replace(
                     row({"choice": "x"}),
-                    trials=tuple(replace(trial(1.0, block=n), load=held_up(0.2 if n < 5 else 0.1)) for n in range(20)),
+                    trials=tuple(
+                        replace(trial(1.0, block=n), load=run_queue_wait(0.2 if n < 5 else 0.1)) for n in range(20)
+                    ),
                 ),
             ],
             (20,),

@@ -28,7 +28,7 @@ pub struct Reading {
 pub struct Paid {
     pub cpu_ns: u64,
     /// Time in which its threads would have run and others had their core.
-    pub held_up_ns: u64,
+    pub run_queue_wait_ns: u64,
     /// Whether all of it is on one core.
     on_one_core: bool,
 }
@@ -56,10 +56,10 @@ impl Accounts {
             return true;
         }
         let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
-        let (mut before_ns, mut looked_ns) = (self.glance(), clock::wall_ns());
+        let (mut before_ns, mut looked_ns) = (self.read_clocks(), clock::wall_ns());
         loop {
             std::thread::sleep(BETWEEN_LOOKS);
-            let (used_ns, now) = (self.glance(), clock::wall_ns());
+            let (used_ns, now) = (self.read_clocks(), clock::wall_ns());
             let stood_still = used_ns.saturating_sub(before_ns) <= (now - looked_ns) / REST;
             if stood_still && !self.0.iter().any(Account::would_run) {
                 return true;
@@ -72,8 +72,8 @@ impl Accounts {
     }
 
     /// CPU time by the clocks of known processes alone, a hundred times cheaper than a reading.
-    fn glance(&mut self) -> u64 {
-        self.0.iter_mut().map(Account::glance).sum()
+    fn read_clocks(&mut self) -> u64 {
+        self.0.iter_mut().map(Account::read_clocks).sum()
     }
 
     pub fn read(&mut self) -> Reading {
@@ -110,11 +110,11 @@ impl Reading {
         let paid = |name: &String, now: &Paid| {
             let before = earlier.components.get(name).unwrap_or(&nothing);
             let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
-            let held_up_ns = now.held_up_ns.saturating_sub(before.held_up_ns);
+            let run_queue_wait_ns = now.run_queue_wait_ns.saturating_sub(before.run_queue_wait_ns);
             // Threads of one server also wait for each other, which holds up nobody: on one core it cannot have
             // been held up for longer than it did not run.
             let most_ns = if now.on_one_core { wall_ns.saturating_sub(cpu_ns) } else { u64::MAX };
-            Paid { cpu_ns, held_up_ns: held_up_ns.min(most_ns), on_one_core: now.on_one_core }
+            Paid { cpu_ns, run_queue_wait_ns: run_queue_wait_ns.min(most_ns), on_one_core: now.on_one_core }
         };
         self.components.iter().map(|(name, now)| (name.clone(), paid(name, now))).collect()
     }
@@ -151,7 +151,7 @@ impl Account {
     fn paid(&self) -> Paid {
         Paid {
             cpu_ns: self.processes.iter().map(Process::total_ns).sum(),
-            held_up_ns: self.processes.iter().map(Process::held_up_total_ns).sum(),
+            run_queue_wait_ns: self.processes.iter().map(Process::run_queue_wait_total_ns).sum(),
             on_one_core: self.on_one_core,
         }
     }
@@ -164,8 +164,8 @@ impl Account {
         self.processes.iter().any(Process::would_run)
     }
 
-    fn glance(&mut self) -> u64 {
-        self.processes.iter_mut().for_each(Process::glance);
+    fn read_clocks(&mut self) -> u64 {
+        self.processes.iter_mut().for_each(Process::read_clocks);
         self.processes.iter().map(Process::total_ns).sum()
     }
 

@@ -14,8 +14,8 @@ use super::response::Expected;
 use super::socket::{Epoll, Ready};
 use super::source::Source;
 use super::tally::Tally;
-use super::task::Keeping;
-use super::user::{Step, Tools, User};
+use super::task::ConnectionReuse;
+use super::user::{LoopState, Step, User};
 use crate::clock;
 use crate::contract::Failure;
 
@@ -31,7 +31,7 @@ pub struct EventLoop {
     /// Those that ask, then those that only hold a connection.
     pub(super) users: Vec<User>,
     pub(super) asking: u32,
-    pub(super) tools: Tools,
+    pub(super) state: LoopState,
     /// When which user goes on.
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) source: Source,
@@ -56,7 +56,7 @@ impl EventLoop {
         let (asking, silent) = (plan.share_of(thread, load.users), plan.share_of(thread, load.idle));
         let kinds = load.clients.iter().map(Kind::new).collect::<Result<Vec<_>, _>>()?;
         let epoll = Epoll::new().map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
-        let tools = Tools {
+        let state = LoopState {
             address: load.address,
             epoll,
             kinds,
@@ -64,7 +64,7 @@ impl EventLoop {
             only_kind: None,
             requests: load.request.paths.iter().map(|path| Prebuilt::new(load, path)).collect(),
             expected: Expected::of(load),
-            keeps: load.connection == Keeping::User,
+            keeps: load.connection == ConnectionReuse::User,
             buffer: vec![0; BUFFER],
             tally: Tally::new(),
             resumed_by_now: false,
@@ -77,7 +77,7 @@ impl EventLoop {
             thread,
             users,
             asking: asking as u32,
-            tools,
+            state,
             timers: BinaryHeap::new(),
             source: Source::Once,
             under_way: 0,
@@ -106,19 +106,19 @@ impl EventLoop {
             if self.finished(now) {
                 break;
             }
-            let ready = self.tools.epoll.wait(now, self.next_wake_ns(now));
+            let ready = self.state.epoll.wait(now, self.next_wake_ns(now));
             let ready = ready.map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
             for index in 0..ready {
-                self.take(self.tools.epoll.ready(index));
+                self.take(self.state.epoll.ready(index));
             }
         }
         Ok(self.leave())
     }
 
     fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
-        self.tools.tally = Tally::new();
-        self.tools.resumed_by_now = phase.work.resumes();
-        self.tools.only_kind = if let Work::Prime(kind) = phase.work { Some(kind) } else { None };
+        self.state.tally = Tally::new();
+        self.state.resumed_by_now = phase.work.resumes();
+        self.state.only_kind = if let Work::Prime(kind) = phase.work { Some(kind) } else { None };
         for (index, user) in self.users.iter_mut().enumerate() {
             let user_number = self.thread + index as u32 * self.plan.load.threads;
             let draws = Draws::new(self.plan.seed, user_number, phase.work.number());
@@ -128,13 +128,13 @@ impl EventLoop {
         // What happened to resting connections since the last phase.
         self.source = Source::Once;
         let ready =
-            self.tools.epoll.wait(0, 0).map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
+            self.state.epoll.wait(0, 0).map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
         for index in 0..ready {
-            self.take(self.tools.epoll.ready(index));
+            self.take(self.state.epoll.ready(index));
         }
         let least = self.plan.share_of(self.thread, phase.least);
         self.phase = Timetable::of(phase, least, clock::wall_ns(), self.plan.request_limit_ns);
-        self.tools.tally.began_ns = self.phase.begins_ns;
+        self.state.tally.began_ns = self.phase.begins_ns;
         (self.stopped, self.under_way, self.started) = (false, 0, 0);
         self.next_sweep_ns = self.phase.begins_ns;
         self.begin();
@@ -148,7 +148,7 @@ impl EventLoop {
             return;
         };
         let was_busy = user.busy();
-        let step = user.go_on(ready, &mut self.tools);
+        let step = user.go_on(ready, &mut self.state);
         self.settle(index, step, was_busy);
     }
 
@@ -160,8 +160,8 @@ impl EventLoop {
             Step::Answered => self.answered(index),
             Step::Opened => {
                 self.under_way -= 1;
-                self.tools.tally.ended += 1;
-                self.tools.tally.faults.success();
+                self.state.tally.ended += 1;
+                self.state.tally.faults.success();
             }
             Step::Lost => {
                 // A user makes another when it next asks. One that only holds its connection has nothing else.
@@ -180,7 +180,7 @@ impl EventLoop {
         let now = clock::wall_ns();
         self.answered_ns = now;
         self.under_way -= 1;
-        let tally = &mut self.tools.tally;
+        let tally = &mut self.state.tally;
         tally.answered_ns = now;
         tally.latencies.note_ns(now.saturating_sub(self.users[index as usize].intended_ns));
         tally.faults.success();
@@ -213,7 +213,7 @@ impl EventLoop {
             return;
         }
         self.under_way -= 1;
-        self.tools.tally.ended += 1;
+        self.state.tally.ended += 1;
         match &mut self.source {
             Source::Closed if !self.stopped => {
                 let pause_ns = self.plan.think_ns.max(PAUSE_NS);
@@ -225,7 +225,7 @@ impl EventLoop {
     }
 
     pub(super) fn fault(&mut self, fault: Fault) {
-        let faults = &mut self.tools.tally.faults;
+        let faults = &mut self.state.tally.faults;
         faults.note(fault);
         if faults.piled_up() {
             self.plan.stop.store(true, Relaxed);
@@ -243,7 +243,7 @@ impl EventLoop {
             // The shortest so far: a longer one is a load client, or a server, that was held up.
             // A server that answers one after the other takes so much longer for all of them.
             let took_ns =
-                self.tools.tally.wall_ns() * u64::from(self.asking) / u64::from(self.leading().max(1));
+                self.state.tally.wall_ns() * u64::from(self.asking) / u64::from(self.leading().max(1));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
         for user in &mut self.users {
@@ -251,6 +251,6 @@ impl EventLoop {
                 user.close();
             }
         }
-        std::mem::replace(&mut self.tools.tally, Tally::new())
+        std::mem::replace(&mut self.state.tally, Tally::new())
     }
 }

@@ -105,7 +105,7 @@ pub fn context_switches(pid: i32) -> Option<u64> {
 
 /// How long its threads that are there have waited for a core since they began, while others had it.
 /// None where the kernel does not tell.
-pub fn held_up_ns(pid: i32) -> Option<u64> {
+pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut total_ns = None;
     for task in tasks.flatten() {
@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(context_switches(own).is_some());
         if fs::exists("/proc/self/schedstat").unwrap_or(false) {
-            assert!(held_up_ns(own).is_some());
+            assert!(run_queue_wait_ns(own).is_some());
         }
         assert!(peak_memory_bytes(own).expect("memory") > 100_000);
         assert!(cpu_clock_ns(i32::MAX).is_none());

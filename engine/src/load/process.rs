@@ -36,8 +36,8 @@ pub struct Process {
     reaped_faults: u64,
     /// As many as there should be, with all children known.
     known_faults: u64,
-    held_up_first_ns: u64,
-    held_up_ns: u64,
+    run_queue_wait_first_ns: u64,
+    run_queue_wait_ns: u64,
     pub switches_first: u64,
     pub switches: u64,
     pub memory_bytes: u64,
@@ -61,8 +61,8 @@ impl Process {
             faults: 0,
             reaped_faults: 0,
             known_faults: 0,
-            held_up_first_ns: 0,
-            held_up_ns: 0,
+            run_queue_wait_first_ns: 0,
+            run_queue_wait_ns: 0,
             switches_first: 0,
             switches: 0,
             memory_bytes: 0,
@@ -74,7 +74,7 @@ impl Process {
             process.clock_first_ns = process.clock_ns;
             process.waited_first_ns = process.waited_ns;
             process.known_faults = process.reaped_faults;
-            process.held_up_first_ns = process.held_up_ns;
+            process.run_queue_wait_first_ns = process.run_queue_wait_ns;
         }
         Some(process)
     }
@@ -93,12 +93,12 @@ impl Process {
         if stat.ended {
             return Some(State::Ended);
         }
-        self.held_up_ns = proc::held_up_ns(self.pid).unwrap_or(0).max(self.held_up_ns);
+        self.run_queue_wait_ns = proc::run_queue_wait_ns(self.pid).unwrap_or(0).max(self.run_queue_wait_ns);
         Some(State::There { would_run: stat.would_run })
     }
 
     /// Reads its clock alone.
-    pub fn glance(&mut self) {
+    pub fn read_clocks(&mut self) {
         if self.state != State::Gone
             && let Some(clock_ns) = proc::cpu_clock_ns(self.pid)
         {
@@ -143,7 +143,7 @@ impl Process {
         (self.clock_ns - self.clock_first_ns) + self.guessed_ns
     }
 
-    pub fn held_up_total_ns(&self) -> u64 {
-        self.held_up_ns.saturating_sub(self.held_up_first_ns)
+    pub fn run_queue_wait_total_ns(&self) -> u64 {
+        self.run_queue_wait_ns.saturating_sub(self.run_queue_wait_first_ns)
     }
 }

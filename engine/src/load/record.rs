@@ -97,7 +97,7 @@ pub struct Observed {
 pub struct ComponentCost {
     pub cpu_ns: u64,
     /// Time in which its threads would have run and others had their core.
-    pub held_up_ns: u64,
+    pub run_queue_wait_ns: u64,
 }
 
 #[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct LoadRecord {
     pub client_context_switches: u64,
     pub client_memory_bytes: u64,
     /// Time in which the client would have run and others had its core.
-    pub client_held_up_ns: u64,
+    pub client_run_queue_wait_ns: u64,
     /// As in a chunk; of all that was asked, counted or not.
     #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,

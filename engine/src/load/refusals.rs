@@ -18,7 +18,7 @@ pub struct Tried {
 }
 
 /// The lab's own server has to refuse whatever it is not configured for. A server of the user's own is asked to
-/// prove no configuration: it may speak both versions of TLS, resume sessions, answer under every path. There it
+/// prove no configuration: it may configure both versions of TLS, resume sessions, answer under every path. There it
 /// is the client that has to refuse what it was not asked to measure.
 pub fn refuse(load: &Load, kind: &ClientKind) -> Result<Tried, Failure> {
     let mut tried = Tried::default();
@@ -96,7 +96,7 @@ fn another_protocol(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result
     };
     let what = format!("a client that speaks {} only", name(other));
     if specs(load).any(|spec| spec.protocol.is_none_or(|protocol| protocol == other)) {
-        tried.skip(&what, "other clients of this load speak it");
+        tried.skip(&what, "other clients of this load configure it");
         return Ok(());
     }
     let nothing_else = ClientSpec { key_exchange: None, cipher: None, signer: None, ..loosened(spec) };

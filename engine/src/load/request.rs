@@ -1,6 +1,6 @@
 //! Requests as bytes, built once: sending one copies nothing and formats at most sixteen digits.
 
-use super::task::{Keeping, Load};
+use super::task::{ConnectionReuse, Load};
 
 #[derive(Clone, Debug)]
 pub struct Prebuilt {
@@ -20,7 +20,7 @@ impl Prebuilt {
             bytes.extend([b'0'; 16]);
         }
         bytes.extend(format!(" HTTP/1.1\r\nHost: {}\r\n", load.host).as_bytes());
-        if load.connection == Keeping::New {
+        if load.connection == ConnectionReuse::New {
             bytes.extend(b"Connection: close\r\n");
         }
         for (name, value) in &request.headers {

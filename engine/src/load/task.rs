@@ -36,7 +36,7 @@ pub struct Load {
     /// Closed loop: how long a user waits after each answer.
     #[serde(default)]
     pub think_s: f64,
-    pub connection: Keeping,
+    pub connection: ConnectionReuse,
     pub request: Request,
     #[serde(default)]
     pub expect: Expectation,
@@ -79,7 +79,7 @@ pub enum Shape {
 
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Keeping {
+pub enum ConnectionReuse {
     /// A connection for each request.
     New,
     /// One kept alive for each user.

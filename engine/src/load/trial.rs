@@ -10,7 +10,7 @@ use super::proc;
 use super::record::{Chunk, ComponentCost, LoadRecord, NegotiatedCount, Observed};
 use super::socket;
 use super::tally::Tally;
-use super::task::{Keeping, Load};
+use super::task::{ConnectionReuse, Load};
 use crate::clock;
 use crate::contract::Failure;
 use crate::session::Advance;
@@ -23,7 +23,7 @@ pub struct Trial {
     chunk: u32,
     /// Of all chunks: what is told at the end.
     counted: Tally,
-    held_up_ns: u64,
+    run_queue_wait_ns: u64,
     switches: u64,
     /// Of everything.
     reopened: u64,
@@ -59,11 +59,11 @@ impl Trial {
         let crew = Crew::start(&plan)?;
         let (counted, chunk) = (Tally::new(), 0);
         let mut trial =
-            Trial { plan, crew, accounts, chunk, counted, held_up_ns: 0, switches: 0, reopened: 0 };
-        if load.connection == Keeping::User || load.idle > 0 {
+            Trial { plan, crew, accounts, chunk, counted, run_queue_wait_ns: 0, switches: 0, reopened: 0 };
+        if load.connection == ConnectionReuse::User || load.idle > 0 {
             trial.once(Work::Open)?;
         }
-        if load.connection == Keeping::New {
+        if load.connection == ConnectionReuse::New {
             for kind in resuming(load) {
                 trial.once(Work::Prime(kind))?;
             }
@@ -103,11 +103,11 @@ impl Trial {
             self.once(Work::Lead(chunk))?;
         }
         let own = std::process::id() as i32;
-        let (switches, held_up_ns) = (context_switches(), proc::held_up_ns(own).unwrap_or(0));
+        let (switches, run_queue_wait_ns) = (context_switches(), proc::run_queue_wait_ns(own).unwrap_or(0));
         let work = Work::Timed(chunk);
         let counted = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
         self.switches += context_switches() - switches;
-        self.held_up_ns += proc::held_up_ns(own).unwrap_or(0).saturating_sub(held_up_ns);
+        self.run_queue_wait_ns += proc::run_queue_wait_ns(own).unwrap_or(0).saturating_sub(run_queue_wait_ns);
         self.counted.negotiated_as(&counted.tally);
         Ok(counted.told())
     }
@@ -120,7 +120,7 @@ impl Trial {
             client_libraries,
             client_context_switches: self.switches,
             client_memory_bytes: clock::memory_bytes().1,
-            client_held_up_ns: self.held_up_ns,
+            client_run_queue_wait_ns: self.run_queue_wait_ns,
             reopened: self.reopened,
             components: self.accounts.close(),
         }
@@ -168,7 +168,8 @@ impl Counted {
     }
 
     fn told(self) -> Chunk {
-        let cost = |paid: Paid| ComponentCost { cpu_ns: paid.cpu_ns, held_up_ns: paid.held_up_ns };
+        let cost =
+            |paid: Paid| ComponentCost { cpu_ns: paid.cpu_ns, run_queue_wait_ns: paid.run_queue_wait_ns };
         let tally = self.tally;
         Chunk {
             operations: tally.right,

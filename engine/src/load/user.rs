@@ -10,7 +10,7 @@ use super::tally::Tally;
 use crate::tls::Stream;
 
 /// What the users of one loop share, so that each of them stays small.
-pub struct Tools {
+pub struct LoopState {
     pub address: std::net::SocketAddr,
     pub epoll: Epoll,
     pub kinds: Vec<Kind>,
@@ -118,23 +118,23 @@ impl User {
 
     /// Asks for the next thing it draws, on the connection it has or on a new one of this kind.
     #[inline]
-    pub fn ask(&mut self, index: u32, tools: &mut Tools) -> Step {
-        (self.path, self.unique) = self.draws.request(tools.requests.len());
+    pub fn ask(&mut self, index: u32, state: &mut LoopState) -> Step {
+        (self.path, self.unique) = self.draws.request(state.requests.len());
         self.asking = true;
         self.response.begin();
-        let Some(stream) = &self.stream else { return self.connect(index, tools) };
+        let Some(stream) = &self.stream else { return self.connect(index, state) };
         if !self.counted {
             self.counted = true;
-            tools.tally.negotiated(stream.negotiated());
+            state.tally.negotiated(stream.negotiated());
         }
         self.stage = Stage::Sending(0);
-        self.go_on(Ready::TO_WRITE, tools)
+        self.go_on(Ready::TO_WRITE, state)
     }
 
     /// Makes a connection that will rest.
-    pub fn open(&mut self, index: u32, tools: &mut Tools) -> Step {
+    pub fn open(&mut self, index: u32, state: &mut LoopState) -> Step {
         self.asking = false;
-        self.connect(index, tools)
+        self.connect(index, state)
     }
 
     /// Begins a phase: its own draws, and perhaps what was negotiated before counts in it.
@@ -142,20 +142,20 @@ impl User {
         (self.draws, self.counted) = (draws, self.counted && !counts_anew);
     }
 
-    fn connect(&mut self, index: u32, tools: &mut Tools) -> Step {
-        self.kind = tools.only_kind.unwrap_or_else(|| self.draws.kind(&tools.shares));
+    fn connect(&mut self, index: u32, state: &mut LoopState) -> Step {
+        self.kind = state.only_kind.unwrap_or_else(|| self.draws.kind(&state.shares));
         self.counted = false;
         self.generation = self.generation.wrapping_add(1);
-        let stream = match tools.kinds[usize::from(self.kind)].open(&tools.address) {
+        let stream = match state.kinds[usize::from(self.kind)].open(&state.address) {
             Ok(stream) => stream,
             Err(fault) => return Step::Failed(fault),
         };
         let token = u64::from(self.generation) << 32 | u64::from(index);
-        let watched = tools.epoll.watch(stream.fd(), token);
+        let watched = state.epoll.watch(stream.fd(), token);
         self.stream = Some(stream);
-        tools.tally.connections += 1;
+        state.tally.connections += 1;
         // One that is kept was made before anything was asked.
-        tools.tally.reopened += u64::from(tools.keeps && self.asking);
+        state.tally.reopened += u64::from(state.keeps && self.asking);
         if let Err(error) = watched {
             return self.fail(Fault::of(&error, "watching a connection"));
         }
@@ -166,13 +166,13 @@ impl User {
         }
         self.stage = Stage::Handshaking;
         // On the loopback a connection is made by now: to try costs less than to be told.
-        self.go_on(Ready::TO_WRITE, tools)
+        self.go_on(Ready::TO_WRITE, state)
     }
 
     /// Goes as far as the socket lets it.
     #[inline]
-    pub fn go_on(&mut self, ready: Ready, tools: &mut Tools) -> Step {
-        match self.attempt(ready, tools) {
+    pub fn go_on(&mut self, ready: Ready, state: &mut LoopState) -> Step {
+        match self.attempt(ready, state) {
             Ok(step) => step,
             Err(fault) => self.fail(fault),
         }
@@ -190,30 +190,30 @@ impl User {
     }
 
     #[inline]
-    fn attempt(&mut self, ready: Ready, tools: &mut Tools) -> Result<Step, Fault> {
+    fn attempt(&mut self, ready: Ready, state: &mut LoopState) -> Result<Step, Fault> {
         match self.stage {
-            Stage::Resting if ready.to_read() => return self.look(tools),
+            Stage::Resting if ready.to_read() => return self.look(state),
             Stage::Resting => return Ok(Step::Waiting),
             Stage::Connecting | Stage::Handshaking => {
-                if !self.make(ready, tools)? {
+                if !self.make(ready, state)? {
                     return Ok(Step::Waiting);
                 }
                 if !self.asking {
                     // Its end may have come with its beginning, and is told of once.
-                    let lost = ready.ended() && matches!(self.look(tools)?, Step::Lost);
+                    let lost = ready.ended() && matches!(self.look(state)?, Step::Lost);
                     return Ok(if lost { Step::Lost } else { Step::Opened });
                 }
             }
             _ => {}
         }
         if let Stage::Sending(sent) = self.stage {
-            self.send(sent, tools)?;
+            self.send(sent, state)?;
         }
-        if ready.to_read() { self.receive(ready, tools) } else { Ok(Step::Waiting) }
+        if ready.to_read() { self.receive(ready, state) } else { Ok(Step::Waiting) }
     }
 
     /// Connects and shakes hands; true once that is done.
-    fn make(&mut self, ready: Ready, tools: &mut Tools) -> Result<bool, Fault> {
+    fn make(&mut self, ready: Ready, state: &mut LoopState) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
         if self.stage == Stage::Connecting {
             if ready.ended() {
@@ -232,10 +232,10 @@ impl User {
         }
         let negotiated = stream.negotiated();
         if let Some(negotiated) = &negotiated {
-            tools.tally.handshake(negotiated.resumed);
-            let kind = &tools.kinds[usize::from(self.kind)];
+            state.tally.handshake(negotiated.resumed);
+            let kind = &state.kinds[usize::from(self.kind)];
             kind.check(negotiated)?;
-            if tools.resumed_by_now {
+            if state.resumed_by_now {
                 kind.check_resumed(negotiated)?;
             }
         }
@@ -243,20 +243,20 @@ impl User {
         if self.asking {
             self.stage = Stage::Sending(0);
             self.counted = true;
-            tools.tally.negotiated(negotiated);
+            state.tally.negotiated(negotiated);
         }
         Ok(true)
     }
 
     #[inline]
-    fn send(&mut self, mut sent: usize, tools: &mut Tools) -> Result<(), Fault> {
+    fn send(&mut self, mut sent: usize, state: &mut LoopState) -> Result<(), Fault> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
-        let bytes = tools.requests[usize::from(self.path)].with(self.unique);
+        let bytes = state.requests[usize::from(self.path)].with(self.unique);
         while sent < bytes.len() {
             match stream.write(&bytes[sent..]) {
                 Ok(count) => {
                     sent += count;
-                    tools.tally.bytes_sent += count as u64;
+                    state.tally.bytes_sent += count as u64;
                 }
                 Err(error) if would_block(&error) => {
                     self.stage = Stage::Sending(sent);
@@ -280,14 +280,14 @@ impl User {
     }
 
     #[inline]
-    fn receive(&mut self, ready: Ready, tools: &mut Tools) -> Result<Step, Fault> {
+    fn receive(&mut self, ready: Ready, state: &mut LoopState) -> Result<Step, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(Step::Waiting) };
         let plain = matches!(stream, Stream::Plain(_));
         loop {
-            let count = match stream.read(&mut tools.buffer) {
+            let count = match stream.read(&mut state.buffer) {
                 Ok(0) => {
                     self.response.end()?;
-                    self.response.check(&tools.expected)?;
+                    self.response.check(&state.expected)?;
                     self.close();
                     return Ok(Step::Answered);
                 }
@@ -295,24 +295,24 @@ impl User {
                 Err(error) if would_block(&error) => return Ok(Step::Waiting),
                 Err(error) => return Err(Fault::of(&error, "receiving")),
             };
-            tools.tally.bytes_received += count as u64;
-            match self.response.take(&tools.buffer[..count], &tools.expected)? {
+            state.tally.bytes_received += count as u64;
+            match self.response.take(&state.buffer[..count], &state.expected)? {
                 Taken::Whole(length) => {
-                    self.response.check(&tools.expected)?;
+                    self.response.check(&state.expected)?;
                     if length < count {
                         let words = format!("{} bytes more than the answer", count - length);
                         return Err(Fault::new(fault::NOT_HTTP, words));
                     }
                     // An answer before the request was sent whole: its rest would be taken for the next.
                     let whole = self.stage == Stage::Receiving;
-                    if !(whole && tools.keeps && self.response.keeps) || ready.ended() {
+                    if !(whole && state.keeps && self.response.keeps) || ready.ended() {
                         self.close();
                     }
                     self.stage = Stage::Resting;
                     return Ok(Step::Answered);
                 }
                 // In clear a short read has emptied the socket, and more will be told of.
-                Taken::More if plain && count < tools.buffer.len() && !ready.ended() => {
+                Taken::More if plain && count < state.buffer.len() && !ready.ended() => {
                     return Ok(Step::Waiting);
                 }
                 Taken::More => {}
@@ -321,9 +321,9 @@ impl User {
     }
 
     /// Looks at a connection on which nothing is under way.
-    fn look(&mut self, tools: &mut Tools) -> Result<Step, Fault> {
+    fn look(&mut self, state: &mut LoopState) -> Result<Step, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(Step::Waiting) };
-        match stream.read(&mut tools.buffer) {
+        match stream.read(&mut state.buffer) {
             Err(error) if would_block(&error) => Ok(Step::Waiting),
             Ok(count) if count > 0 => {
                 Err(Fault::new(fault::NOT_HTTP, format!("{count} bytes that no request asked for")))

@@ -12,8 +12,8 @@ use super::request::Prebuilt;
 use super::response::Expected;
 use super::socket::Epoll;
 use super::tally::Tally;
-use super::task::{ClientKind, Keeping, Load};
-use super::user::{Step, Tools, User};
+use super::task::{ClientKind, ConnectionReuse, Load};
+use super::user::{LoopState, Step, User};
 use crate::clock;
 use crate::contract::Failure;
 use crate::tls::Negotiated;
@@ -110,7 +110,7 @@ fn describe(negotiated: &Negotiated) -> String {
 
 /// One user that asks one thing at a time, each on a connection of its own.
 pub struct Asker {
-    tools: Tools,
+    state: LoopState,
     user: User,
     limit_ns: u64,
 }
@@ -123,9 +123,9 @@ pub struct Seen {
 
 impl Asker {
     pub fn new(load: &Load, kind: Kind, path: &str) -> Result<Asker, Failure> {
-        let load = Load { connection: Keeping::New, ..load.clone() };
+        let load = Load { connection: ConnectionReuse::New, ..load.clone() };
         let epoll = Epoll::new().map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
-        let tools = Tools {
+        let state = LoopState {
             address: load.address,
             epoll,
             kinds: vec![kind],
@@ -140,14 +140,14 @@ impl Asker {
         };
         // Its queries are no user's: those of a trial come to a server that has not seen them.
         let user = User::new(Draws::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()));
-        Ok(Asker { tools, user, limit_ns: nanoseconds(load.request_limit_s) })
+        Ok(Asker { state, user, limit_ns: nanoseconds(load.request_limit_s) })
     }
 
     /// The answer, if it is whole and as expected.
     pub fn ask(&mut self) -> Result<Seen, Fault> {
-        self.tools.tally = Tally::new();
+        self.state.tally = Tally::new();
         let end_ns = clock::wall_ns() + self.limit_ns;
-        let mut step = self.user.ask(0, &mut self.tools);
+        let mut step = self.user.ask(0, &mut self.state);
         loop {
             match step {
                 Step::Answered => break,
@@ -162,22 +162,22 @@ impl Asker {
                 return Err(Fault::new(fault::TIMEOUT, words));
             }
             step = Step::Waiting;
-            let count = self.tools.epoll.wait(now, end_ns).map_err(|error| Fault::of(&error, "waiting"))?;
-            let mut ready = (0..count).map(|index| self.tools.epoll.ready(index));
+            let count = self.state.epoll.wait(now, end_ns).map_err(|error| Fault::of(&error, "waiting"))?;
+            let mut ready = (0..count).map(|index| self.state.epoll.ready(index));
             if let Some(ready) =
                 ready.find(|ready| matches!(ready.about(), (0, of) if self.user.concerns(of)))
             {
-                step = self.user.go_on(ready, &mut self.tools);
+                step = self.user.go_on(ready, &mut self.state);
             }
         }
         let (status, bytes) = self.user.answer();
-        let negotiated = self.tools.tally.negotiated.first().map(|(negotiated, _)| negotiated.clone());
+        let negotiated = self.state.tally.negotiated.first().map(|(negotiated, _)| negotiated.clone());
         Ok(Seen { status, bytes, negotiated })
     }
 
     /// Gives back the kind of client, with the sessions it has kept.
     pub fn into_kind(mut self) -> Kind {
         self.user.close();
-        self.tools.kinds.swap_remove(0)
+        self.state.kinds.swap_remove(0)
     }
 }

@@ -92,7 +92,7 @@ impl Connection {
                 let unsent = !self.output.is_empty() || self.stream.wants_write();
                 if unsent { Next::Write } else { Next::Read }
             }
-            // A client that went away, or that does not speak TLS: nobody is left to be told.
+            // A client that went away, or that does not configure TLS: nobody is left to be told.
             Err(_) => Next::Close,
         }
     }

@@ -31,7 +31,7 @@ enum ClientOf {
 }
 
 impl Client {
-    /// Raises `Unsupported` in the library's words where it cannot speak what is asked.
+    /// Raises `Unsupported` in the library's words where it cannot configure what is asked.
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
         spec.check()?;
         match spec.library() {

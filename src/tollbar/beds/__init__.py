@@ -2,7 +2,7 @@
 
 A bed is a folder here: `bed.toml` says which programs it takes, how they are told what to do, how they are
 asked whether they are ready, and how they stop; beside it lie the templates of what they read. One driver
-(`beds.driver`) runs them all, in the premises of a run (`beds.premises`).
+(`beds.driver`) runs them all, in the sandbox of a run (`beds.sandbox`).
 
 A bed knows no study and no plan. What a cell asks for comes as plain settings.
 """
@@ -75,13 +75,13 @@ class Bed:
         return f"<Bed {self.name}>"
 
     @property
-    def face(self) -> Component:
+    def frontend(self) -> Component:
         """The component that the load talks to, and whose version is the bed's."""
         return self.components[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Installed:
     """A bed that is here."""
 
     bed: Bed
@@ -91,7 +91,7 @@ class Found:
     places: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"<Found {self.bed.name} {self.version}>"
+        return f"<Installed {self.bed.name} {self.version}>"
 
     @property
     def server(self) -> str:
@@ -100,7 +100,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class NotHere:
+class Unavailable:
     """A bed that is not available here, and what would help."""
 
     name: str
@@ -138,25 +138,25 @@ def read(folder: Path) -> Bed:
 
 
 @cache
-def find(bed: Bed) -> Found | NotHere:
+def find(bed: Bed) -> Installed | Unavailable:
     """Looks for the bed's programs, once, and asks for the version."""
     programs: dict[str, Path] = {}
     for component in bed.components:
         found = engine() if not component.programs else _first_program(component)
         if found is None:
-            return NotHere(bed.name, f"{bed.title} is not installed; to have it: {bed.install}")
+            return Unavailable(bed.name, f"{bed.title} is not installed; to have it: {bed.install}")
         programs[component.name] = found
     places: dict[str, str] = {}
     for place, folders in bed.places.items():
         there = next((folder for folder in folders if os.path.isdir(folder)), None)
         if there is None:
-            return NotHere(bed.name, f"{bed.title} has no folder of {place} here; to have it: {bed.install}")
+            return Unavailable(bed.name, f"{bed.title} has no folder of {place} here; to have it: {bed.install}")
         places[place] = there
-    program = programs[bed.face.name]
+    program = programs[bed.frontend.name]
     version = _version(program, bed)
     if version is None:
-        return NotHere(bed.name, f"{program} does not say its version, and a server without one measures nothing")
-    return Found(bed, version, programs, places)
+        return Unavailable(bed.name, f"{program} does not say its version, and a server without one measures nothing")
+    return Installed(bed, version, programs, places)
 
 
 def _first_program(component: Component) -> Path | None:

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tollbar.beds import Component, Found, tls
+from tollbar.beds import Component, Installed, tls
 from tollbar.beds.certificates import Certificates, UnmadeCertificates
-from tollbar.beds.premises import PREFIX, Account, account, folder_for_all
+from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
 from tollbar.files import write
 from tollbar.libraries import Provider
 
@@ -27,7 +27,7 @@ OPEN_FILES = 65536
 class Request:
     """What a cell asks of a bed, and what there is to do it with."""
 
-    found: Found
+    found: Installed
     provider: Provider
     settings: Mapping[str, str | int]
     asked: tls.Settings
@@ -51,10 +51,10 @@ class Rendered:
     files: Mapping[str, str]
     stdin: str | None
 
-    def write(self, room: Path) -> None:
+    def write(self, work_dir: Path) -> None:
         """Writes the files, each for its owner alone, and none that would be empty."""
         for name, text in self.files.items():
-            write(room / name, text.encode(), 0o600)
+            write(work_dir / name, text.encode(), 0o600)
 
     def shown(self, program: Path) -> str:
         """For people: the command, and every file under its name."""
@@ -63,9 +63,9 @@ class Rendered:
         return "\n".join(f"==> {name} <==\n{text}" for name, text in parts.items())
 
 
-def render(request: Request, component: Component, room: Path, ports: Mapping[str, int]) -> Rendered:
-    """Fills in everything of this component, which is to live in `room`; every component listens on its port."""
-    context = _context(request, component, room, ports)
+def render(request: Request, component: Component, work_dir: Path, ports: Mapping[str, int]) -> Rendered:
+    """Fills in everything of this component, which is to live in `work_dir`; every component listens on its port."""
+    context = _context(request, component, work_dir, ports)
     templates = _templates(request.found.bed.folder)
 
     def file(name: str) -> str:
@@ -80,7 +80,7 @@ def render(request: Request, component: Component, room: Path, ports: Mapping[st
 
 
 def rendered(
-    found: Found,
+    found: Installed,
     provider: Provider,
     settings: Mapping[str, str | int],
     operations: Sequence[Mapping[str, Any]] = (),
@@ -103,20 +103,20 @@ def rendered(
     return shown(request, {component.name: directory / component.name for component in found.bed.components}, {})
 
 
-def shown(request: Request, rooms: Mapping[str, Path], ports: Mapping[str, int]) -> str:
-    """What the components in these rooms are told, for people: without keys."""
+def shown(request: Request, work_dirs: Mapping[str, Path], ports: Mapping[str, int]) -> str:
+    """What the components in these work_dirs are told, for people: without keys."""
     found, request = request.found, request.without_keys
     return "\n".join(
-        render(request, component, rooms[component.name], ports).shown(found.programs[component.name])
+        render(request, component, work_dirs[component.name], ports).shown(found.programs[component.name])
         for component in found.bed.components
-        if component.name in rooms
+        if component.name in work_dirs
     )
 
 
-def _context(request: Request, component: Component, room: Path, ports: Mapping[str, int]) -> dict[str, Any]:
+def _context(request: Request, component: Component, work_dir: Path, ports: Mapping[str, int]) -> dict[str, Any]:
     on_libcrypto = request.provider.kind == "libcrypto"
     return {
-        "directory": str(room),
+        "directory": str(work_dir),
         "documents": str(request.documents),
         "address": ADDRESS,
         # Shown without being started, a server has no port yet.
@@ -129,7 +129,7 @@ def _context(request: Request, component: Component, room: Path, ports: Mapping[
         "places": request.found.places,
         "settings": request.settings,
         "operations": list(request.operations),
-        "tls": tls.server_words(request.asked, request.certificates),
+        "tls": tls.server_configuration(request.asked, request.certificates),
         # Not made unless a template asks: it holds keys.
         "server_spec": lambda: tls.server_spec(
             request.asked,

@@ -14,15 +14,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from tollbar.beds import Component, Found, NotStarted, loading, tls
+from tollbar.beds import Component, Installed, NotStarted, loading, tls
 from tollbar.beds.configuration import ADDRESS, Request, render, rendered, shown
-from tollbar.beds.premises import Premises
-from tollbar.beds.running import KEPT_TALK_BYTES, POLL_S, PortTaken, Running
+from tollbar.beds.running import KEPT_LOG_BYTES, POLL_S, PortTaken, Running
+from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
-__all__ = ["NotStarted", "Premises", "Server", "rendered", "start"]
+__all__ = ["NotStarted", "Sandbox", "Server", "rendered", "start"]
 
 # Somebody may take a port between our letting go of it and the server's taking it; but hardly five times in a row.
 PORTS_TRIED = 5
@@ -31,8 +31,8 @@ NOTICED_S = 0.1
 
 
 def start(
-    premises: Premises,
-    found: Found,
+    sandbox: Sandbox,
+    found: Installed,
     provider: Provider,
     settings: Mapping[str, str | int],
     operations: Sequence[Mapping[str, Any]] = (),
@@ -51,13 +51,13 @@ def start(
     if provider.kind not in able:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
     request = Request(
-        found, provider, settings, asked, operations, premises.certificates, premises.documents, premises.account
+        found, provider, settings, asked, operations, sandbox.certificates, sandbox.documents, sandbox.account
     )
-    server = Server(premises, request)
+    server = Server(sandbox, request)
     try:
         size = settings.get("bytes")
         if isinstance(size, int):
-            premises.lay_out(size)
+            sandbox.lay_out(size)
         server._start(core)
     except OSError as error:
         # No room on the disk, no more processes.
@@ -72,14 +72,14 @@ def start(
 class Server:
     """A bed that runs for one trial. A context: outside it nothing of the trial is left."""
 
-    def __init__(self, premises: Premises, request: Request) -> None:
+    def __init__(self, sandbox: Sandbox, request: Request) -> None:
         self.address = ""
         """Of the component that the load talks to."""
         self.components: dict[str, int] = {}
         """The process at the root of each component's tree."""
         self.receipt: dict[str, str] = {}
         """Which server this is, and on which libraries, as found in its processes."""
-        self._premises = premises
+        self._sandbox = sandbox
         self._request = request
         self._running: dict[str, Running] = {}
 
@@ -97,8 +97,8 @@ class Server:
     @property
     def configuration(self) -> str:
         """What the servers were told, for people: without keys."""
-        rooms = {name: running.room for name, running in self._running.items()}
-        return shown(self._request, rooms, self._ports())
+        work_dirs = {name: running.work_dir for name, running in self._running.items()}
+        return shown(self._request, work_dirs, self._ports())
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """What became of a server that ended, or does so soon, although nobody asked it to; None: all are there."""
@@ -117,10 +117,10 @@ class Server:
         found, provider = self._request.found, self._request.provider
         for component in found.bed.components:
             self.components[component.name] = self._there(component, core).pid
-        face = self._running[found.bed.face.name]
-        self.address = f"{ADDRESS}:{face.port}"
+        frontend = self._running[found.bed.frontend.name]
+        self.address = f"{ADDRESS}:{frontend.port}"
         try:
-            libraries = loading.prove(found, provider, face.pid, encrypted=self._request.asked.encrypted)
+            libraries = loading.prove(found, provider, frontend.pid, encrypted=self._request.asked.encrypted)
         except NotStarted:
             # One that has ended has nothing loaded: that is no answer to what it runs on.
             if (fault := self.fault(NOTICED_S)) is not None:
@@ -129,23 +129,23 @@ class Server:
         self.receipt = {
             "name": f"{found.server} ({provider.name})",
             "server": found.server,
-            "program": str(found.programs[found.bed.face.name]),
+            "program": str(found.programs[found.bed.frontend.name]),
             "provider": provider.name,
             **libraries,
         }
-        if face.said.get("tls"):
-            self.receipt["tls"] = str(face.said["tls"])
+        if frontend.said.get("tls"):
+            self.receipt["tls"] = str(frontend.said["tls"])
 
     def _there(self, component: Component, core: int | None) -> Running:
         """The component, started for this trial or by whoever of the run was first."""
         if component.lifetime == "trial":
             return self._start_one(component, core)
-        with self._premises.starting:
+        with self._sandbox.starting:
             return self._started_for_run(component) or self._start_one(component, core)
 
     def _started_for_run(self, component: Component) -> Running | None:
         """The component that an earlier trial of this run has started, if it is still there."""
-        running = self._premises.shared.get(self._name(component))
+        running = self._sandbox.shared.get(self._name(component))
         if not isinstance(running, Running) or running.fault():
             return None
         self._running[component.name] = running
@@ -157,18 +157,18 @@ class Server:
         programs = request.found.programs
         environment: Mapping[str, str] = {}
         if component.programs:
-            with self._premises.starting:
-                environment = loading.environment(request.provider, self._premises.folder_of(request.provider.spec))
+            with self._sandbox.starting:
+                environment = loading.environment(request.provider, self._sandbox.folder_of(request.provider.spec))
         for _ in range(PORTS_TRIED):
             port = free_port()
-            room = self._premises.room(self._name(component))
-            told = render(request, component, room, {**self._ports(), component.name: port})
+            work_dir = self._sandbox.work_dir(self._name(component))
+            told = render(request, component, work_dir, {**self._ports(), component.name: port})
             running = Running(
                 component,
                 programs[component.name],
                 told,
-                premises=self._premises,
-                room=room,
+                sandbox=self._sandbox,
+                work_dir=work_dir,
                 port=port,
                 core=core,
                 environment=environment,
@@ -180,12 +180,12 @@ class Server:
                 running.stop()
                 continue
             if component.lifetime == "run":
-                self._premises.shared[self._name(component)] = running
+                self._sandbox.shared[self._name(component)] = running
             return running
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
 
     def _stop(self, *, failed: bool) -> None:
-        with self._premises.starting:
+        with self._sandbox.starting:
             self._copy_logs(failed=failed)
         of_trial = [component.name for component in self._request.found.bed.components if component.lifetime == "trial"]
         left = [self._running.pop(name).stop() for name in reversed(of_trial) if name in self._running]
@@ -194,9 +194,9 @@ class Server:
 
     def _copy_logs(self, *, failed: bool) -> None:
         """Copies what somebody may want to read: of a cell's first start, and of its last that failed."""
-        if self._premises.logs is None:
+        if self._sandbox.logs is None:
             return
-        folder = self._premises.logs / self._request.found.bed.name / self._cell()
+        folder = self._sandbox.logs / self._request.found.bed.name / self._cell()
         if failed:
             folder /= "failed"
         elif folder.exists():
@@ -205,7 +205,7 @@ class Server:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "configuration").write_text(self.configuration, "utf-8")
             for running in self._running.values():
-                text = running.log.read_bytes()[-KEPT_TALK_BYTES:]
+                text = running.log.read_bytes()[-KEPT_LOG_BYTES:]
                 if text:
                     (folder / running.log.name).write_bytes(text)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tollbar.beds import Found, NotStarted, proc
+from tollbar.beds import Installed, NotStarted, proc
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
@@ -41,7 +41,7 @@ def libssl_beside(libcrypto: Path) -> Path | None:
     return next((path for path in beside if _end(path) == _end(libcrypto)), None)
 
 
-def prove(found: Found, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
+def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
     """The libssl and libcrypto that the server's processes have mapped, for its receipt.
 
     Raises NotStarted if they are not the provider's: what is measured would not be what the row says.

@@ -17,24 +17,24 @@ from typing import IO, Any
 
 from tollbar.beds import Component, NotStarted, proc
 from tollbar.beds.configuration import ADDRESS, Rendered
-from tollbar.beds.premises import Premises, wait
+from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.runner import Outcome, engine
 
 READY_LIMIT_S = 10.0
 # Loopback refuses at once, so asking costs microseconds; a start takes some ten milliseconds.
 POLL_S = 0.002
 # A server that was asked to stop and has not by then is killed: nothing in it is worth waiting for.
-POLITE_S = 2.0
+TERM_GRACE_S = 2.0
 # The guard itself gives up after ten seconds.
 KILLED_S = 12.0
 # The end of a server's talk, which is where it says why it gave up.
-KEPT_TALK_BYTES = 16 * 1024
+KEPT_LOG_BYTES = 16 * 1024
 # However a program words it, the system's own words are in it; some write them small.
 PORT_TAKEN = "ddress already in use"
 # The guard's status when a process outlived SIGKILL.
 NOT_ENDED = 125
 # Asks in clear for a document that is always there; a server under TLS answers this with an error.
-KNOCK = b"GET /bytes/0 HTTP/1.0\r\n\r\n"
+READINESS_PROBE = b"GET /bytes/0 HTTP/1.0\r\n\r\n"
 
 
 class PortTaken(Exception):
@@ -50,21 +50,21 @@ class Running:
         program: Path,
         rendered: Rendered,
         *,
-        premises: Premises,
-        room: Path,
+        sandbox: Sandbox,
+        work_dir: Path,
         port: int,
         core: int | None,
         environment: Mapping[str, str],
     ) -> None:
         self.port = port
-        self.room = room
-        self.log = room / f"{component.name}.log"
+        self.work_dir = work_dir
+        self.log = work_dir / f"{component.name}.log"
         self.said: Mapping[str, Any] = {}
         """What it said on standard output when it was ready."""
         self._component = component
-        self._premises = premises
+        self._sandbox = sandbox
         self._program = program
-        rendered.write(room)
+        rendered.write(work_dir)
         pinned = ["--core", str(core)] if core is not None else []
         guard = [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), "--stop", component.stop, *pinned]
         with open(self.log, "ab") as log, _standard_input(rendered.stdin) as stdin:
@@ -73,14 +73,14 @@ class Running:
                 stdin=stdin,
                 stdout=subprocess.PIPE if component.ready == "line" else log,
                 stderr=log,
-                cwd=room,
-                env={**_plain_environment(room), **environment, **rendered.environment},
+                cwd=work_dir,
+                env={**_plain_environment(work_dir), **environment, **rendered.environment},
                 # Ctrl-C in the terminal is for the lab, which then stops its servers.
                 start_new_session=True,
                 # Workers that run as somebody else read what the server makes for them.
                 umask=0o022,
             )
-        premises.running.append(self)
+        sandbox.running.append(self)
 
     @property
     def pid(self) -> int:
@@ -105,9 +105,9 @@ class Running:
         return ": ".join([f"{self._program.name} {how}", *last])
 
     def stop(self) -> str | None:
-        """Ends it, politely and then not, and removes its room. Says what could not be ended."""
+        """Ends it, politely and then not, and removes its work_dir. Says what could not be ended."""
         # Once asks, twice kills.
-        for limit_s in (POLITE_S, KILLED_S):
+        for limit_s in (TERM_GRACE_S, KILLED_S):
             if self._process.poll() is None:
                 self._process.send_signal(signal.SIGTERM)
                 with suppress(subprocess.TimeoutExpired):
@@ -117,10 +117,10 @@ class Running:
         left = status is not None and status < 0 and not proc.end_session(self.pid, KILLED_S)
         if self._process.stdout is not None:
             self._process.stdout.close()
-        shutil.rmtree(self.room, ignore_errors=True)
-        # Last: what Ctrl-C interrupts here is ended with the premises.
-        if self in self._premises.running:
-            self._premises.running.remove(self)
+        shutil.rmtree(self.work_dir, ignore_errors=True)
+        # Last: what Ctrl-C interrupts here is ended with the sandbox.
+        if self in self._sandbox.running:
+            self._sandbox.running.remove(self)
         if left or status is None or status == NOT_ENDED:
             return f"a process of {self._program.name} could not be ended (it is of session {self.pid})"
         return None
@@ -130,11 +130,11 @@ class Running:
             if self._process.poll() is not None:
                 raise self._why_it_ended()
             try:
-                with socket.create_connection((ADDRESS, self.port), max(0.001, deadline - time.monotonic())) as knocker:
+                with socket.create_connection((ADDRESS, self.port), max(0.001, deadline - time.monotonic())) as probe:
                     # Whoever else listens there would answer as well.
                     if not proc.listens(proc.tree(self.pid), self.port):
                         raise PortTaken
-                    if self._answers(knocker, deadline):
+                    if self._answers(probe, deadline):
                         return
             except OSError:
                 # Refused, or reset.
@@ -143,15 +143,15 @@ class Running:
                 raise NotStarted(Outcome.TIMED_OUT, f"{self._program.name} was not ready within {READY_LIMIT_S:.0f} s")
             time.sleep(POLL_S)
 
-    def _answers(self, knocker: socket.socket, deadline: float) -> bool:
+    def _answers(self, probe: socket.socket, deadline: float) -> bool:
         """Whether any byte comes. Hanging up is none: httpd listens before it has read all it is told."""
-        knocker.sendall(KNOCK)
+        probe.sendall(READINESS_PROBE)
         with selectors.DefaultSelector() as selector:
-            selector.register(knocker, selectors.EVENT_READ)
+            selector.register(probe, selectors.EVENT_READ)
             while time.monotonic() < deadline and self._process.poll() is None:
                 # In between, looks whether it still lives.
                 if selector.select(0.05):
-                    return bool(knocker.recv(1))
+                    return bool(probe.recv(1))
         return False
 
     def _hear_line(self, deadline: float) -> None:
@@ -179,7 +179,7 @@ class Running:
             outcome, reason = Outcome(said["outcome"]), str(said["reason"])
         except (ValueError, KeyError, TypeError):
             with suppress(subprocess.TimeoutExpired):
-                wait(self._process, POLITE_S)
+                wait(self._process, TERM_GRACE_S)
             raise self._why_it_ended() from None
         if PORT_TAKEN in reason:
             raise PortTaken
@@ -197,18 +197,22 @@ class Running:
         return NotStarted(Outcome.FAILED, self.fault() or f"{self._program.name} said nothing that could be read")
 
     def _talk(self) -> str:
-        """The end of what it said, without the paths of its room, which mean nothing to anybody."""
+        """The end of what it said, without the paths of its work_dir, which mean nothing to anybody."""
         with suppress(OSError), open(self.log, "rb") as log:
             log.seek(0, os.SEEK_END)
-            log.seek(max(0, log.tell() - KEPT_TALK_BYTES))
+            log.seek(max(0, log.tell() - KEPT_LOG_BYTES))
             text = log.read().decode(errors="replace").strip()
-            return text.replace(f"{self.room}/", "").replace(f"{self.room.parent}/", "")
+            return text.replace(f"{self.work_dir}/", "").replace(f"{self.work_dir.parent}/", "")
         return ""
 
 
-def _plain_environment(room: Path) -> dict[str, str]:
+def _plain_environment(work_dir: Path) -> dict[str, str]:
     """Nothing of the user's: a server behaves the same for everybody."""
-    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "TMPDIR": str(room)}
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C",
+        "TMPDIR": str(work_dir),
+    }
 
 
 def _standard_input(text: str | None) -> IO[bytes]:

@@ -110,7 +110,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerWords:
+class ServerConfiguration:
     """The settings in OpenSSL's words, for templates."""
 
     protocol: str
@@ -127,7 +127,7 @@ class ServerWords:
     """The file of who signed the certificates that clients must show."""
 
 
-def server_words(asked: Settings, certificates: Certificates) -> ServerWords | None:
+def server_configuration(asked: Settings, certificates: Certificates) -> ServerConfiguration | None:
     """What a server that is configured in OpenSSL's words is told; None in clear."""
     if not asked.encrypted:
         return None
@@ -136,7 +136,7 @@ def server_words(asked: Settings, certificates: Certificates) -> ServerWords | N
     words = [] if is_13 else [suites(asked)]
     if asked.needs_lowest_level:
         words = [*(words or ["DEFAULT"]), LOWEST_LEVEL]
-    return ServerWords(
+    return ServerConfiguration(
         protocol=PROTOCOLS[asked.choice],
         ciphers=":".join(words) or None,
         ciphersuites=CIPHERS[asked.cipher][0] if is_13 else None,

@@ -79,8 +79,8 @@ def _providers() -> Iterator[Finding]:
 def _beds() -> Iterator[Finding]:
     for bed in beds.all_beds().values():
         found = beds.find(bed)
-        if isinstance(found, beds.Found):
-            yield Finding(True, f"{bed.name} {found.version} ({found.programs[bed.face.name]})")
+        if isinstance(found, beds.Installed):
+            yield Finding(True, f"{bed.name} {found.version} ({found.programs[bed.frontend.name]})")
         else:
             # What is not there is nothing wrong: its cells say so, and the others are measured.
             yield Finding(True, f"{bed.name}: not available here: {found.reason}")
@@ -117,7 +117,7 @@ def rehearsal() -> Judgement:
         for proven in measure.prove(one.cells, planned.seed):
             store.record_proof(proven)
         counts = {one.study.name: one.study.measure.blocks}
-        heats = measure.heats_left(planned, counts=counts, done=(), unfit=store.barred())
+        heats = measure.heats_left(planned, counts=counts, done=(), excluded=store.excluded())
         for heat in progress.follow("rehearse", measure.measured(planned, heats, core=core), len(heats)):
             store.record(heat)
         store.close()

@@ -220,12 +220,12 @@ def _beds() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for bed in beds.all_beds().values():
         found = beds.find(bed)
-        here = isinstance(found, beds.Found)
+        here = isinstance(found, beds.Installed)
         rows.append(
             {
                 "bed": bed.name,
-                "version": found.version if isinstance(found, beds.Found) else "not available here",
-                "where": str(found.programs[bed.face.name]) if isinstance(found, beds.Found) else "",
+                "version": found.version if isinstance(found, beds.Installed) else "not available here",
+                "where": str(found.programs[bed.frontend.name]) if isinstance(found, beds.Installed) else "",
                 "runs on": ", ".join(bed.runs_on),
                 "to have it": "" if here else bed.install,
             }

@@ -156,15 +156,15 @@ def _measure(planned: Plan, store: Store) -> None:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
     with (
         console.Progress() as progress,
-        measure.premises_for(planned, store.directory / "beds") as premises,
+        measure.sandbox_for(planned, store.directory / "beds") as sandbox,
     ):
         unproven = store.unproven()
         left = [cell for cell in cells if (cell.study, cell.key) in unproven]
-        for proven in progress.follow("verify", measure.prove(left, planned.seed, premises=premises), len(left)):
+        for proven in progress.follow("verify", measure.prove(left, planned.seed, sandbox=sandbox), len(left)):
             store.record_proof(proven)
         counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
-        heats = measure.heats_left(planned, counts=counts, done=store.done(), unfit=store.barred())
-        trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, premises=premises)
+        heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=store.excluded())
+        trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox)
         for heat in progress.follow("measure", trials, max(len(heats), 1)):
             store.record(heat)
 

@@ -65,8 +65,8 @@ def verify(
 
 def _proven(planned: Plan) -> list[measure.Proven]:
     cells = [cell for one in planned.studies for cell in one.cells]
-    with console.Progress() as progress, measure.premises_for(planned) as premises:
-        proofs = measure.prove(cells, planned.seed, premises=premises)
+    with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
+        proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
         return list(progress.follow("verify", proofs, len(cells)))
 
 

@@ -45,8 +45,8 @@ def limit_of(trials: Sequence[Trial]) -> Limit | None:
     if server >= BUSY or not any(load.components for load in loads):
         return None
     # Who stood in the queue for a core would have used it.
-    client += median(load.client_held_up for load in loads)
-    server += median(load.server_held_up for load in loads)
+    client += median(load.client_run_queue_wait for load in loads)
+    server += median(load.server_run_queue_wait for load in loads)
     return Limit.CONTENDED if max(client, server) > BUSY else Limit.NOT_SATURATED
 
 

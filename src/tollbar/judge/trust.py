@@ -158,10 +158,10 @@ def _on_steal(trials: Sequence[Trial]) -> Iterator[str]:
 
 def _on_contention(trials: Sequence[Trial]) -> Iterator[str]:
     loads = [trial.load for trial in trials if trial.load is not None]
-    held_up = sum(max(load.server_held_up, load.client_held_up) > _MUCH_HELD_UP for load in loads)
-    if held_up:
+    run_queue_wait = sum(max(load.server_run_queue_wait, load.client_run_queue_wait) > _MUCH_HELD_UP for load in loads)
+    if run_queue_wait:
         yield (
-            f"In {held_up:,} of {_count(len(loads), 'trial')} the server or its client stood for more than"
+            f"In {run_queue_wait:,} of {_count(len(loads), 'trial')} the server or its client stood for more than"
             f" {_MUCH_HELD_UP:.0%} of the time while other programs had its core. CPU time per request is right,"
             " and dearer by what that did to the caches: end the other programs, or add blocks."
         )

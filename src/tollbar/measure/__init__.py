@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure import primitive, served
 from tollbar.measure.served import configuration_of, load_task_shown
@@ -26,8 +26,8 @@ __all__ = [
     "heats_left",
     "load_task_shown",
     "measured",
-    "premises_for",
     "prove",
+    "sandbox_for",
 ]
 
 # A trial may fail by accident once, and its cell has the other blocks; one that fails again is set aside until the
@@ -35,25 +35,25 @@ __all__ = [
 MOST_FAILURES = 2
 
 
-def premises_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Premises | None]:
+def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:
     """Where the servers of a plan live while it is proved and measured; nothing, where it needs none."""
     cells = (cell for study in plan.studies for cell in study.cells)
     if any(cell.service is not None and cell.service.bed is not None for cell in cells):
-        return Premises(logs)
+        return Sandbox(logs)
     return nullcontext()
 
 
-def prove(cells: Iterable[Cell], seed: int, *, premises: Premises | None = None, ask: Ask = ask) -> Iterator[Proven]:
+def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, ask: Ask = ask) -> Iterator[Proven]:
     """Verifies each cell both ways before its first trial: right things accepted, wrong things refused.
 
-    `premises` are where servers live; cells that are measured through one need them.
+    `sandbox` are where servers live; cells that are measured through one need them.
     """
-    met: primitive.Met = {}
+    met: primitive.VerifiedAnswers = {}
     for cell in cells:
         if cell.service is None:
             yield primitive.prove(cell, seed, met, ask)
         else:
-            yield served.prove(cell, cell.service, seed, met, premises, ask)
+            yield served.prove(cell, cell.service, seed, met, sandbox, ask)
 
 
 def heats_left(
@@ -61,15 +61,15 @@ def heats_left(
     *,
     counts: Mapping[str, int],
     done: Collection[tuple[str, int, int]],
-    unfit: Collection[tuple[str, str]],
+    excluded: Collection[tuple[str, str]],
 ) -> list[Heat]:
     """The heats that are still to be run, in order, without the cells that may not be measured.
 
-    `counts` is the number of blocks of each study, `done` holds (study, block, heat) of what is there already, `unfit`
-    (study, cell) of cells that were not proven.
+    `counts` is the number of blocks of each study, `done` holds (study, block, heat) of what is there already,
+    `excluded` (study, cell) of cells that were not proven.
     """
     drawn = (heat for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name]) for heat in block)
-    left = (_without(heat, unfit) for heat in drawn if (heat.study, heat.block, heat.number) not in done)
+    left = (_without(heat, excluded) for heat in drawn if (heat.study, heat.block, heat.number) not in done)
     return [heat for heat in left if heat is not None]
 
 
@@ -79,7 +79,7 @@ def measured(
     *,
     first_order: int = 0,
     core: int | None = None,
-    premises: Premises | None = None,
+    sandbox: Sandbox | None = None,
 ) -> Iterator[list[Trial]]:
     """The trials of each heat, heat after heat, measured as they are asked for.
 
@@ -93,7 +93,7 @@ def measured(
         if heat is None:
             yield []
             continue
-        trials = heats_of.measure(heat, how[heat.study], plan.seed, first_order=order, core=core, premises=premises)
+        trials = heats_of.measure(heat, how[heat.study], plan.seed, first_order=order, core=core, sandbox=sandbox)
         failures.update((trial.study, trial.cell) for trial in trials if trial.outcome is not Outcome.OK)
         order += len(trials)
         yield trials

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tollbar import machine
 from tollbar.beds import NotStarted
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import primitive, served
 from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Trial
 from tollbar.plan.heats import Heat, Visit
@@ -74,7 +74,7 @@ def measure(
     *,
     first_order: int,
     core: int | None = None,
-    premises: Premises | None = None,
+    sandbox: Sandbox | None = None,
 ) -> list[Trial]:
     """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
     members = [_Member(visit) for visit in heat.visits]
@@ -82,7 +82,7 @@ def measure(
     started_s, steal_before_ns = time.time(), machine.steal_ns()
     with ExitStack() as stack:
         for member in members:
-            _start(member, stack, seed + heat.block, core, premises)
+            _start(member, stack, seed + heat.block, core, sandbox)
         turns = {id(member): _turns(member, how) for member in members}
         for number in range(how.rounds):
             for member in _order(members, how, source):
@@ -100,14 +100,14 @@ def measure(
     ]
 
 
-def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, premises: Premises | None) -> None:
+def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
     """Brings a member up, ready and warm."""
     cell = member.visit.cell
     try:
         if cell.service is None:
             command, task, where = cell.provider.runner, primitive.task(cell, seed), core
         else:
-            member.asked = stack.enter_context(served.up(cell, cell.service, seed, premises, core))
+            member.asked = stack.enter_context(served.up(cell, cell.service, seed, sandbox, core))
             command, task, where = served.command(), member.asked.task, machine.client_core()
         member.session = stack.enter_context(Session(command, task, core=where))
         member.ready = member.session.ready(READY_LIMIT_S)

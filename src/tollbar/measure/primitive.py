@@ -12,11 +12,11 @@ from tollbar.runner import Outcome, Record, failed
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.
 PROOF_LIMIT_S = 120.0
 
-Met = dict[tuple[Any, ...], Record]
+VerifiedAnswers = dict[tuple[Any, ...], Record]
 """Records of known answers that were met already, by what they are good for."""
 
 
-def prove(cell: Cell, seed: int, met: Met, ask: Ask) -> Proven:
+def prove(cell: Cell, seed: int, met: VerifiedAnswers, ask: Ask) -> Proven:
     """Has the runner do it once with each known answer, and refuse what is wrong."""
     answers = cell.choice.answers_of(str(cell.coordinates["op"]))
     plain = [answer for answer in answers if not answer.setting]

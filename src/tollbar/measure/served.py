@@ -12,16 +12,16 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from tollbar import beds, libraries, machine
-from tollbar.beds import NotHere, NotStarted, driver, tls
+from tollbar.beds import NotStarted, Unavailable, driver, tls
 from tollbar.beds.certificates import Certificates, UnmadeCertificates
 from tollbar.beds.configuration import rendered
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.catalogue import Standing
 from tollbar.measure import primitive
 from tollbar.measure.trial import Ask, Proven, unproven
 from tollbar.plan import Cell, Service
 from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, Steady, Totals, engine
-from tollbar.study import APART
+from tollbar.study import NOT_SETTINGS
 
 # Connections, a handful of them refused, of which one or two may have to run into a limit.
 PROOF_LIMIT_S = 60.0
@@ -39,7 +39,9 @@ class _Server(Protocol):
     def fault(self, within_s: float = 0.0) -> str | None: ...
 
 
-def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises: Premises | None, ask: Ask) -> Proven:
+def prove(
+    cell: Cell, service: Service, seed: int, met: primitive.VerifiedAnswers, sandbox: Sandbox | None, ask: Ask
+) -> Proven:
     """Has the server do what the cell says, and refuse what it should."""
     performed = None
     if _is_performed(cell):
@@ -48,8 +50,8 @@ def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises:
         if performed.outcome is not Outcome.OK:
             return performed
     try:
-        with _server(cell, service, seed, premises, None) as server:
-            task = _load_task(cell, service, "verify", seed, server, _certificates(premises))
+        with _server(cell, service, seed, sandbox, None) as server:
+            task = _load_task(cell, service, "verify", seed, server, _certificates(sandbox))
             record = ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
             record = _with_fault(record, server)
     except NotStarted as error:
@@ -68,10 +70,10 @@ def prove(cell: Cell, service: Service, seed: int, met: primitive.Met, premises:
 
 
 @contextmanager
-def up(cell: Cell, service: Service, seed: int, premises: Premises | None, core: int | None) -> Iterator[Asked]:
+def up(cell: Cell, service: Service, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Asked]:
     """A fresh server on `core`, and what its load client is told. Raises NotStarted."""
-    with _server(cell, service, seed, premises, core) as server:
-        yield Asked(server, _load_task(cell, service, "measure", seed, server, _certificates(premises)))
+    with _server(cell, service, seed, sandbox, core) as server:
+        yield Asked(server, _load_task(cell, service, "measure", seed, server, _certificates(sandbox)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def configuration_of(cell: Cell, seed: int) -> str | None:
     if cell.service is None or cell.service.bed is None:
         return None
     found = beds.find(cell.service.bed)
-    if isinstance(found, NotHere):
+    if isinstance(found, Unavailable):
         return found.reason
     try:
         return rendered(found, cell.provider, _settings(cell), _operations(cell, seed))
@@ -116,7 +118,7 @@ def configuration_of(cell: Cell, seed: int) -> str | None:
 def load_task_shown(cell: Cell, seed: int) -> dict[str, Any]:
     """The task of the load client, for people: before there is a server, and without keys."""
     assert cell.service is not None
-    server = _Theirs("ADDRESS:PORT", {"web": 0})
+    server = _UsersServer("ADDRESS:PORT", {"web": 0})
     try:
         return _load_task(cell, cell.service, "measure", seed, server, UnmadeCertificates(Path("certificates")))
     except tls.Impossible as impossible:
@@ -176,29 +178,29 @@ def _settings(cell: Cell) -> Mapping[str, Any]:
     """What the server and its clients are told about TLS: nothing, where the cell is about something else."""
     if _is_performed(cell):
         return {"choice": "plaintext"}
-    settings = {name: value for name, value in cell.coordinates.items() if name not in APART}
+    settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
     return {"choice": cell.choice.name, **settings}
 
 
 @contextmanager
-def _server(cell: Cell, service: Service, seed: int, premises: Premises | None, core: int | None) -> Iterator[_Server]:
+def _server(cell: Cell, service: Service, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[_Server]:
     """The server of a cell: started here, or the user's own, which is only asked."""
     if service.url is not None:
         assert service.address is not None, "a URL has been looked up before anything is asked of it"
-        yield _Theirs(service.address, {})
+        yield _UsersServer(service.address, {})
         return
     assert service.bed is not None
-    assert premises is not None, "servers need premises"
+    assert sandbox is not None, "servers need sandbox"
     found = beds.find(service.bed)
-    if isinstance(found, NotHere):
+    if isinstance(found, Unavailable):
         raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
     operations = _operations(cell, seed)
-    with driver.start(premises, found, cell.provider, _settings(cell), operations, core) as server:
+    with driver.start(sandbox, found, cell.provider, _settings(cell), operations, core) as server:
         yield server
 
 
 @dataclass(frozen=True, slots=True)
-class _Theirs:
+class _UsersServer:
     """A server that the user has: nothing is known of its processes."""
 
     address: str
@@ -208,15 +210,15 @@ class _Theirs:
         return None
 
 
-def _certificates(premises: Premises | None) -> Certificates | None:
-    return premises.certificates if premises else None
+def _certificates(sandbox: Sandbox | None) -> Certificates | None:
+    return sandbox.certificates if sandbox else None
 
 
 def _clients(cell: Cell, service: Service, certificates: Certificates | None) -> list[dict[str, Any]]:
     """The kinds of client that ask, with their shares."""
     if service.url is not None:
         return [{"share": 100, "tls": _any_tls(service.url, str(cell.coordinates["choice"]))}]
-    assert certificates is not None, "servers need premises"
+    assert certificates is not None, "servers need sandbox"
     kinds = tls.clients(tls.Settings.read(_settings(cell)), certificates)
     for kind in kinds:
         if kind["tls"]:
@@ -253,7 +255,9 @@ def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequen
         name: total.model_copy(
             update={
                 "cpu_ns": sum(one.components[name].cpu_ns for one in observed if name in one.components),
-                "held_up_ns": sum(one.components[name].held_up_ns for one in observed if name in one.components),
+                "run_queue_wait_ns": sum(
+                    one.components[name].run_queue_wait_ns for one in observed if name in one.components
+                ),
             }
         )
         for name, total in totals.components.items()
@@ -277,7 +281,7 @@ def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequen
         negotiated=totals.negotiated,
         client_libraries=totals.client_libraries,
         client_cpu_ns=sum(record.cpu_ns for record in records),
-        client_held_up_ns=round(share * totals.client_held_up_ns),
+        client_run_queue_wait_ns=round(share * totals.client_run_queue_wait_ns),
         client_context_switches=round(share * totals.client_context_switches),
         client_memory_bytes=totals.client_memory_bytes,
         components=components,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tollbar import beds
-from tollbar.beds import Bed, Found
+from tollbar.beds import Bed, Installed
 from tollbar.catalogue import Answer, Choice, Standing, Value
 from tollbar.errors import TollbarError, unknown
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.runner import CONTRACT
-from tollbar.study import APART, Coordinates, Load, Study
+from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""
@@ -37,7 +37,7 @@ class Service:
         if self.bed is None:
             return str(self.url)
         found = beds.find(self.bed)
-        return found.server if isinstance(found, Found) else self.bed.name
+        return found.server if isinstance(found, Installed) else self.bed.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Cell:
 
     def task(self, mode: str, seed: int, answer: Answer | None = None) -> dict[str, Any]:
         """The task for this cell, with a known answer's inputs and settings where one is given."""
-        own = {name: value for name, value in self.coordinates.items() if name not in APART}
+        own = {name: value for name, value in self.coordinates.items() if name not in NOT_SETTINGS}
         inputs = dict(self.choice.inputs)
         if answer is not None:
             inputs |= {**answer.inputs, "expected_hex": answer.expected}
@@ -142,9 +142,9 @@ class Plan:
         """Which program every bed's server is, by the bed's name; for one that is not here, what would help."""
         found = {bed: beds.find(bed) for cell in self._cells() if cell.service and (bed := cell.service.bed)}
         return {
-            bed.name: {"version": one.version, "program": str(one.programs[bed.face.name])}
-            if isinstance(one, Found)
-            else {"not_here": one.reason}
+            bed.name: {"version": one.version, "program": str(one.programs[bed.frontend.name])}
+            if isinstance(one, Installed)
+            else {"unavailable": one.reason}
             for bed, one in found.items()
         }
 
@@ -157,8 +157,8 @@ class Plan:
         return (cell for study in self.studies for cell in study.cells)
 
 
-# Found by measuring, in seconds: the proofs of a cell; process, library, key and warm-up of a trial; and what a chunk
-# takes besides what was asked.
+# As measured, in seconds: the proofs of a cell; process, library, key and warm-up of a trial; and what a chunk takes
+# besides what was asked.
 ALONE = (0.02, 0.04, 0.001)
 # The same with a server, which is started, ready and stopped for each trial, and proved by a dozen connections.
 SERVED = (0.1, 0.25, 0.004)

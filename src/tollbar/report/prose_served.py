@@ -23,7 +23,7 @@ _WHY_LIMITED = {
 }
 
 
-def not_here(study: StudyJudgement) -> list[str]:
+def unavailable(study: StudyJudgement) -> list[str]:
     """A sentence for each server on which nothing could be measured, for one reason."""
     family = study.study.study.family
     by_bed: dict[str, list[Row]] = {}

@@ -68,7 +68,7 @@ def _answer(study: StudyJudgement, draw: Draw) -> str:
         tag("h2", text(about.question))
         + paragraph(" ".join(prose.answer(study)), class_="answer")
         + chart
-        + "".join(paragraph(said) for said in prose_served.not_here(study))
+        + "".join(paragraph(said) for said in prose_served.unavailable(study))
         + _section_notes(study)
     )
 

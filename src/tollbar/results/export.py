@@ -128,7 +128,7 @@ def _of_load(load: LoadRecord) -> dict[str, Any]:
         "handshakes_full": load.handshakes_full,
         "handshakes_resumed": load.handshakes_resumed,
         "client_busy": load.client_busy,
-        "client_held_up_ns": load.client_held_up_ns,
+        "client_run_queue_wait_ns": load.client_run_queue_wait_ns,
         **{
             f"{name}_{what}": value
             for name, component in load.components.items()

@@ -92,6 +92,6 @@ class Run:
     """Each provider's receipt, by the provider's name."""
     studies: tuple[StudyRun, ...]
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Each bed's server, its `version` and `program`, by the bed's name; or why it is `not_here`."""
+    """Each bed's server, its `version` and `program`, by the bed's name; or why it is `unavailable`."""
     broken: Mapping[str, str] = field(default_factory=dict)
     """Libraries that were found and cannot be used: where each is, and why."""

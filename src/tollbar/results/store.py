@@ -130,7 +130,7 @@ class Store:
         """(study, cell) of every cell whose proof is not there yet."""
         return set(self.database.execute("select study, key from cell where outcome is null"))
 
-    def barred(self) -> set[tuple[str, str]]:
+    def excluded(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell whose proof failed, so that it may not be measured."""
         return set(self.database.execute("select study, key from cell where outcome <> ?", (Outcome.OK,)))
 

@@ -25,7 +25,7 @@ MOST_BYTES = 16 * 1024 * 1024
 # Keys and messages in hexadecimal are some kilobytes.
 PIPE_BYTES = 1024 * 1024
 # The end of what a runner said on standard error, which is where it says why it died.
-KEPT_TALK_BYTES = 2000
+KEPT_LOG_BYTES = 2000
 # The guard tells a process that has to end by SIGTERM, and the second one kills: some milliseconds between the two,
 # because two that come at once are one.
 KILL_POLL_S = 0.02
@@ -148,7 +148,7 @@ class Process:
             if not read:
                 self._selector.unregister(key.fileobj)
             key.data.extend(read)
-        del self._talk[:-KEPT_TALK_BYTES]
+        del self._talk[:-KEPT_LOG_BYTES]
 
     def _has_ended(self, limit_s: float = 0.0) -> bool:
         """Whether the guard ends within this time; then its status is known, and what it guarded is gone."""

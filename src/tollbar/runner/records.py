@@ -40,7 +40,7 @@ class ComponentRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     cpu_ns: int = 0
-    held_up_ns: int = 0
+    run_queue_wait_ns: int = 0
     """Time in which it would have run and others had its core."""
     memory_bytes: int = 0
     """The most each process ever held, summed: pages that they share are counted in each."""
@@ -93,7 +93,7 @@ class LoadRecord(BaseModel):
     client_libraries: tuple[str, ...] = ()
     """The TLS libraries that its clients spoke through."""
     client_cpu_ns: int = 0
-    client_held_up_ns: int = 0
+    client_run_queue_wait_ns: int = 0
     """Time in which the load client would have run and others had its core."""
     client_context_switches: int = 0
     client_memory_bytes: int = 0
@@ -121,15 +121,15 @@ class LoadRecord(BaseModel):
         return self.server_cpu_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
-    def server_held_up(self) -> float:
+    def server_run_queue_wait(self) -> float:
         """Over elapsed time, how long the server would have run and others had its core."""
-        held_up_ns = sum(component.held_up_ns for component in self.components.values())
-        return held_up_ns / self.wall_ns if self.wall_ns else 0.0
+        run_queue_wait_ns = sum(component.run_queue_wait_ns for component in self.components.values())
+        return run_queue_wait_ns / self.wall_ns if self.wall_ns else 0.0
 
     @property
-    def client_held_up(self) -> float:
+    def client_run_queue_wait(self) -> float:
         """The same of the load client."""
-        return self.client_held_up_ns / self.wall_ns if self.wall_ns else 0.0
+        return self.client_run_queue_wait_ns / self.wall_ns if self.wall_ns else 0.0
 
     def latency_at(self, share: float) -> float:
         """The latency in microseconds that this share of answers did not exceed; 0 where there were none."""
@@ -150,7 +150,7 @@ class Totals(BaseModel):
     client_libraries: tuple[str, ...] = ()
     client_context_switches: int = 0
     client_memory_bytes: int = 0
-    client_held_up_ns: int = 0
+    client_run_queue_wait_ns: int = 0
     components: Mapping[str, ComponentRecord] = {}
 
 

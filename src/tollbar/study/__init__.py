@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tollbar.errors import TollbarError, unknown
 from tollbar.study.definition import (
-    APART,
+    NOT_SETTINGS,
     Claim,
     Coordinates,
     Cost,
@@ -27,8 +27,8 @@ from tollbar.study.reading import read
 from tollbar.study.url import DEFAULT_USERS, address_of, of_url, refuse_others
 
 __all__ = [
-    "APART",
     "DEFAULT_USERS",
+    "NOT_SETTINGS",
     "Claim",
     "Coordinates",
     "Cost",

@@ -12,10 +12,10 @@ from tollbar.catalogue import Family, Value
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`."""
 
-APART = ("choice", "provider", "bed", "op", "users", "rate")
+NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate")
 """Coordinates that are no settings of a family."""
 
-CHOSEN_APART = {
+CHOSEN_ELSEWHERE = {
     "choice": "choices",
     "provider": "providers",
     "bed": "beds",

@@ -15,10 +15,10 @@ from tollbar import beds, catalogue, units
 from tollbar.catalogue import Family, Value
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.study.definition import (
-    APART,
-    CHOSEN_APART,
+    CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
     DEFAULT_PROVIDERS,
+    NOT_SETTINGS,
     Claim,
     Coordinates,
     Cost,
@@ -216,7 +216,7 @@ def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
 
 
 def _check_template(template: str, key: str, family: Family, where: str) -> None:
-    known = [*APART, *family.settings]
+    known = [*NOT_SETTINGS, *family.settings]
     try:
         names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
@@ -270,11 +270,11 @@ class _Reader:
 
     def varied(self, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         """The values of a setting that make a cell each."""
-        if name in CHOSEN_APART:
+        if name in CHOSEN_ELSEWHERE:
             raise TollbarError(
                 f"`vary.{name}`: `{name}` is not varied here",
                 where=self.where,
-                hint=f"say it in `{CHOSEN_APART[name]}`, which makes a cell of each",
+                hint=f"say it in `{CHOSEN_ELSEWHERE[name]}`, which makes a cell of each",
             )
         if not given:
             raise TollbarError(f"`vary.{name}`: no value", where=self.where, hint="leave it out for its default")
@@ -314,7 +314,7 @@ class _Reader:
         return tuple(given)
 
     def _known(self, key: str, name: str) -> None:
-        known = [*APART, *self.family.settings]
+        known = [*NOT_SETTINGS, *self.family.settings]
         if name not in known:
             what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
             raise TollbarError(what, where=self.where, hint=nearest(name, known))

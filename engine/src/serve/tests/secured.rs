@@ -31,7 +31,7 @@ fn spec(kind: &(&str, &str, &str, &str, &str)) -> Value {
         "identities": [{"chain_pem": chain, "key_pem": key}]})
 }
 
-/// A server of each kind that this machine can be, and how clients speak to it.
+/// A server of each kind that this machine can be, and how clients configure to it.
 fn each(test: impl Fn(&Served, &Value)) {
     let mut served_kinds = 0;
     for kind in KINDS {

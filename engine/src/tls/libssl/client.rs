@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::api::{Api, Handle, c_name};
-use super::context::{CACHE_CLIENT_OWN, CACHE_OFF, Context, OPTION_NO_TICKET, Speech};
+use super::context::{CACHE_CLIENT_OWN, CACHE_OFF, Context, OPTION_NO_TICKET, ProtocolSettings};
 use super::library;
 use super::sessions::{self, Sessions};
 use super::stream::Tls;
@@ -39,14 +39,14 @@ struct Trust {
 impl Client {
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
         let api = library::open(spec.libcrypto.as_deref())?;
-        let speech = Speech {
+        let settings = ProtocolSettings {
             protocol: spec.protocol,
             key_exchange: spec.key_exchange,
             cipher: spec.cipher,
             signer: spec.signer,
             curves_of_peer: true,
         };
-        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &speech)?;
+        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &settings)?;
         let trust = Box::new(Trust { api, pin: Pin::new(spec.certificate_pem.as_deref())? });
         unsafe {
             let given = std::ptr::from_ref::<Trust>(&trust).cast_mut().cast();

@@ -1,4 +1,4 @@
-//! What connections of one kind share: an `SSL_CTX`, told exactly what to speak.
+//! What connections of one kind share: an `SSL_CTX`, told exactly what to configure.
 
 use std::ffi::{c_int, c_long, c_void};
 
@@ -36,7 +36,7 @@ pub struct Context {
 }
 
 /// What is to be spoken; None leaves it to the library.
-pub struct Speech {
+pub struct ProtocolSettings {
     pub protocol: Option<Protocol>,
     pub key_exchange: Option<KeyExchange>,
     pub cipher: Option<Cipher>,
@@ -46,7 +46,7 @@ pub struct Speech {
 }
 
 impl Context {
-    pub fn new(api: &'static Api, method: Handle, speech: &Speech) -> Result<Context, Failure> {
+    pub fn new(api: &'static Api, method: Handle, settings: &ProtocolSettings) -> Result<Context, Failure> {
         api.clear_errors();
         if method.is_null() {
             return Err(api.unsupported("TLS"));
@@ -60,7 +60,7 @@ impl Context {
         context.control(MODE, MODES);
         // Else every record takes two calls: one for its header, one for the rest.
         context.control(SET_READ_AHEAD, 1);
-        context.speak(speech)?;
+        context.configure(settings)?;
         Ok(context)
     }
 
@@ -86,11 +86,11 @@ impl Context {
         unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
     }
 
-    fn speak(&mut self, speech: &Speech) -> Result<(), Failure> {
-        let Speech { key_exchange, cipher, signer, .. } = *speech;
+    fn configure(&mut self, settings: &ProtocolSettings) -> Result<(), Failure> {
+        let ProtocolSettings { key_exchange, cipher, signer, .. } = *settings;
         let only_older = matches!(key_exchange, Some(KeyExchange::Rsa | KeyExchange::Dhe))
             || cipher == Some(Cipher::Aes128Cbc);
-        let protocol = speech.protocol.or(only_older.then_some(Protocol::Tls12));
+        let protocol = settings.protocol.or(only_older.then_some(Protocol::Tls12));
         if let Some(reason) =
             protocol.and_then(|protocol| protocol.contradiction(key_exchange, cipher, signer))
         {
@@ -106,7 +106,7 @@ impl Context {
             return Err(self.api.unsupported(most.name()));
         }
         self.choose_suites(key_exchange, cipher, signer)?;
-        self.choose_groups(protocol, key_exchange, signer, speech.curves_of_peer)?;
+        self.choose_groups(protocol, key_exchange, signer, settings.curves_of_peer)?;
         if let Some(signer) = signer {
             self.list(SET_SIGNATURES_LIST, signatures(signer), "the signatures")?;
         }

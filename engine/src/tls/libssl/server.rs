@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
 
-use super::context::{CACHE_OFF, CACHE_SERVER, Context, OPTION_NO_TICKET, Speech};
+use super::context::{CACHE_OFF, CACHE_SERVER, Context, OPTION_NO_TICKET, ProtocolSettings};
 use super::library;
 use super::stream::Tls;
 use crate::contract::Failure;
@@ -21,14 +21,14 @@ pub struct Server {
 impl Server {
     pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
         let api = library::open(spec.libcrypto.as_deref())?;
-        let speech = Speech {
+        let settings = ProtocolSettings {
             protocol: Some(spec.protocol),
             key_exchange: Some(spec.key_exchange),
             cipher: Some(spec.cipher),
             signer: None,
             curves_of_peer: spec.client_authority_pem.is_some(),
         };
-        let mut context = Context::new(api, unsafe { (api.TLS_server_method)() }, &speech)?;
+        let mut context = Context::new(api, unsafe { (api.TLS_server_method)() }, &settings)?;
         for identity in &spec.identities {
             context.present(identity)?;
         }

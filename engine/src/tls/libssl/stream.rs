@@ -242,16 +242,21 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::super::client::refuse;
-    use super::super::context::Speech;
+    use super::super::context::ProtocolSettings;
     use super::super::library;
     use super::*;
 
     /// A client's connection, and the other end of its socket; None where there is no libssl.
     fn connected() -> Option<(Tls, UnixStream)> {
         let api = library::open(None).ok()?;
-        let speech =
-            Speech { protocol: None, key_exchange: None, cipher: None, signer: None, curves_of_peer: true };
-        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &speech).expect("a context");
+        let settings = ProtocolSettings {
+            protocol: None,
+            key_exchange: None,
+            cipher: None,
+            signer: None,
+            curves_of_peer: true,
+        };
+        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &settings).expect("a context");
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         near.set_nonblocking(true).expect("a socket that does not block");
         let tls = Tls::new(&context, near.into(), None).expect("a connection");
@@ -285,8 +290,13 @@ mod tests {
         let mut poor = api.clone();
         poor.lengths = poor.lengths.without_memory();
         assert!(Box::leak(Box::new(poor)).certificates("").is_err());
-        let speech =
-            Speech { protocol: None, key_exchange: None, cipher: None, signer: None, curves_of_peer: true };
-        assert!(Context::new(api, std::ptr::null_mut(), &speech).is_err());
+        let settings = ProtocolSettings {
+            protocol: None,
+            key_exchange: None,
+            cipher: None,
+            signer: None,
+            curves_of_peer: true,
+        };
+        assert!(Context::new(api, std::ptr::null_mut(), &settings).is_err());
     }
 }

@@ -123,7 +123,7 @@ fn what_is_asked_is_negotiated() {
     }
 }
 
-/// What a library does not speak it says before any connection is made; `auto` takes one that does.
+/// What a library does not configure it says before any connection is made; `auto` takes one that does.
 #[test]
 fn what_is_not_spoken_is_unsupported() {
     for row in &TABLE {

@@ -1,4 +1,4 @@
-"""Premises: the private directory that the beds of one run live in, and that goes with the run.
+"""Sandbox: the private directory that the beds of one run live in, and that goes with the run.
 
 The directory is made and kept by a small process that outlives the lab by the time it takes to remove it. What a
 power cut leaves is swept by the next run.
@@ -54,7 +54,7 @@ class Ending(Protocol):
         """Ends it; says what could not be ended."""
 
 
-class Premises:
+class Sandbox:
     """A context: inside it there is a directory for servers, after it there is none.
 
     `logs` is where the rendered configurations and error logs that somebody may want to read are copied to,
@@ -71,11 +71,11 @@ class Premises:
         self.shared: dict[str, Ending] = {}
         """What was started for the run, by name."""
         self._keeper: subprocess.Popen[bytes] | None = None
-        self._rooms = itertools.count(1)
+        self._work_dirs = itertools.count(1)
         self.starting = threading.RLock()
         """Held for what servers that start and stop at the same time do one after the other."""
 
-    def __enter__(self) -> Premises:
+    def __enter__(self) -> Sandbox:
         sweep(self.directory.parent)
         keeper = subprocess.Popen(
             [str(engine()), "keep", str(self.directory)],
@@ -115,13 +115,13 @@ class Premises:
         if self.directory.exists():
             raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
 
-    def room(self, name: str) -> Path:
+    def work_dir(self, name: str) -> Path:
         """A new directory, for one start of one server."""
-        room = self.directory / f"{name}-{next(self._rooms)}"
-        room.mkdir()
+        work_dir = self.directory / f"{name}-{next(self._work_dirs)}"
+        work_dir.mkdir()
         # The workers of a server that was started by root pass through as somebody else.
-        room.chmod(0o711)
-        return room
+        work_dir.chmod(0o711)
+        return work_dir
 
     def folder_of(self, name: str) -> Path:
         """The place of a folder that is the same for the whole run; whoever is first makes it."""

@@ -1,4 +1,4 @@
-"""Premises and guards: what sees to it that nothing of a run is left."""
+"""Sandbox and guards: what sees to it that nothing of a run is left."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 
 from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens
 from conftest import here
-from tollbar.beds import driver, premises, proc
+from tollbar.beds import driver, proc, sandbox
 from tollbar.beds.driver import NotStarted
-from tollbar.beds.premises import Premises
+from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome, engine
 
@@ -41,14 +41,14 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
             "other": json.dumps({"pid": 2**22 + 1, "start_time": 1}),
         }
         for name, text in contents.items():
-            (tmp_path / name / "room").mkdir(parents=True)
+            (tmp_path / name / "work_dir").mkdir(parents=True)
             (tmp_path / name / "keeper.json").write_text(text)
         (tmp_path / "tollbar-mine").mkdir()
         (tmp_path / "tollbar-link").symlink_to(tmp_path / "other")
         # In another container the keeper has another id, and this one has that id's process or none.
         with open(tmp_path / "tollbar-elsewhere" / "keeper.json") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            premises.sweep(tmp_path)
+            sandbox.sweep(tmp_path)
     finally:
         keeper.kill()
         keeper.wait()
@@ -57,16 +57,16 @@ def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
     assert kept == left
 
 
-def test_premises_are_locked_while_they_are_kept() -> None:
+def test_sandbox_are_locked_while_they_are_kept() -> None:
     """By the lock a lab in another container knows that they are, whose process ids are others."""
-    with Premises() as at, open(at.directory / "keeper.json") as said:
+    with Sandbox() as at, open(at.directory / "keeper.json") as said:
         with pytest.raises(BlockingIOError):
             fcntl.flock(said, fcntl.LOCK_SH | fcntl.LOCK_NB)
         assert proc.boot_id() == json.load(said)["boot_id"]
 
 
-def test_servers_start_and_stop_at_the_same_time(at: Premises, system: Provider) -> None:
-    """Those of a heat are all up at once: each has its room and port, and all one certificate of a kind."""
+def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) -> None:
+    """Those of a heat are all up at once: each has its work_dir and port, and all one certificate of a kind."""
     settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
     with ThreadPoolExecutor(6) as pool:
         started = [pool.submit(driver.start, at, here("embedded"), system, settings) for _ in range(6)]
@@ -80,7 +80,7 @@ def test_servers_start_and_stop_at_the_same_time(at: Premises, system: Provider)
     assert [] == [server.address for server in servers if listens(server.address)]
 
 
-def test_a_server_outlives_the_thread_that_started_it(at: Premises, system: Provider) -> None:
+def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provider) -> None:
     """The kernel tells its guard that the parent has ended when only a thread has; the guard knows better."""
     with ThreadPoolExecutor(1) as pool:
         server = pool.submit(driver.start, at, here("embedded"), system, PLAINTEXT).result()
@@ -90,29 +90,29 @@ def test_a_server_outlives_the_thread_that_started_it(at: Premises, system: Prov
         assert "200" == ask(server.address).status
 
 
-def test_premises_go_even_without_their_keeper() -> None:
+def test_sandbox_go_even_without_their_keeper() -> None:
     """Somebody may kill the keeper; the directory goes with the run all the same."""
-    with Premises() as at:
+    with Sandbox() as at:
         keeper = json.loads((at.directory / "keeper.json").read_text())
         os.kill(keeper["pid"], signal.SIGKILL)
     assert not at.directory.exists()
 
 
-def test_a_full_disk_is_a_failure(at: Premises, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the system refuses is a row with its words."""
 
-    def full(self: Premises, size: int) -> None:
+    def full(self: Sandbox, size: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Premises, "lay_out", full)
+    monkeypatch.setattr(Sandbox, "lay_out", full)
     with pytest.raises(NotStarted, match="No space left") as caught:
         driver.start(at, here("embedded"), system, PLAINTEXT)
     assert Outcome.FAILED == caught.value.outcome
 
 
-def test_premises_end_what_still_runs(system: Provider) -> None:
+def test_sandbox_end_what_still_runs(system: Provider) -> None:
     """A server that nobody stopped is stopped with the run."""
-    with Premises() as at:
+    with Sandbox() as at:
         server = driver.start(at, here("embedded"), system, PLAINTEXT)
         assert 1 == len(at.running)
     assert not listens(server.address)
