@@ -27,7 +27,7 @@ impl EventLoop {
         if let Source::Open { .. } = self.source {
             // At what rate they were asked, which is the load's to say.
             let wall_ns = now.saturating_sub(self.phase.begins_ns);
-            self.tools.tally.steady = Steady { requests: self.started, wall_ns };
+            self.state.tally.steady = Steady { requests: self.started, wall_ns };
         }
     }
 
@@ -37,7 +37,7 @@ impl EventLoop {
     /// that was held up just then would seem the faster for it.
     #[inline]
     pub(super) fn end_steady(&mut self, now: u64) {
-        let tally = &mut self.tools.tally;
+        let tally = &mut self.state.tally;
         if tally.steady.wall_ns == 0 {
             let (first, from_ns) = match tally.ended {
                 0 | 1 => (0, self.phase.begins_ns),

@@ -102,15 +102,15 @@ impl EventLoop {
             let Source::Open { arrivals, free } = &mut self.source else { return };
             if let Some(dropped) = arrivals.arrive(now) {
                 let words = format!("more than {} arrivals wait", MOST_WAITING);
-                self.tools.tally.ended += dropped;
-                self.tools.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
+                self.state.tally.ended += dropped;
+                self.state.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
             }
             if now >= self.phase.give_up_ns || self.plan.stop.load(Relaxed) {
                 let dropped = arrivals.abandon();
                 if dropped > 0 {
                     let words = "the server fell so far behind that arrivals were never sent";
-                    self.tools.tally.ended += dropped;
-                    self.tools.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
+                    self.state.tally.ended += dropped;
+                    self.state.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
                 }
             }
             if free.is_empty() {
@@ -131,13 +131,13 @@ impl EventLoop {
             let index = *next;
             *next += 1;
             // Users with a connection for each request have none to be held.
-            if index < self.asking && !self.tools.keeps {
+            if index < self.asking && !self.state.keeps {
                 continue;
             }
             let user = &mut self.users[index as usize];
             user.began_ns = now;
             self.under_way += 1;
-            let step = user.open(index, &mut self.tools);
+            let step = user.open(index, &mut self.state);
             self.settle(index, step, true);
         }
     }
@@ -156,7 +156,7 @@ impl EventLoop {
         (user.intended_ns, user.began_ns) = (intended_ns, now);
         self.under_way += 1;
         self.started += 1;
-        let step = user.ask(index, &mut self.tools);
+        let step = user.ask(index, &mut self.state);
         self.settle(index, step, true);
     }
 }

@@ -94,14 +94,14 @@ fn a_rate_ends_with_an_answer() {
         let phase = Phase { work: Work::Timed(0), length_ns: 35_000_000, least: 1, longest_ns: 0 };
         event_loop.phase = Timetable::of(&phase, 1, 5_000_000, 1);
         event_loop.begin();
-        (event_loop.started, event_loop.tools.tally.ended) = (4, 2);
+        (event_loop.started, event_loop.state.tally.ended) = (4, 2);
         event_loop.first_answer_ns = 15_000_000;
         event_loop.stop(40_000_000);
         for (ended, now) in [(3, 47_000_000), (4, 60_000_000)] {
-            event_loop.tools.tally.ended = ended;
+            event_loop.state.tally.ended = ended;
             event_loop.end_steady(now);
         }
-        let steady = event_loop.tools.tally.steady;
+        let steady = event_loop.state.tally.steady;
         assert_eq!(expected, (steady.requests, steady.wall_ns / 1_000_000));
     }
 }
