@@ -91,7 +91,7 @@ def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
         f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.22 to {X}6.26)"
     )
-    assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (deprecated, {X}27" in first
+    assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, {X}27" in first
     assert "7 cells could not be measured." == second
     assert prose.answer(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
     assert prose.answer(digests())[0].startswith("Against SHA-256,")
