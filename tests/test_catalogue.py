@@ -208,7 +208,7 @@ TLS_CELLS = {
     ("tls-1.2", "rsa-2048", "ecdhe-p256"): (Standing.ACCEPTABLE, 112),
     ("tls-1.2", "rsa-3072", "rsa"): (Standing.DISALLOWED, 128),
     ("tls-1.2", "rsa-1024", "ecdhe-p256"): (Standing.DISALLOWED, 80),
-    ("tls-1.2", "rsa-3072", "dhe"): (Standing.DEPRECATED, 112),
+    ("tls-1.2", "rsa-3072", "dhe"): (Standing.DISALLOWED, 112),
 }
 
 
