@@ -15,7 +15,7 @@ were few, or all in one block, few blocks carry the weight, and the interval is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -84,9 +84,10 @@ class Visit:
 def undisturbed(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
     """What it costs while the core is left alone. Raises ValueError if there is no visit."""
     blocks, logs = _chunks(of)
-    weights = np.ones_like(logs) if of[0].varies else _weights(_excess(logs), _HALF_WEIGHTS[0])
-    lowest = 0 if of[0].varies else 1
-    return _exponential(_weighted(blocks, _linear(logs, weights, of[0].varies), weights, confidence, lowest))
+    varies = of[0].varies
+    excess = np.zeros_like(logs) if varies else _excess(logs)
+    # What a disturbed chunk says of the cost is wrong by all of its excess.
+    return _quietest(blocks, excess, lambda weights: _linear(logs, weights, varies), confidence, 1 - varies, slope=1.0)
 
 
 def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
@@ -106,17 +107,7 @@ def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence:
 
     slope = _slope(blocks, np.minimum(excess, _MOST_EXCESS), differences(np.ones_like(one)))
     bias_left = 1.0 if any(varies) else _BIAS_LEFT
-    best, quietest = None, None
-    for half_weight in _HALF_WEIGHTS:
-        weights = _weights(excess, half_weight)
-        disturbed = float(np.average(excess, weights=weights))
-        quietest = disturbed if quietest is None else quietest
-        bias = bias_left * slope * (disturbed - quietest)
-        found = _weighted(blocks, differences(weights), weights, confidence, 2 - sum(varies), bias)
-        if best is None or found[2] - found[1] < best[2] - best[1]:
-            best = found
-    assert best is not None
-    return _exponential(best)
+    return _quietest(blocks, excess, differences, confidence, 2 - sum(varies), slope=bias_left * slope)
 
 
 def typical(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
@@ -191,6 +182,33 @@ def _weights(excess: np.ndarray, half_weight: float) -> np.ndarray:
     beyond = np.maximum(excess - max(_LUCK, half_weight / 2), 0.0)
     weights: np.ndarray = 1.0 / (1.0 + (beyond / half_weight) ** 2)
     return weights
+
+
+def _quietest(
+    blocks: np.ndarray,
+    excess: np.ndarray,
+    values: Callable[[np.ndarray], np.ndarray],
+    confidence: float,
+    lowest: int,
+    *,
+    slope: float,
+) -> Interval:
+    """The narrowest of the intervals that chunks weighed by their `excess` give, more and less strictly.
+
+    `slope` is by how much the values may be wrong for each unit of excess that is let in: it widens the interval of
+    every weighing but the strictest.
+    """
+    best, strictest = None, None
+    for half_weight in _HALF_WEIGHTS:
+        weights = _weights(excess, half_weight)
+        disturbed = float(np.average(excess, weights=weights))
+        strictest = disturbed if strictest is None else strictest
+        bias = slope * (disturbed - strictest)
+        found = _weighted(blocks, values(weights), weights, confidence, lowest, bias)
+        if best is None or found[2] - found[1] < best[2] - best[1]:
+            best = found
+    assert best is not None
+    return _exponential(best)
 
 
 def _slope(blocks: np.ndarray, excess: np.ndarray, values: np.ndarray) -> float:
