@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -28,6 +28,8 @@ from tollbar.judge import Toll, Verdict
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.tolls import tolls
+from tollbar.measure import Trial
+from tollbar.results import Row
 from tollbar.stats import Interval, undisturbed_ratio
 
 REPETITIONS = 400
@@ -109,6 +111,34 @@ def test_intervals_are_no_wider_than_it_takes(name: str) -> None:
     print(f"{name}: half-width {half:.2%}, spread {spread:.2%}, bias {bias:+.2%}, coverage {coverage(name):.1%}")
     assert 2.5 * spread >= half
     assert 0.995 >= coverage(name)
+
+
+def test_a_cell_that_was_never_left_alone_knows_it_by_those_beside_it() -> None:
+    """Where each heat of a cell met a neighbour at work, its own chunks do not show it, and other cells' do."""
+    source = np.random.default_rng(8)
+    baseline, busy = builders.row({"choice": "none"}, against="none"), builders.row({"choice": "busy"}, against="none")
+    others = [builders.row({"choice": f"other-{n}"}, against="none") for n in range(3)]
+    trials: dict[str, list[Trial]] = {}
+
+    def heat(block: int, number: int, rows: Sequence[Row], log: float) -> None:
+        for place, each in enumerate(rows):
+            # The baseline does not suffer from such a neighbour.
+            costs = np.exp((log if place else 0.0) + source.normal(0.0, 0.003, builders.ROUNDS))
+            trials.setdefault(each.key, []).append(builders.trial(list(costs), block=block, heat=number))
+
+    for block in range(12):
+        heat(block, 0, [baseline, busy, *others], 0.5)
+        heat(block, 1, [baseline, *others], 0.0)
+    rows = [replace(each, trials=tuple(trials[each.key])) for each in (baseline, busy, *others)]
+    ledger = Ledger(rows, Terms(0.03, 1))
+    of, over = ledger.sides(rows[1], rows[0])
+    alone = undisturbed_ratio([replace(visit, beside=None) for visit in of], over)
+    known = undisturbed_ratio(of, over)
+    assert not alone.low <= 1.0 <= alone.high
+    assert known.low <= 1.0 <= known.high
+    # Of those that were left alone as well, nothing is lost.
+    other = undisturbed_ratio(*ledger.sides(rows[2], rows[0]))
+    assert 0.99 <= other.low <= 1.0 <= other.high <= 1.01
 
 
 def wrongs(of: Callable[[int], Toll], repetitions: int) -> float:

@@ -9,6 +9,9 @@ near is near enough is chosen by what gives the narrowest interval, the bias of 
 work that suffers alike loses nothing by them, and of unlike work only quiet moments count. Where quiet moments
 were few, or all in one block, few blocks carry the weight, and the interval is as wide as those few make it.
 
+A cell whose every chunk was disturbed does not see that in its own. What was measured beside it does: it was measured
+at other times too, and cost less then. By how much it did widens the interval.
+
 *Typical*: all chunks alike, paired in the same way.
 """
 
@@ -26,7 +29,7 @@ import numpy as np
 CONFIDENCE = 0.95
 # With three blocks there are two degrees of freedom, and nearly every interval is as wide as the ratio itself.
 _FEWEST_BLOCKS = 4
-# The lowest cost of a cell: not the minimum, which is one lucky chunk.
+# The lowest cost of a cell, as a quantile.
 _LOWEST = 0.05
 # By how much a pair may cost more than the lowest and count whole: that is a process's luck, and must not decide which
 # processes count.
@@ -40,6 +43,13 @@ _MOST_EXCESS = 0.3
 # for long, and in simulations half of it covers; all of it is taken where operations vary, whose own disturbance is
 # not known.
 _BIAS_LEFT = 0.5
+# Where nothing disturbs, costs still scatter by some hundredths above their lowest.
+_LEFT_ALONE = 0.03
+# What one side suffers more than the other, for each unit of excess, where nothing tells: on a core whose neighbour
+# came and went, SHA3 cost 1.6 times as much, SHA-256 the same, and most hashes something in between.
+_ANY_SLOPE = 1.5
+# The variance of the excess below which pairs were disturbed alike, and tell nothing of what a disturbance does.
+_NO_SPREAD = 1e-6
 # The narrowest of several intervals is a little narrower than it should be: simulations cover as they say with this.
 _CHOSEN = 1.05
 # A block that carries all of the weight cannot be left out; so much of it can.
@@ -79,15 +89,21 @@ class Visit:
     varies: bool = False
     """Whether operations differ from one to the next by nature: then a chunk's own cost says nothing of the moment, and
     what counts is the mean of costs, not of their logarithms."""
+    beside: np.ndarray | None = None
+    """By how much what was measured beside each chunk, by other cells in the same round, cost more than its lowest in
+    the whole study, in logarithms; None where that is not known."""
 
 
 def undisturbed(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
     """What it costs while the core is left alone. Raises ValueError if there is no visit."""
     blocks, logs = _chunks(of)
     varies = of[0].varies
-    excess = np.zeros_like(logs) if varies else _excess(logs)
+    own = np.zeros_like(logs) if varies else _excess(logs)
+    beside = np.concatenate([_beside(visit) for visit in of])
     # What a disturbed chunk says of the cost is wrong by all of its excess.
-    return _quietest(blocks, excess, lambda weights: _linear(logs, weights, varies), confidence, 1 - varies, slope=1.0)
+    return _quietest(
+        blocks, own, beside, lambda weights: _linear(logs, weights, varies), confidence, 1 - varies, slope=1.0
+    )
 
 
 def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
@@ -95,19 +111,19 @@ def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence:
     paired = _pairs(of, over)
     if paired is None:
         return _apart(undisturbed(of, confidence=confidence), undisturbed(over, confidence=confidence))
-    blocks, one, other = paired
+    blocks, one, other, beside = paired
     varies = of[0].varies, over[0].varies
-    excess = np.zeros_like(one)
+    own = np.zeros_like(one)
     for logs, side_varies in zip((one, other), varies, strict=True):
-        excess += 0.0 if side_varies else _excess(logs)
+        own += 0.0 if side_varies else _excess(logs)
 
     def differences(weights: np.ndarray) -> np.ndarray:
         linear: np.ndarray = _linear(one, weights, varies[0]) - _linear(other, weights, varies[1])
         return linear
 
-    slope = _slope(blocks, np.minimum(excess, _MOST_EXCESS), differences(np.ones_like(one)))
+    slope = _slope(blocks, np.minimum(own + beside, _MOST_EXCESS), differences(np.ones_like(one)))
     bias_left = 1.0 if any(varies) else _BIAS_LEFT
-    return _quietest(blocks, excess, differences, confidence, 2 - sum(varies), slope=bias_left * slope)
+    return _quietest(blocks, own, beside, differences, confidence, 2 - sum(varies), slope=bias_left * slope)
 
 
 def typical(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
@@ -121,7 +137,7 @@ def typical_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: flo
     paired = _pairs(of, over)
     if paired is None:
         return _apart(typical(of, confidence=confidence), typical(over, confidence=confidence))
-    blocks, one, other = paired
+    blocks, one, other, _ = paired
     alike = np.ones_like(one)
     return _exponential(
         _ranked(blocks, _linear(one, alike, of[0].varies) - _linear(other, alike, over[0].varies), confidence)
@@ -143,38 +159,47 @@ def _chunks(of: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _pairs(of: Sequence[Visit], over: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """(block, the one's logarithm, the other's) of each two chunks that were measured milliseconds apart.
+def _pairs(of: Sequence[Visit], over: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """(block, the one's logarithm, the other's, the excess beside them) of each two chunks measured milliseconds apart.
 
     None where the two met in less than half of the blocks that the lesser of them has: then all that both have says
     more than the little that they share.
     """
     if not of or not over:
         raise ValueError("a ratio needs at least one visit on each side")
-    beside = {(visit.block, visit.heat): visit for visit in over}
-    blocks, ones, others = [], [], []
+    partners = {(visit.block, visit.heat): visit for visit in over}
+    blocks, ones, others, besides = [], [], [], []
     for visit in of:
-        other = beside.get((visit.block, visit.heat))
+        other = partners.get((visit.block, visit.heat))
         if other is None:
             continue
         if len(visit.rounds) == len(other.rounds) and (visit.rounds == other.rounds).all():
-            mine, theirs = visit.logs, other.logs
+            here = there = np.arange(len(visit.rounds))
         else:
             _, here, there = np.intersect1d(visit.rounds, other.rounds, assume_unique=True, return_indices=True)
-            mine, theirs = visit.logs[here], other.logs[there]
-        blocks.append(np.full(len(mine), visit.block))
-        ones.append(mine)
-        others.append(theirs)
+        blocks.append(np.full(len(here), visit.block))
+        ones.append(visit.logs[here])
+        others.append(other.logs[there])
+        besides.append((_beside(visit)[here] + _beside(other)[there]) / 2)
     met = {int(block[0]) for block in blocks if len(block)}
     if 2 * len(met) < min(len({visit.block for visit in side}) for side in (of, over)):
         return None
-    return np.concatenate(blocks), np.concatenate(ones), np.concatenate(others)
+    return np.concatenate(blocks), np.concatenate(ones), np.concatenate(others), np.concatenate(besides)
+
+
+def _beside(visit: Visit) -> np.ndarray:
+    return np.zeros_like(visit.logs) if visit.beside is None else visit.beside
+
+
+def lowest(logs: np.ndarray) -> float:
+    """The lowest cost among these, as a logarithm: not the minimum, which is one lucky chunk."""
+    place = int(_LOWEST * (len(logs) - 1))
+    return float(np.partition(logs, place)[place])
 
 
 def _excess(logs: np.ndarray) -> np.ndarray:
     """By how much each chunk cost more than the lowest."""
-    place = int(_LOWEST * (len(logs) - 1))
-    excess: np.ndarray = np.maximum(logs - np.partition(logs, place)[place], 0.0)
+    excess: np.ndarray = np.maximum(logs - lowest(logs), 0.0)
     return excess
 
 
@@ -186,25 +211,28 @@ def _weights(excess: np.ndarray, half_weight: float) -> np.ndarray:
 
 def _quietest(
     blocks: np.ndarray,
-    excess: np.ndarray,
+    own: np.ndarray,
+    beside: np.ndarray,
     values: Callable[[np.ndarray], np.ndarray],
     confidence: float,
-    lowest: int,
+    estimated: int,
     *,
     slope: float,
 ) -> Interval:
-    """The narrowest of the intervals that chunks weighed by their `excess` give, more and less strictly.
+    """The narrowest of the intervals that chunks give when weighed by how disturbed they were, more and less strictly.
 
-    `slope` is by how much the values may be wrong for each unit of excess that is let in: it widens the interval of
-    every weighing but the strictest.
+    That shows in by how much they cost more than their `own` lowest and what was `beside` them more than its.
+    `slope` is by how much the values may be wrong for each unit of it that is let in.
     """
     best, strictest = None, None
     for half_weight in _HALF_WEIGHTS:
-        weights = _weights(excess, half_weight)
-        disturbed = float(np.average(excess, weights=weights))
-        strictest = disturbed if strictest is None else strictest
-        bias = slope * (disturbed - strictest)
-        found = _weighted(blocks, values(weights), weights, confidence, lowest, bias)
+        weights = _weights(own + beside, half_weight)
+        let_in = float(np.average(own, weights=weights))
+        strictest = let_in if strictest is None else strictest
+        # Of its own lowest cost a cell does not know whether it is that of a core left alone; what was beside it tells.
+        never_left = max(float(np.average(beside, weights=weights)) - _LEFT_ALONE, 0.0)
+        bias = slope * (let_in - strictest + never_left)
+        found = _weighted(blocks, values(weights), weights, confidence, estimated, bias)
         if best is None or found[2] - found[1] < best[2] - best[1]:
             best = found
     assert best is not None
@@ -212,16 +240,21 @@ def _quietest(
 
 
 def _slope(blocks: np.ndarray, excess: np.ndarray, values: np.ndarray) -> float:
-    """By how much values move at most with how disturbed their pairs were: the regression's slope and its error over
-    blocks together."""
+    """By how much values may move with how disturbed their pairs were: a regression's slope and its error over blocks.
+
+    Both are drawn to what is known before anything was seen (`_ANY_SLOPE`), which is all there is where every pair was
+    disturbed alike.
+    """
     from_mean = excess - excess.mean()
     squares = float((from_mean**2).sum())
-    if squares == 0.0:
-        return 0.0
+    if squares < _NO_SPREAD * len(excess):
+        return _ANY_SLOPE
     slope = float((from_mean * (values - values.mean())).sum()) / squares
     _, place = np.unique(blocks, return_inverse=True)
     left = np.bincount(place, from_mean * (values - values.mean() - slope * from_mean))
-    return math.hypot(slope, math.sqrt(float((left**2).sum())) / squares)
+    error = math.sqrt(float((left**2).sum())) / squares
+    believed = _ANY_SLOPE**2 / (_ANY_SLOPE**2 + error**2)
+    return math.hypot(slope * believed, error * math.sqrt(believed))
 
 
 def _linear(logs: np.ndarray, weights: np.ndarray, varies: bool) -> np.ndarray:
@@ -238,14 +271,14 @@ def _linear(logs: np.ndarray, weights: np.ndarray, varies: bool) -> np.ndarray:
 
 
 def _weighted(
-    blocks: np.ndarray, values: np.ndarray, weights: np.ndarray, confidence: float, lowest: int, bias: float = 0.0
+    blocks: np.ndarray, values: np.ndarray, weights: np.ndarray, confidence: float, estimated: int, bias: float = 0.0
 ) -> tuple[float, float, float, float, int]:
     """The weighted mean, with an interval over blocks: each is as independent as the process and the time it had.
 
     A block counts as much as its quiet chunks weigh. The degrees of freedom are those of as many blocks of equal
     weight as would carry the mean as well (Kish's effective number), less one for the mean, and a half for each of the
-    `lowest` costs that the weights rest on, which come from the same chunks. A possible `bias` widens the interval as
-    one more error would.
+    `estimated` lowest costs that the weights rest on, which come from the same chunks. A possible `bias` widens the
+    interval as one more error would.
     """
     _, place = np.unique(blocks, return_inverse=True)
     weight = np.bincount(place, weights)
@@ -255,7 +288,7 @@ def _weighted(
     if len(weight) < _FEWEST_BLOCKS:
         return mean, -math.inf, math.inf, confidence, len(weight)
     effective = float(total**2 / (weight**2).sum())
-    freedom = max(effective - 1.0 - lowest / 2, 1.0)
+    freedom = max(effective - 1.0 - estimated / 2, 1.0)
     # By how much the mean would move without each block in turn (the jackknife): of a block that carries most of the
     # weight the mean's own distance from it says little.
     share = np.minimum(weight / total, _MOST_SHARE)

@@ -9,6 +9,7 @@ import numpy as np
 from tollbar import stats
 from tollbar.catalogue import Family
 from tollbar.judge.decisions import Terms
+from tollbar.judge.moments import with_moments
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results import Row
@@ -31,8 +32,10 @@ class Ledger:
         self.confidence = terms.confidence
         measured = [row for row in rows if row.outcome is Outcome.OK]
         self.varying = frozenset(row.key for row in measured if family is not None and _varies(row, family))
-        self._visits = {row.key: self.visits_of(row, row.trials) for row in measured}
-        self._twins = {row.key: self.visits_of(row, row.twins) for row in measured if row.twins}
+        self._visits, self._twins = with_moments(
+            {row.key: self.visits_of(row, row.trials) for row in measured},
+            {row.key: self.visits_of(row, row.twins) for row in measured if row.twins},
+        )
         self._ratios: dict[tuple[object, str, str], Interval | None] = {}
         self._costs: dict[tuple[object, str], Interval | None] = {}
 
