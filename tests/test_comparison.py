@@ -9,8 +9,7 @@ import pytest
 
 from builders import row, run, study_run
 from tollbar.errors import TollbarError
-from tollbar.judge import judge
-from tollbar.judge.comparison import Comparison, compare
+from tollbar.judge import Comparison, compare, judge
 from tollbar.results import Run
 
 BLOCKS = 8

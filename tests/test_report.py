@@ -24,9 +24,9 @@ from selenium.webdriver.common.keys import Keys
 from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large
 from served_example import arrivals, asked_only, handshakes
 from tollbar import report
-from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
-from tollbar.report import bundle, markup
+from tollbar.report import bundle
+from tollbar.report.page import script_json
 
 # The file.
 
@@ -118,7 +118,8 @@ def test_nothing_from_outside_becomes_markup(tmp_path: Path) -> None:
         notes=(evil,),
         family=replace(family, choices=choices, strength_means=evil),
     )
-    study = replace(study, study=replace(study.study, study=about, rows=rows), warnings=(evil,))
+    trust = replace(study.trust, lattices={evil: (evil,)}, failed_trials=1, failures=(evil,))
+    study = replace(study, study=replace(study.study, study=about, rows=rows), trust=trust)
     report.write(judgement([study]), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in text
@@ -211,20 +212,9 @@ def test_a_page_of_a_thousand_rows_is_quick_and_not_heavy(tmp_path: Path) -> Non
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
 
 
-def test_the_toll_chart_as_a_picture(tmp_path: Path) -> None:
-    """SVG with every row's name, in colours of its own; an unknown study is an error with a hint."""
-    report.chart_svg(example(), "digests", tmp_path / "tolls.svg")
-    text = (tmp_path / "tolls.svg").read_text("utf-8")
-    assert "SHA3-256 · rustcrypto 0.10.9" in text
-    assert "recommended" in text
-    assert "var(--" not in text
-    with pytest.raises(TollbarError, match="digest"):
-        report.chart_svg(example(), "digest", tmp_path / "tolls.svg")
-
-
 def test_script_json_cannot_end_its_element() -> None:
     """What a string holds comes back the same, and never as a tag."""
-    written = markup.script_json({"a": "</script><!--&\u2028"})
+    written = script_json({"a": "</script><!--&\u2028"})
     assert "<" not in written
     assert {"a": "</script><!--&\u2028"} == json.loads(written)
 

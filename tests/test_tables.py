@@ -10,8 +10,7 @@ import pytest
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.console import comparison_document, show_comparison, show_judgement, talk
-from tollbar.judge import StudyJudgement, Verdict
-from tollbar.judge.comparison import Comparison, Pair
+from tollbar.judge import Comparison, Pair, StudyJudgement, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +71,7 @@ def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
     text = _shown(capsys, digests())
     assert "capacity" in _line(text, "MD5 runs at 1.6 times")
     assert " cost " in _line(text, "SHA-512 costs more")
-    assert "capacity: one over CPU time, what one core could do" in text
+    assert "Capacity is one over CPU time per operation: what one core could do" in text
     study = digests()
     rated = replace(study, claims=tuple(replace(c, rates=(1204.5, 455.0)) for c in study.claims))
     assert "1,204 / 455" in _line(_shown_again(capsys, rated), "MD5 runs at 1.6 times")

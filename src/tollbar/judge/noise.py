@@ -43,7 +43,7 @@ def reach(noise: Interval) -> float:
     Not their estimate: twins at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
     what is equal.
     """
-    return max(noise.high, 1 / noise.low)
+    return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)
 
 
 def twins_apart(ledger: Ledger) -> tuple[int, int] | None:

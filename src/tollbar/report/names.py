@@ -1,0 +1,64 @@
+"""Names beside points: how wide the strength chart's columns are, and where each name covers nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+from tollbar.present.charts import Point, Scale
+
+HEIGHT_PX = 280
+# Twelve-pixel type with a little leading, its mean letter, and a point with the room around it.
+LINE_PX, LETTER_PX, MARK_PX = 14, 6.5, 10
+# More levels of strength than this and their names need the page's whole width.
+MOST_LEVELS = 5
+# About what the plot has of a page's width, alone and beside another.
+WIDE_PX, NARROW_PX = 1000, 430
+
+
+def needs_width(letters: int, levels: int) -> bool:
+    """Whether names of so many letters at so many levels need the page's whole width."""
+    return levels > MOST_LEVELS or letters * LETTER_PX > NARROW_PX / levels
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where the levels stand, in steps and in pixels, so that the names of the last ones have room too."""
+
+    levels: Sequence[int]
+    padding: float
+    step_px: float
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> Columns:
+        levels = sorted({p.bits for p in points})
+        letters = max(len(p.label) for p in points)
+        width = WIDE_PX if needs_width(letters, len(levels)) else NARROW_PX
+        name = min(MARK_PX + letters * LETTER_PX, 0.4 * width)
+        # A quarter of a step to the left of the first level, and a name's length to the right of the last.
+        padding = max(0.25, (name * (len(levels) - 1) + width / 4) / (width - name) / 2)
+        return cls(levels, padding, width / (len(levels) - 1 + 2 * padding))
+
+
+def spread(points: Sequence[Point], columns: Columns, scale: Scale) -> list[float]:
+    """Where each point's name stands: at the point, or at the nearest height where it covers nothing else."""
+    px = HEIGHT_PX / log(scale.high / scale.low)
+    marks = [(columns.levels.index(p.bits) * columns.step_px, log(p.cost / scale.low) * px) for p in points]
+    # Each taken place as left, right and middle height, from the bottom of the plot.
+    taken = [(x - MARK_PX / 2, x + MARK_PX / 2, y) for x, y in marks]
+    beside = [0.0] * len(points)
+    for i in sorted(range(len(points)), key=lambda i: marks[i]):
+        x, y = marks[i]
+        left, right = x + MARK_PX, x + MARK_PX + LETTER_PX * len(points[i].label)
+        near = sorted((step * LINE_PX / 3 for step in range(-45, 46)), key=abs)
+        free = (
+            y + off
+            for off in near
+            if LINE_PX / 2 <= y + off <= HEIGHT_PX
+            and not any(left < end and start < right and abs(y + off - at) < LINE_PX for start, end, at in taken)
+        )
+        height = next(free, y)
+        taken.append((left, right, height))
+        beside[i] = scale.low * exp(height / px)
+    return beside
