@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +28,7 @@ from served_example import arrivals, asked_only, handshakes
 from tollbar import report
 from tollbar.files import write_atomically
 from tollbar.report import bundle
-from tollbar.report.page import script_json
+from tollbar.report.page import marked, script_json
 
 # The file.
 
@@ -123,6 +125,7 @@ def test_nothing_from_outside_becomes_markup(tmp_path: Path) -> None:
     report.write(judgement([study]), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in text
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "<img" not in text.replace(bundle.script(), "")
     assert 3 == text.count("</script>")
 
@@ -164,6 +167,12 @@ def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
     for spec in charts["charts"].values():
         alt.LayerChart.from_dict(spec).to_dict()
     alt.Config.from_dict(charts["config"])
+
+
+def test_templates_are_loaded_only_for_a_report() -> None:
+    """What the terminal and the document need starts without them."""
+    program = "import sys, tollbar.console, tollbar.report; print(*{'altair', 'jinja2'} & sys.modules.keys())"
+    assert "\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +219,11 @@ def test_a_page_of_a_thousand_rows_is_quick_and_not_heavy(tmp_path: Path) -> Non
     report.write(judged, tmp_path / "large.html")
     assert time.process_time() - begun < 5
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
+
+
+def test_backticks_become_code_and_nothing_else_becomes_markup() -> None:
+    """Catalogue and studies write code between backticks, and markup there is text as anywhere."""
+    assert "a &lt;b&gt; <code>c &lt;i&gt;</code>" == marked("a <b> `c <i>`")
 
 
 def test_script_json_cannot_end_its_element() -> None:

@@ -96,7 +96,7 @@ def _result(claim: Claim, at: Mapping[str, Value], of: Row, over: Row, ledger: L
 def widened(ratio: Interval, floor: float) -> Interval:
     """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
 
-    A border that is nearer to the estimate than twins came out from one is not told apart from it.
+    A border nearer to the estimate than the twins came to one cannot be distinguished from it.
     """
     low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
     return replace(ratio, low=low, high=high)

@@ -167,7 +167,7 @@ class StudyJudgement:
 
     study: StudyRun
     confidence: float
-    """Of every interval of this study: less error is allowed for at every further look."""
+    """Of every interval of this study: each further look leaves less error to spend."""
     noise_floor: float | None
     """How far from one twins came out, as a ratio above one: of the baseline where that was furthest."""
     noise: Interval | None

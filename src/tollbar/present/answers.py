@@ -61,8 +61,8 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     if gone:
         rest.append(f"{words.counted(gone, 'cell')} could not be measured")
     second = _sentence("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided."
-    told = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
-    return f"{_against(study, baseline)}, {told}.", second
+    found = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
+    return f"{_against(study, baseline)}, {found}.", second
 
 
 def _against(study: StudyJudgement, baseline: str) -> str:
@@ -189,8 +189,8 @@ def _mixed(family: Family, subject: _Subject) -> str:
             parts = [f"{_SAYS[v]} {words.where_words(family, {name: values})}" for v, values in where.items()]
             return f"{subject.named} {words.enumeration(parts)}"
     counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
-    told = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
-    return f"{subject.with_range} {told} of {words.counted(len(subject.measured), 'cell')}"
+    tally = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
+    return f"{subject.with_range} {tally} of {words.counted(len(subject.measured), 'cell')}"
 
 
 _SAYS = {

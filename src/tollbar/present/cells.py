@@ -64,7 +64,7 @@ def varying(rows: Iterable[Row]) -> tuple[str, ...]:
     for row in rows:
         for name, value in row.coordinates.items():
             values.setdefault(name, set()).add(value)
-    # How much is asked comes last: rows of one cell differ in nothing else.
+    # The load comes last: rows of one cell differ in nothing else.
     ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
     return tuple(name for name in ordered if len(values[name]) > 1)
 
@@ -84,7 +84,7 @@ def places(study: StudyJudgement) -> Place:
 def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) -> Callable[[Row], str]:
     """Gives each row its name along these coordinates: `RSA-2048`, but `RSA-2048 · padding pss`.
 
-    Without what is as in the baseline, unless the `whole` name is asked for, and without what prevails.
+    Without what is as in the baseline, unless the `whole` name is wanted, and without what prevails.
     """
     place = places(study)
     silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.study.study.baseline))
@@ -102,7 +102,7 @@ def whole_labels(study: StudyJudgement) -> Callable[[Row], str]:
 
 
 def cell_names(study: StudyJudgement) -> list[str]:
-    """The coordinates that tell the study's cells apart, whatever is asked of them."""
+    """The coordinates that tell the study's cells apart, whatever the load."""
     return [n for n in varying(study.study.rows) if n not in LOADS] or ["choice"]
 
 
@@ -160,7 +160,7 @@ def load_name(study: StudyJudgement) -> str | None:
 
 
 def without_load(row: Row) -> Mapping[str, Value]:
-    """A cell's coordinates but for how much was asked of it."""
+    """A cell's coordinates but for the load."""
     return {name: value for name, value in row.coordinates.items() if name not in LOADS}
 
 

@@ -120,7 +120,7 @@ def scale_over(
 
 
 def spoken(dots: Iterable[Dot]) -> str:
-    """The dots in words, for a reader who hears the chart."""
+    """The dots in words, for a screen reader."""
     return "; ".join(f"{d.label}: {d.note}" for d in dots)
 
 

@@ -19,7 +19,7 @@ STANDINGS = tuple(Standing)
 CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
 
 LOADS = ("users", "rate")
-"""The coordinates that say how much is asked of a server."""
+"""The coordinates that say how much load a server is under."""
 
 # A mark beside each verdict, so that a column of them reads without colour.
 VERDICT_MARKS = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tollbar.catalogue import Standing
 
-# Vega's own symbols; the legends draw the same. Standing is told by shape, then by colour.
+# Vega's own symbols; the legends draw the same. A shape says the standing, and its colour says it again.
 SHAPES = {
     Standing.RECOMMENDED: "circle",
     Standing.ACCEPTABLE: "square",
@@ -18,7 +18,7 @@ SHAPES = {
 }
 
 LINES = 6
-"""How many colours lines and parts are told apart by: `--line-1` and on in the stylesheet."""
+"""How many colours lines and parts have: `--line-1` and on in the stylesheet."""
 LINE_SHAPES = tuple(SHAPES.values())
 # Whole for the first of each colour, dashed for the second.
 LINE_DASHES = ([1, 0], [5, 3])
