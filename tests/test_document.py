@@ -48,12 +48,9 @@ def test_the_document_is_what_it_was() -> None:
     """The same judgement gives the same text: every key in its place, and every number."""
     # What trials of one cell agreed on is in the served one; contrasts, claims and left-out cells in the first.
     served = arrivals()
-    served = replace(
-        served,
-        study=replace(served.study, rows=served.study.rows[:2]),
-        measurements=served.measurements[:12],
-        tolls=served.tolls[:2],
-    )
+    rows = served.study.rows[::3]
+    measured = tuple(m for m in served.measurements if m.row in rows)
+    served = replace(served, study=replace(served.study, rows=rows), measurements=measured, tolls=served.tolls[::3])
     few = replace(digests(), measurements=digests().measurements[:6], tolls=digests().tolls[:6])
     found = document(judgement([few, passwords(), served]))
     assert GOLDEN.read_text("utf-8") == json.dumps(_rounded(found), indent=1, allow_nan=False) + "\n"
