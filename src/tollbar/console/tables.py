@@ -61,8 +61,8 @@ def _show_study(study: StudyJudgement, everything: bool) -> None:
     if capacity := notes.capacity(study):
         console.print(f"  {capacity}", style="dim")
     missing = terminal.missing(study)
-    for one in missing if everything else missing[:ROWS_SHOWN]:
-        console.print(f"  [dim]{one.outcome}:[/] {escape(one.cell)}: {escape(one.reason)}")
+    for outcome, cell, reason in missing if everything else missing[:ROWS_SHOWN]:
+        console.print(f"  [dim]{outcome}:[/] {escape(cell)}: {escape(reason)}")
     if study.study.left_out:
         console.print(f"  left out: {len(study.study.left_out)} combinations, with reasons in the report", style="dim")
     for warning in warnings(study):

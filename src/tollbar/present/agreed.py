@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tollbar.judge import StudyJudgement
 from tollbar.present.cells import by_cell, whole_labels
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.words import counted
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
@@ -77,7 +77,7 @@ def proofs_table(study: StudyJudgement) -> Table:
         )
         if any(said):
             rows.append((Cell(label(found[0])), *(Cell("; ".join(whats) or "–") for whats in said)))
-    columns = (Column("cell"), Column("accepted"), Column("refused"), Column("not tried"))
+    columns = texts("cell", "accepted", "refused", "not tried")
     return Table("What each cell accepted and refused before it was timed", columns, rows)
 
 
@@ -85,14 +85,9 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
     """One line for each kind of connection of each cell."""
     label = whole_labels(study)
     columns = (
-        Column("cell"),
-        Column("version"),
-        Column("suite"),
-        Column("group"),
-        Column("certificate"),
-        Column("full handshakes", True),
-        Column("resumed", True),
-        Column("client"),
+        *texts("cell", "version", "suite", "group", "certificate"),
+        *numbers("full handshakes", "resumed"),
+        *texts("client"),
     )
     rows = [
         (

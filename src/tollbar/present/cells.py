@@ -58,15 +58,18 @@ def baseline_words(study: StudyJudgement) -> str:
     return words.place(family, baseline, baseline) or "the baseline"
 
 
-def varying(rows: Iterable[Row]) -> tuple[str, ...]:
-    """The coordinates with more than one value among these rows: choice, server and provider first, then the rest."""
+def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
+    """The coordinates with more than one value among these rows: choice, server and provider first, then the rest.
+
+    Those of `always` that any row has stand among them, whatever their values.
+    """
     values: dict[str, set[Value]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
     for row in rows:
         for name, value in row.coordinates.items():
             values.setdefault(name, set()).add(value)
     # The load comes last: rows of one cell differ in nothing else.
     ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
-    return tuple(name for name in ordered if len(values[name]) > 1)
+    return tuple(name for name in ordered if len(values[name]) > (0 if name in always else 1))
 
 
 def places(study: StudyJudgement) -> Place:

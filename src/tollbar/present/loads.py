@@ -28,7 +28,7 @@ from tollbar.present.cells import (
     without_load,
 )
 from tollbar.present.charts import Scale
-from tollbar.present.shapes import Cell, Chart, Column, Table
+from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
 
@@ -185,7 +185,7 @@ def throughput_table(study: StudyJudgement) -> Table:
         at = {r.coordinates.get(name) if name else None: r for r in found}
         rows.append([Cell(label(found[0])), *(_throughput(at.get(value), throughput, median) for value in values)])
     titles = [words.value_words(family, name, v) if name and v is not None else "requests a second" for v in values]
-    columns = [Column("cell"), *(Column(title, True) for title in titles)]
+    columns = (*texts("cell"), *numbers(*titles))
     return Table("Requests a second, and under them the median response time", columns, rows, sortable=True)
 
 
@@ -211,7 +211,7 @@ def latency_table(study: StudyJudgement) -> Table:
         waited_us = [merged.latency_at(share) for share, _ in SHARES]
         answers = Cell(f"{merged.requests:,}", float(merged.requests))
         rows.append([Cell(label(row)), answers, *(Cell(words.amount(us, "us"), us) for us in waited_us)])
-    columns = [Column("cell"), Column("answers", True), *(Column(f"{title} within", True) for _, title in SHARES)]
+    columns = (*texts("cell"), *numbers("answers", *(f"{title} within" for _, title in SHARES)))
     return Table("Response time, from when each request was due", columns, rows, sortable=True)
 
 

@@ -38,6 +38,16 @@ class Column:
     number: bool = False
 
 
+def numbers(*titles: str) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return tuple(Column(title, True) for title in titles)
+
+
+def texts(*titles: str) -> tuple[Column, ...]:
+    """Columns of words."""
+    return tuple(map(Column, titles))
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table with a caption, whose first column names its rows."""

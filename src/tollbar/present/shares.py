@@ -11,7 +11,7 @@ from tollbar.judge import StudyJudgement
 from tollbar.measure import Outcome, trial
 from tollbar.present import words
 from tollbar.present.cells import by_row, cost_metric, labels, places, split, whole_labels
-from tollbar.present.shapes import Cell, Chart, Column, Table
+from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
 from tollbar.results import Row
 
 CLIENT = "load client"
@@ -119,8 +119,7 @@ def _chart(title: str, data: Bars) -> Chart:
 
 def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
     """The bars as a table."""
-    columns = [Column("cell"), *(Column(part, True) for part in parts)]
-    columns += [Column("both sides", True), Column("the server's share", True)]
+    columns = (*texts("cell"), *numbers(*parts, "both sides", "the server's share"))
     rows = []
     for bar in bars(study):
         both = sum(bar.parts.values())

@@ -10,7 +10,7 @@ from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present import cells, notes, words
 from tollbar.present.cells import by_row, cost_metric, is_baseline, places, prevailing, typical_metric, varying
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.shapes import Cell, Column, Table, numbers, texts
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -34,16 +34,13 @@ def full_table(study: StudyJudgement) -> Table:
     columns = [
         Column("choice"),
         *(Column(words.column_title(family, n), n in words.LOADS) for n in names),
-        Column(f"{words.cost_words(study).title}, undisturbed", True),
-        Column("typical", True),
-        *([Column("per second of CPU", True)] if speed else []),
-        Column(f"against {cells.baseline_words(study)}", True),
-        Column("typical ratio", True),
+        *numbers(f"{words.cost_words(study).title}, undisturbed", "typical"),
+        *(numbers("per second of CPU") if speed else ()),
+        *numbers(f"against {cells.baseline_words(study)}", "typical ratio"),
         Column("verdict"),
-        *(Column(METRICS[name].title if name in METRICS else name, True) for name in others),
-        Column("blocks", True),
+        *numbers(*(_metric_title(*of) for of in others), "blocks"),
         Column("standing"),
-        *([Column("strength, bits", True)] if strengths else []),
+        *(numbers("strength, bits") if strengths else ()),
     ]
     written = [
         [
@@ -67,16 +64,20 @@ def full_table(study: StudyJudgement) -> Table:
     return Table(_caption(study), columns, written, sortable=True)
 
 
-def beside(study: StudyJudgement) -> dict[str, dict[str, Measurement]]:
-    """What was measured beside the cost, by metric and row, in the order of the table of metrics."""
-    found = dict.fromkeys(m.metric for m in study.measurements if m.component is None)
+def beside(study: StudyJudgement) -> dict[tuple[str, str | None], dict[str, Measurement]]:
+    """What was measured beside the cost, by (metric, component) and row, in the order of the table of metrics."""
     order = {name: number for number, name in enumerate(METRICS)}
-    names = sorted(
-        (n for n in found if not n.endswith(TYPICAL) and n != cost_metric(study)),
-        key=lambda name: order.get(name, len(order)),
-    )
-    rows = {name: by_row(study, name) for name in names}
-    return {name: of for name, of in rows.items() if name != "memory" or memory_matters(of.values())}
+    found: dict[tuple[str, str | None], dict[str, Measurement]] = {}
+    for m in sorted(study.measurements, key=lambda m: order.get(m.metric, len(order))):
+        # The parts of the cost have a chart and a table of their own.
+        if m.metric != cost_metric(study) and not m.metric.endswith(TYPICAL):
+            found.setdefault((m.metric, m.component), {})[m.row.key] = m
+    return {of: rows for of, rows in found.items() if of[0] != "memory" or memory_matters(rows.values())}
+
+
+def _metric_title(name: str, component: str | None) -> str:
+    title = METRICS[name].title if name in METRICS else name.replace("-", " ")
+    return title if component is None else f"{title}, {component}"
 
 
 def memory_matters(memory: Iterable[Measurement]) -> bool:
@@ -162,7 +163,7 @@ def left_out_table(study: StudyJudgement) -> Table:
         by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
     caption = f"{words.counted(len(study.study.left_out), 'combination')} left out of the study, and why"
     rows = [(Cell(_few(found)), Cell(reason)) for reason, found in by_reason.items()]
-    return Table(caption, (Column("left out"), Column("because")), rows)
+    return Table(caption, texts("left out", "because"), rows)
 
 
 def _few(places: Sequence[str]) -> str:
@@ -186,9 +187,7 @@ def contrast_table(study: StudyJudgement) -> Table:
         for c in study.contrasts
     ]
     columns = (
-        Column("setting"),
-        Column("one for the other"),
-        Column("where"),
+        *texts("setting", "one for the other", "where"),
         Column(f"times the {words.cost_words(study).short}", True),
         Column("verdict"),
         Column("pairs of cells", True),
@@ -235,13 +234,8 @@ def claim_table(study: StudyJudgement) -> Table:
         for number, claim in zip(claim_numbers(study.claims), study.claims, strict=True)
     ]
     columns = (
-        Column("what was published"),
-        Column("tried at"),
-        Column("compared by"),
-        Column("then", True),
-        Column("here", True),
-        Column("typical", True),
-        *([Column("requests a second", True)] if rated else []),
+        *texts("what was published", "tried at", "compared by"),
+        *numbers("then", "here", "typical", *(["requests a second"] if rated else [])),
         Column("verdict"),
     )
     return Table("Published comparisons, then and here", columns, rows)
@@ -286,7 +280,7 @@ def twins_table(study: StudyJudgement) -> Table:
         for t in study.tolls
         if is_baseline(t.row) and t.ratio is not None
     ]
-    columns = (Column("baseline"), Column("its twin", True), Column("noise floor", True), Column("blocks", True))
+    columns = (Column("baseline"), *numbers("its twin", "noise floor", "blocks"))
     return Table("Each baseline against its own twin, which should be × 1", columns, rows)
 
 
@@ -306,7 +300,7 @@ def sources_table(study: StudyJudgement) -> Table:
                 Cell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
             )
         )
-    columns = (Column("choice"), Column("standing"), Column("who says so"), Column("strength"))
+    columns = texts("choice", "standing", "who says so", "strength")
     return Table("Who says so: the source of every standing and strength", columns, rows)
 
 

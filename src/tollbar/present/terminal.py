@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tollbar import units
 from tollbar.catalogue import Value
 from tollbar.judge import ClaimResult, Comparison, Contrast, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.present import words
-from tollbar.present.cells import by_row, cost_metric
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.cells import by_row, cost_metric, varying
+from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.tables import beside
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -47,20 +46,16 @@ def compared(study: StudyJudgement) -> list[Toll]:
 def toll_table(study: StudyJudgement, tolls: Sequence[Toll]) -> Table:
     """A row for each toll: its coordinates, its cost, its ratio and its verdict."""
     # Which server it was, with its version, is worth a column wherever there was one.
-    names = varying([toll.row for toll in study.tolls], always=("choice", "bed"))
+    names = varying((toll.row for toll in study.tolls), always=("choice", "bed"))
     cost = by_row(study, cost_metric(study))
-    others = {title: found for name, title in BESIDE.items() if (found := beside(study).get(name))}
+    others = {title: found for name, title in BESIDE.items() if (found := beside(study).get((name, None)))}
     widest = max((abs(math.log(t.ratio.estimate)) for t in tolls if t.ratio), default=0.0) or 1.0
     columns = (
-        *(Column("server" if name == "bed" else name) for name in names),
-        Column(words.cost_words(study).column, True),
-        *(Column(title, True) for title in others),
-        Column("× baseline", True),
-        Column(_interval_title(study)),
-        Column(""),
-        Column("typical", True),
-        Column("verdict"),
-        Column("standing"),
+        *texts(*("server" if name == "bed" else name for name in names)),
+        *numbers(words.cost_words(study).column, *others, "× baseline"),
+        *texts(_interval_title(study), ""),
+        *numbers("typical"),
+        *texts("verdict", "standing"),
     )
     rows = [
         (
@@ -81,12 +76,9 @@ def toll_table(study: StudyJudgement, tolls: Sequence[Toll]) -> Table:
 def contrast_table(study: StudyJudgement) -> Table:
     """One value for another, all else equal: as many as a screen holds."""
     columns = (
-        Column("one for the other"),
-        Column("where"),
-        Column("ratio", True),
-        Column(_interval_title(study)),
-        Column("verdict"),
-        Column("pairs"),
+        *texts("one for the other", "where"),
+        *numbers("ratio"),
+        *texts(_interval_title(study), "verdict", "pairs"),
     )
     rows = [_contrast(contrast) for contrast in study.contrasts[:ROWS_SHOWN]]
     if len(study.contrasts) > ROWS_SHOWN:
@@ -111,14 +103,10 @@ def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here. What a claim says stands in its first row."""
     rated = any(claim.rates for claim in study.claims)
     columns = (
-        Column("published"),
-        Column("where"),
-        Column("of"),
-        Column("then", True),
-        Column("here", True),
-        Column(_interval_title(study)),
-        Column("verdict"),
-        *([Column("requests / s", True)] if rated else []),
+        *texts("published", "where", "of"),
+        *numbers("then", "here"),
+        *texts(_interval_title(study), "verdict"),
+        *(numbers("requests / s") if rated else ()),
     )
     before = ("", *(claim.says for claim in study.claims))
     rows = [
@@ -136,17 +124,8 @@ def claim_table(study: StudyJudgement) -> Table:
     return Table("Then and here", columns, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A cell without a ratio."""
-
-    outcome: str
-    cell: str
-    reason: str
-
-
-def missing(study: StudyJudgement) -> list[Missing]:
-    """The cells that were not measured, and those that are compared with nothing, each with its reason."""
+def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:
+    """(outcome, cell, reason) of what was not measured, and of what is compared with nothing."""
     failed = [(str(row.outcome), row, row.reason) for row in study.study.rows if row.outcome is not Outcome.OK]
     alone = [
         ("not compared", toll.row, toll.reason)
@@ -154,7 +133,7 @@ def missing(study: StudyJudgement) -> list[Missing]:
         if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
     ]
     return [
-        Missing(outcome, " · ".join(plain(n, v) for n, v in row.coordinates.items()), reason or "")
+        (outcome, " · ".join(plain(n, v) for n, v in row.coordinates.items()), reason or "")
         for outcome, row, reason in (*failed, *alone)
     ]
 
@@ -164,7 +143,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return [
         Table(
             f"{name}: {comparison.one} / {comparison.other}",
-            (*map(Column, names), *(Column(n, True) for n in ("one", "other", "difference")), Column("intervals")),
+            (*texts(*names), *numbers("one", "other", "difference"), *texts("intervals")),
             [
                 (
                     *(Cell(plain(name, pair.row.coordinates.get(name))) for name in names),
@@ -176,7 +155,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
             ],
         )
         for name, pairs in comparison.studies.items()
-        for names in [varying([pair.row for pair in pairs])]
+        for names in [varying((pair.row for pair in pairs), always=("choice",))]
     ]
 
 
@@ -190,15 +169,6 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         f"Median relative difference {comparison.median_difference:.2%};"
         f" {comparison.overlapping:.0%} of intervals overlap.",
     ]
-
-
-def varying(rows: Sequence[Row], always: Sequence[str] = ("choice",)) -> list[str]:
-    """The coordinates that tell these rows apart, and those shown always. A setting that a row lacks tells nothing."""
-    names: dict[str, set[Value]] = {}
-    for row in rows:
-        for name, value in row.coordinates.items():
-            names.setdefault(name, set()).add(value)
-    return [name for name, seen in names.items() if name in always or len(seen) > 1]
 
 
 def plain(name: str, value: Value | None) -> str:

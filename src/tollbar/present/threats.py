@@ -8,7 +8,7 @@ from tollbar.catalogue import Degree, Mitigation, Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present import words
 from tollbar.present.cells import labels, varying
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.shapes import Cell, Table, texts
 
 MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
 
@@ -22,7 +22,7 @@ def threats_table(study: StudyJudgement) -> Table:
     """Cells by the threats in which they differ; without rows where they differ in none."""
     threats, groups = study.study.study.family.threats, alike(study)
     differ = _differ(study)
-    columns = [Column("cells"), *(Column(threats[t].title) for t in differ)]
+    columns = texts("cells", *(threats[t].title for t in differ))
     rows = [[_named(names), *(_answer(answers[t]) for t in differ)] for answers, names in groups] if differ else []
     return Table("What each cell does about each threat", columns, rows)
 
