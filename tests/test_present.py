@@ -13,7 +13,7 @@ from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER
-from tollbar.present import answers, notes, tables, words
+from tollbar.present import answers, comparisons, notes, words
 from tollbar.present.charts import block_costs, frontier
 from tollbar.report.ticks import log_ticks
 from tollbar.stats import Interval
@@ -169,9 +169,9 @@ def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
     first, *others = study.contrasts
     apart = replace(first, where={})
     split = replace(study, contrasts=(apart, *others))
-    assert "elsewhere" == tables.contrast_where(split, apart, most=3)
-    assert "" == tables.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
-    assert "at 64 B" == tables.contrast_where(study, first, most=3)
+    assert "elsewhere" == comparisons.contrast_where(split, apart, most=3)
+    assert "" == comparisons.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
+    assert "at 64 B" == comparisons.contrast_where(study, first, most=3)
 
 
 def test_pairs_of_a_contrast_are_a_range() -> None:

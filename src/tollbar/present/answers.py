@@ -13,6 +13,7 @@ from tollbar.catalogue import Family, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
 from tollbar.present import cells, words
 from tollbar.present.cells import labels, split
+from tollbar.present.costs import cost_words
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 4
@@ -69,7 +70,7 @@ def _against(study: StudyJudgement, baseline: str) -> str:
     """What is compared with what: whose CPU time is said where it is not just the operation's own."""
     if cells.cost_metric(study) == "cpu":
         return f"Against {baseline}"
-    return f"By {words.cost_words(study).in_sentence} and against {baseline}"
+    return f"By {cost_words(study).in_sentence} and against {baseline}"
 
 
 def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
@@ -223,11 +224,3 @@ def claims(study: StudyJudgement) -> str:
     if counts[ClaimVerdict.CANNOT_TELL]:
         parts.append(f"{counts[ClaimVerdict.CANNOT_TELL]} cannot be told")
     return f"{words.counted(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
-
-
-def capacity(study: StudyJudgement) -> str:
-    """What capacity is, where a claim is judged by it."""
-    if not any(c.metric == "capacity" for c in study.claims):
-        return ""
-    of = words.cost_words(study).in_sentence
-    return f"Capacity is one over {of}: what one core could do were nothing else in its way."

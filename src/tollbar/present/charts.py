@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from statistics import median
 from typing import Literal
 
 from tollbar.catalogue import Standing
-from tollbar.judge import Contrast, Measurement, StudyJudgement, Verdict
+from tollbar.judge import Measurement, StudyJudgement
 from tollbar.measure import Outcome
 from tollbar.present import words
-from tollbar.present.cells import MOST_ROWS, by_row, cost_metric, labels, places, split, varying
+from tollbar.present.cells import by_row, cost_metric, labels, places, split, varying
+from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Chart
-from tollbar.present.tables import claim_numbers, claim_place, contrast_where, memory_matters, pair_words
+from tollbar.present.tables import memory_matters
 from tollbar.results import Row
 
 SECOND_LINE = " / "
@@ -124,77 +125,6 @@ def spoken(dots: Iterable[Dot]) -> str:
     return "; ".join(f"{d.label}: {d.note}" for d in dots)
 
 
-def contrast_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each varied setting: one value for another, all else equal."""
-    family = study.study.study.family
-    by_setting: dict[str, list[Contrast]] = {}
-    for contrast in study.contrasts:
-        # What more users change is drawn against the users; here the table has it.
-        if contrast.setting not in words.LOADS:
-            by_setting.setdefault(contrast.setting, []).append(contrast)
-    charts = []
-    for setting, found in by_setting.items():
-        dots = [
-            Dot(
-                label=_contrast_label(study, c),
-                note=f"{words.times_range(c.least, c.most)} {c.verdict}",
-                value=c.least,
-                low=c.low,
-                high=c.high,
-                decided=c.verdict is not Verdict.UNCLEAR,
-                to=c.most,
-            )
-            # The table below the chart has them all.
-            for c in found[:MOST_ROWS]
-        ]
-        axis = f"{words.opened(words.cost_words(study).short)}, as a multiple"
-        scale = scale_over(axis, dots, worth=study.study.study.worth)
-        title = f"By {words.column_title(family, setting)}"
-        charts.append(Chart(title, f"{title}, all else equal. {spoken(dots)}.", Dots(_distinct(dots), scale)))
-    return charts
-
-
-def _contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
-    """`no-aes for native`, and on a second line where."""
-    where = contrast_where(study, contrast, most=3)
-    pair = pair_words(study, contrast)
-    return f"{pair}{SECOND_LINE}{where}" if where else pair
-
-
-def _distinct(dots: Sequence[Dot]) -> list[Dot]:
-    """The same dots with every label different: two rows of one name would be drawn as one."""
-    seen: dict[str, int] = {}
-    distinct = []
-    for dot in dots:
-        seen[dot.label] = seen.get(dot.label, 0) + 1
-        label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
-        distinct.append(replace(dot, label=label))
-    return distinct
-
-
-def claim_chart(study: StudyJudgement) -> Chart | None:
-    """What was published beside what is measured here; nothing where no claim gives a ratio."""
-    dots = [
-        Dot(
-            label=f"{number}  {claim_place(study, c) or 'everywhere'}",
-            note=f"{f'{c.metric} {words.times(c.ratio.estimate)}' if c.ratio else ''} {c.verdict}".strip(),
-            value=c.ratio.estimate if c.ratio else None,
-            low=c.ratio.low if c.ratio else None,
-            high=c.ratio.high if c.ratio else None,
-            then=c.published,
-        )
-        # The table beside the chart has them all.
-        for number, c in zip(claim_numbers(study.claims)[:MOST_ROWS], study.claims, strict=False)
-    ]
-    if not any(d.then for d in dots):
-        return None
-    scale = scale_over("the claim's own ratio, then and here", dots, worth=0.0)
-    said = "; ".join(
-        f"{d.label}: published {words.times(d.then) if d.then else 'an order'}, here {d.note}" for d in dots
-    )
-    return Chart("", f"Published ratios and the same ratios here. {said}.", Dots(dots, scale))
-
-
 def memory_charts(study: StudyJudgement) -> list[Chart]:
     """CPU time and memory of the same cells in the same order; nothing where memory does not matter."""
     memory, cost = by_row(study, "memory"), by_row(study, cost_metric(study))
@@ -203,7 +133,7 @@ def memory_charts(study: StudyJudgement) -> list[Chart]:
         return []
     label = labels(study, varying(rows) or ("choice",), whole=True)
     kinds: tuple[tuple[str, dict[str, Measurement], Literal["ns", "B"]], ...] = (
-        (words.cost_words(study).title, cost, "ns"),
+        (cost_words(study).title, cost, "ns"),
         ("Memory that one operation holds", memory, "B"),
     )
     charts = []
@@ -235,7 +165,7 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     for m in measured:
         point = Point(label(m.row), m.row.strength or 0, m.value, m.row.standing)
         panels.setdefault(place(m.row.coordinates, titled), []).append(point)
-    cost = words.cost_words(study).title
+    cost = cost_words(study).title
     return [_strengths(title, cost, points) for title, points in panels.items() if len({p.bits for p in points}) > 1]
 
 

@@ -28,6 +28,7 @@ from tollbar.present.cells import (
     without_load,
 )
 from tollbar.present.charts import Scale
+from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
@@ -136,7 +137,7 @@ def _in_base_units(value: float, unit: str) -> float:
 
 def _panels(study: StudyJudgement, axis: str, points: Sequence[Moment]) -> list[Curves]:
     """The three panels, without lines, on axes that all facets share."""
-    cost, title = cost_metric(study), words.cost_words(study).title
+    cost, title = cost_metric(study), cost_words(study).title
 
     def values(*metrics: str) -> list[float | None]:
         return [p.values.get(m) for p in points for m in metrics]

@@ -13,6 +13,7 @@ from tollbar.judge.noise import reach
 from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, varying
+from tollbar.present.costs import cost_words
 from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
 from tollbar.results import Row, Run
 
@@ -221,7 +222,7 @@ def capacity(study: StudyJudgement) -> str:
     """What capacity is, where a claim is judged by it."""
     if not any(c.metric == "capacity" for c in study.claims):
         return ""
-    of = words.cost_words(study).in_sentence
+    of = cost_words(study).in_sentence
     return f"Capacity is one over {of}: what one core could do were nothing else in its way."
 
 

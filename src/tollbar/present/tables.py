@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tollbar.catalogue import Authority, Choice, Part, Standing, Value
-from tollbar.judge import ClaimResult, Contrast, Measurement, StudyJudgement, Toll
+from tollbar.catalogue import Authority, Choice, Part, Standing
+from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present import cells, notes, words
-from tollbar.present.cells import by_row, cost_metric, is_baseline, places, prevailing, typical_metric, varying
+from tollbar.present.cells import by_row, cost_metric, is_baseline, places, typical_metric, varying
+from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Column, Table, numbers, texts
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -34,7 +35,7 @@ def full_table(study: StudyJudgement) -> Table:
     columns = [
         Column("choice"),
         *(Column(words.column_title(family, n), n in words.LOADS) for n in names),
-        *numbers(f"{words.cost_words(study).title}, undisturbed", "typical"),
+        *numbers(f"{cost_words(study).title}, undisturbed", "typical"),
         *(numbers("per second of CPU") if speed else ()),
         *numbers(f"against {cells.baseline_words(study)}", "typical ratio"),
         Column("verdict"),
@@ -51,7 +52,7 @@ def full_table(study: StudyJudgement) -> Table:
             *([_speed(row, cost.get(row.key))] if speed else []),
             *_judged(row, tolls.get(row.key)),
             *(_plain(found.get(row.key)) for found in others.values()),
-            _count(cost[row.key].blocks if row.key in cost else 0),
+            count_cell(cost[row.key].blocks if row.key in cost else 0),
             Cell(
                 words.standing_words(row.standing),
                 float(words.STANDINGS.index(row.standing)),
@@ -135,10 +136,10 @@ def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell, Cell]:
     said = (missing, notes.more_blocks(toll.more_blocks), notes.suffers(toll))
     mark = words.VERDICT_MARKS[toll.verdict]
     verdict = Cell(str(toll.verdict), mark=mark, small="; ".join(filter(None, said)) or None)
-    return _ratio(toll.ratio), _ratio(toll.typical), verdict
+    return ratio_cell(toll.ratio), ratio_cell(toll.typical), verdict
 
 
-def _ratio(ratio: Interval | None) -> Cell:
+def ratio_cell(ratio: Interval | None) -> Cell:
     """A ratio with its interval under it."""
     return Cell("–") if ratio is None else Cell(words.times(ratio.estimate), ratio.estimate, words.bracket(ratio))
 
@@ -147,12 +148,12 @@ def _plain(found: Measurement | None) -> Cell:
     return Cell("–") if found is None else Cell(words.measured(found), found.value)
 
 
-def _count(number: int) -> Cell:
+def count_cell(number: int) -> Cell:
     return Cell(f"{number:,}", float(number))
 
 
 def _strength(row: Row) -> Cell:
-    return Cell("–") if row.strength is None or row.standing is Standing.NULL else _count(row.strength)
+    return Cell("–") if row.strength is None or row.standing is Standing.NULL else count_cell(row.strength)
 
 
 def left_out_table(study: StudyJudgement) -> Table:
@@ -172,100 +173,6 @@ def _few(places: Sequence[str]) -> str:
     return "; ".join([*places[:MOST_LEFT_OUT], f"and {more:,} more"] if more > 1 else places)
 
 
-def contrast_table(study: StudyJudgement) -> Table:
-    """What one value of a setting costs for another, all else equal."""
-    family = study.study.study.family
-    rows = [
-        (
-            Cell(words.column_title(family, c.setting)),
-            Cell(pair_words(study, c)),
-            Cell(contrast_where(study, c, most=12) or "everywhere"),
-            Cell(words.times_range(c.least, c.most), c.least, words.ends(c.low, c.high)),
-            Cell(str(c.verdict), mark=words.VERDICT_MARKS[c.verdict], small=notes.more_blocks(c.more_blocks)),
-            _count(c.pairs),
-        )
-        for c in study.contrasts
-    ]
-    columns = (
-        *texts("setting", "one for the other", "where"),
-        Column(f"times the {words.cost_words(study).short}", True),
-        Column("verdict"),
-        Column("pairs of cells", True),
-    )
-    return Table("One value for another, all else equal", columns, rows, sortable=True)
-
-
-def pair_words(study: StudyJudgement, contrast: Contrast) -> str:
-    """`no-aes for native`."""
-    both = (contrast.value, contrast.for_value)
-    return " for ".join(words.value_words(study.study.study.family, contrast.setting, v) for v in both)
-
-
-def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
-    """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
-    alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
-    # Pairs that share a verdict but no coordinate stand wherever the other lines do not.
-    return words.where_words(study.study.study.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
-
-
-def has_long_places(study: StudyJudgement) -> bool:
-    """Whether pairs are split by several things, whose names are too long for half a page."""
-    return any(len(c.where) > 1 or any(len(values) > 1 for values in c.where.values()) for c in study.contrasts)
-
-
-def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
-    return contrast.setting, contrast.value, contrast.for_value
-
-
-def claim_table(study: StudyJudgement) -> Table:
-    """What was published beside what is measured here."""
-    rated = any(c.rates is not None for c in study.claims)
-    rows = [
-        (
-            Cell(f"{number}  {claim.says}", small=claim.note),
-            Cell(claim_place(study, claim) or "everywhere"),
-            Cell(claim.metric),
-            Cell(words.times(claim.published) if claim.published is not None else claim.order or "–", claim.published),
-            _ratio(claim.ratio),
-            _ratio(claim.typical),
-            *([_rates(claim)] if rated else []),
-            Cell(str(claim.verdict), small=claim.reason),
-        )
-        for number, claim in zip(claim_numbers(study.claims), study.claims, strict=True)
-    ]
-    columns = (
-        *texts("what was published", "tried at", "compared by"),
-        *numbers("then", "here", "typical", *(["requests a second"] if rated else [])),
-        Column("verdict"),
-    )
-    return Table("Published comparisons, then and here", columns, rows)
-
-
-def _rates(claim: ClaimResult) -> Cell:
-    """What both sides were measured at, whatever limited them: beside the capacity, never in its place."""
-    return Cell("–") if claim.rates is None else Cell(" and ".join(f"{rate:,.0f}" for rate in claim.rates))
-
-
-def claim_numbers(claims: Sequence[ClaimResult]) -> list[str]:
-    """A number for each result, `2` or `2.1`, `2.2` where one claim was tried in several places."""
-    says = [c.says for c in claims]
-    order = {text: i for i, text in enumerate(dict.fromkeys(says), 1)}
-    seen: dict[str, int] = {}
-    numbers = []
-    for text in says:
-        seen[text] = seen.get(text, 0) + 1
-        numbers.append(f"{order[text]}.{seen[text]}" if says.count(text) > 1 else str(order[text]))
-    return numbers
-
-
-def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
-    """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
-    vary = varying(study.study.rows)
-    usual = prevailing(study)
-    names = [n for n in claim.at if n in vary and claim.at[n] != usual.get(n)]
-    return places(study)(claim.at, names)
-
-
 def twins_table(study: StudyJudgement) -> Table:
     """Each baseline's own toll, which is its twin's cost over its own."""
     names = ("choice", *(n for n in varying(study.study.rows) if n != "choice"))
@@ -275,7 +182,7 @@ def twins_table(study: StudyJudgement) -> Table:
             Cell(place(t.row.coordinates, names)),
             Cell(words.times_exactly(t.ratio.estimate), t.ratio.estimate, words.bracket_exactly(t.ratio)),
             Cell("–") if t.noise_floor is None else Cell(words.times_exactly(t.noise_floor), t.noise_floor),
-            _count(t.ratio.n),
+            count_cell(t.ratio.n),
         )
         for t in study.tolls
         if is_baseline(t.row) and t.ratio is not None

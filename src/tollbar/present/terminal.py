@@ -11,6 +11,7 @@ from tollbar.judge import ClaimResult, Comparison, Contrast, Measurement, StudyJ
 from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import by_row, cost_metric, varying
+from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.tables import beside
 from tollbar.results import Row
@@ -32,7 +33,7 @@ def how(study: StudyJudgement) -> str:
     floor = "unknown" if study.noise_floor is None else f"×{study.noise_floor:.3f}"
     twins = "" if study.noise is None else f", twins {words.bracket_exactly(study.noise)}"
     return (
-        f"{words.cost_words(study).title}, undisturbed, against {baseline}, all else alike · {blocks} blocks · "
+        f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike · {blocks} blocks · "
         f"noise floor {floor}{twins} · worth {about.worth:.0%}"
     )
 
@@ -52,7 +53,7 @@ def toll_table(study: StudyJudgement, tolls: Sequence[Toll]) -> Table:
     widest = max((abs(math.log(t.ratio.estimate)) for t in tolls if t.ratio), default=0.0) or 1.0
     columns = (
         *texts(*("server" if name == "bed" else name for name in names)),
-        *numbers(words.cost_words(study).column, *others, "× baseline"),
+        *numbers(cost_words(study).column, *others, "× baseline"),
         *texts(_interval_title(study), ""),
         *numbers("typical"),
         *texts("verdict", "standing"),

@@ -23,6 +23,7 @@ from tollbar.present.cells import (
     spot,
 )
 from tollbar.present.charts import Dot, Dots, scale_over, spoken
+from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Chart
 from tollbar.results import Row
 
@@ -70,7 +71,7 @@ def _alike_panels(
     noises = {t.row.key: reach(t.noise) for t in tolls if t.noise is not None}
     baseline = baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
-    title = f"{words.cost_words(study).title}, as a multiple of {against}"
+    title = f"{cost_words(study).title}, as a multiple of {against}"
     scale = scale_over(title, list(dots.values()), worth=study.study.study.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]

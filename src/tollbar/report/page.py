@@ -16,6 +16,7 @@ from tollbar.present import (
     answers,
     cells,
     charts,
+    comparisons,
     loads,
     notes,
     shapes,
@@ -26,26 +27,16 @@ from tollbar.present import (
     warnings,
     words,
 )
+from tollbar.present.costs import cost_words
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
 from tollbar.report.names import needs_width
 
 # What the templates take names, rows, sentences and charts from: they only lay out.
-PRESENT = {
-    "agreed": agreed,
-    "answers": answers,
-    "cells": cells,
-    "charts": charts,
-    "loads": loads,
-    "notes": notes,
-    "shapes": shapes,
-    "shares": shares,
-    "tables": tables,
-    "threats": threats,
-    "tolls": tolls,
-    "warnings": warnings,
-    "words": words,
-}
+PRESENT = (
+    *(agreed, answers, cells, charts, comparisons, loads, notes),
+    *(shapes, shares, tables, threats, tolls, warnings, words),
+)
 
 
 def page(judgement: Judgement) -> str:
@@ -64,11 +55,12 @@ def page(judgement: Judgement) -> str:
         undefined=StrictUndefined,
     )
     templates.filters["marked"] = marked
-    templates.globals |= {**PRESENT, "palette": palette, "draw": draw, "needs_width": needs_width}
+    templates.globals |= {module.__name__.rpartition(".")[2]: module for module in PRESENT}
+    templates.globals |= {"palette": palette, "draw": draw, "needs_width": needs_width}
     return templates.get_template("page.html.jinja").render(
         run=judgement.run,
         studies=judgement.studies,
-        methods=tuple(dict.fromkeys(words.cost_words(study).method for study in judgement.studies)),
+        methods=tuple(dict.fromkeys(cost_words(study).method for study in judgement.studies)),
         version=__version__,
         style=Markup(data("style.css")),
         script=Markup(data("page.js")),
