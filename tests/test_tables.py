@@ -9,16 +9,16 @@ import pytest
 
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
-from tollbar.console import comparison_document, show_comparison, show_judgement, talk
+from tollbar.console import comparison_document, show_comparison, show_judgement, streams
 from tollbar.judge import Comparison, Pair, StudyJudgement, Verdict
 
 
 @pytest.fixture(autouse=True)
 def _fresh_console() -> Iterator[None]:
     """The console is made once for a command, and would keep the first test's standard output."""
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     yield
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
 
 
 def _shown(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
@@ -54,7 +54,7 @@ def test_both_ratios_are_shown_and_what_neighbours_do_is_marked(capsys: pytest.C
 
 
 def _shown_again(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     return _shown(capsys, study)
 
 

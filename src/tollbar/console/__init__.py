@@ -1,8 +1,8 @@
-"""The terminal: data to standard output, talk to standard error, readable without colour."""
+"""The terminal: data to standard output, messages to standard error, readable without colour."""
 
 from tollbar.console.progress import Progress
+from tollbar.console.streams import say, say_error, stderr, stdout
 from tollbar.console.tables import show_comparison, show_judgement
-from tollbar.console.talk import say, say_error, stderr, stdout
 from tollbar.present.document import comparison_document, document
 
 __all__ = [

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tollbar.console.talk import stdout
+from tollbar.console.streams import stdout
 from tollbar.judge import ClaimVerdict, Comparison, Judgement, StudyJudgement, Verdict
 from tollbar.present import notes, terminal
 from tollbar.present.shapes import Cell, Table

@@ -31,7 +31,7 @@ BUSY = 0.70
 
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
     """Cost per operation of every cell that was measured, and what else its trials show."""
-    return tuple(m for row in ledger.rows if ledger.why_nothing(row) is None for m in _of(row, ledger))
+    return tuple(m for row in ledger.rows if ledger.why_unmeasured(row) is None for m in _of(row, ledger))
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:

@@ -42,15 +42,8 @@ _TITLES = {
 }
 
 
-def setting_title(family: Family, name: str) -> str:
-    """A coordinate's name for people."""
-    if name in family.settings:
-        return family.settings[name].title
-    return _TITLES.get(name, _spaced(name))
-
-
 def column_title(family: Family, name: str) -> str:
-    """The same in a word or two, where the title is a sentence about the values."""
+    """A coordinate's name in a word or two: a setting's own title may be a sentence about its values."""
     setting = family.settings.get(name)
     return setting.title if setting is not None and setting.is_size else _TITLES.get(name, _spaced(name))
 

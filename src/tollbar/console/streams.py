@@ -1,4 +1,4 @@
-"""Where words go: answers to standard output, everything else to standard error."""
+"""The two streams: data to standard output, messages to standard error."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tollbar.errors import TollbarError
 
 @cache
 def stdout() -> Console:
-    """For answers. Wide when not a terminal, so that nothing is wrapped that a program will read."""
+    """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 @cache
 def stderr() -> Console:
-    """For talk."""
+    """For messages."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(text: str, style: str | None = None) -> None:
-    """Says something that is not the answer."""
+    """Prints a message."""
     stderr().print(escape(text), style=style)
 
 
 def say_error(error: TollbarError) -> None:
-    """What, where, and what to try."""
+    """Prints what is wrong, where, and what to try."""
     where = f"{escape(error.where)}: " if error.where else ""
     stderr().print(f"[bold red]error:[/] {where}{escape(error.what)}")
     if error.hint:
