@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from math import isinf
 from typing import Any
 
 from tollbar.judge import ClaimResult, Comparison, Contrast, Judgement, Measurement, StudyJudgement, Toll
@@ -73,7 +74,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "family": study.family.name,
         "worth": study.worth,
         "confidence": judged.confidence,
-        "noise_floor": _finite(judged.noise_floor),
+        "noise_floor": _plain(judged.noise_floor),
         "noise": _ends(judged.noise),
         "drift": judged.drift,
         "results": [
@@ -89,37 +90,16 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
 
 
 def _where(row: Row) -> dict[str, Any]:
-    return {
-        "choice": row.choice,
-        "provider": row.provider,
-        "bed": row.bed,
-        "server": row.server,
-        "setting": dict(row.setting),
-    }
+    return _fields(row, "choice", "provider", "bed", "server", "setting")
 
 
 def _known(row: Row) -> dict[str, Any]:
-    return {
-        "outcome": row.outcome,
-        "reason": row.reason,
-        "standing": row.standing,
-        "strength": row.strength,
-        "known_answers": row.known_answers,
-        "accepted": list(row.accepted),
-        "refused": list(row.refused),
-        "not_tried": list(row.not_tried),
-    }
+    names = ("outcome", "reason", "standing", "strength", "known_answers", "accepted", "refused", "not_tried")
+    return _fields(row, *names)
 
 
 def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    value = {
-        "metric": m.metric,
-        "component": m.component,
-        "unit": m.unit,
-        "value": m.value,
-        "low": _finite(m.low),
-        "high": _finite(m.high),
-    }
+    value = _fields(m, "metric", "component", "unit", "value", "low", "high")
     limited = {"limit": m.limit} if m.limit else {}
     return {**_where(m.row), **value, **limited, "blocks": m.blocks, **_known(m.row), **agreed}
 
@@ -139,40 +119,26 @@ def _agreed(row: Row) -> dict[str, Any]:
 
 
 def _not_measured(row: Row, metric: str) -> dict[str, Any]:
-    nothing: dict[str, Any] = {
-        "metric": metric,
-        "component": None,
-        "unit": "ns/op",
-        "value": None,
-        "low": None,
-        "high": None,
-        "blocks": 0,
-    }
+    nothing = {"metric": metric, "component": None, "unit": "ns/op", "value": None, "low": None, "high": None}
     # Proven and then cut short: there is no number, so the row does not say `ok`.
     cut_short = {"outcome": Outcome.FAILED, "reason": "no trial was made"} if row.outcome is Outcome.OK else {}
-    return {**_where(row), **nothing, **_known(row), **cut_short}
+    return {**_where(row), **nothing, "blocks": 0, **_known(row), **cut_short}
 
 
 def _toll(toll: Toll) -> dict[str, Any]:
-    ratio = toll.ratio
     return {
         **_where(toll.row),
         "against": _where(toll.against),
         "metric": toll.metric,
-        "ratio": ratio.estimate if ratio else None,
-        "low": _finite(ratio.low) if ratio else None,
-        "high": _finite(ratio.high) if ratio else None,
+        **_ratio(toll.ratio),
         "difference": toll.difference,
         "typical": toll.typical.estimate if toll.typical else None,
         "typical_interval": _ends(toll.typical),
         "suffers": toll.suffers,
         "noise": _ends(toll.noise),
-        "confidence": ratio.confidence if ratio else None,
-        "blocks": ratio.n if ratio else 0,
-        "noise_floor": _finite(toll.noise_floor),
-        "verdict": toll.verdict,
-        "more_blocks": toll.more_blocks,
-        "reason": toll.reason,
+        "confidence": toll.ratio.confidence if toll.ratio else None,
+        "blocks": toll.ratio.n if toll.ratio else 0,
+        **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
         "twin": toll.row.against == toll.row.key,
     }
 
@@ -183,41 +149,43 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "value": contrast.value,
         "for": contrast.for_value,
         "where": {name: list(values) for name, values in contrast.where.items()},
-        "low": _finite(contrast.low),
-        "high": _finite(contrast.high),
-        "least": contrast.least,
-        "most": contrast.most,
-        "pairs": contrast.pairs,
-        "verdict": contrast.verdict,
-        "more_blocks": contrast.more_blocks,
+        **_fields(contrast, "low", "high", "least", "most", "pairs", "verdict", "more_blocks"),
     }
 
 
 def _claim(claim: ClaimResult) -> dict[str, Any]:
-    at: Mapping[str, Any] = claim.at
     return {
-        "says": claim.says,
-        "metric": claim.metric,
-        "published": claim.published,
-        "order": claim.order,
-        "ratio": claim.ratio.estimate if claim.ratio else None,
-        "low": _finite(claim.ratio.low) if claim.ratio else None,
-        "high": _finite(claim.ratio.high) if claim.ratio else None,
+        **_fields(claim, "says", "metric", "published", "order"),
+        **_ratio(claim.ratio),
         "typical": claim.typical.estimate if claim.typical else None,
         "rates": list(claim.rates) if claim.rates else None,
         "verdict": claim.verdict,
-        "provider": at.get("provider"),
-        "bed": at.get("bed"),
-        "setting": {name: value for name, value in at.items() if name not in ("provider", "bed")},
-        "note": claim.note,
-        "reason": claim.reason,
+        "provider": claim.at.get("provider"),
+        "bed": claim.at.get("bed"),
+        "setting": {name: value for name, value in claim.at.items() if name not in ("provider", "bed")},
+        **_fields(claim, "note", "reason"),
     }
 
 
+def _fields(of: object, *names: str) -> dict[str, Any]:
+    """These attributes under their own names, in this order."""
+    return {name: _plain(getattr(of, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    # JSON has no infinity: an end that is not known is null.
+    return None if isinstance(value, float) and isinf(value) else value
+
+
+def _ratio(ratio: Interval | None) -> dict[str, Any]:
+    if ratio is None:
+        return {"ratio": None, "low": None, "high": None}
+    return {"ratio": ratio.estimate, **_fields(ratio, "low", "high")}
+
+
 def _ends(interval: Interval | None) -> list[float | None] | None:
-    return None if interval is None else [_finite(interval.low), _finite(interval.high)]
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity: an end that is not known is null."""
-    return None if value is None or value in (float("inf"), float("-inf")) else value
+    return None if interval is None else [_plain(interval.low), _plain(interval.high)]
