@@ -15,7 +15,7 @@ from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER
 from tollbar.present import answers, comparisons, notes, words
 from tollbar.present.charts import block_costs, frontier
-from tollbar.report.ticks import log_ticks
+from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
 
 X = "×\u00a0"

@@ -15,8 +15,7 @@ from tollbar.present.charts import SECOND_LINE, Dot, Dots, Drift, Scale, Strengt
 from tollbar.present.loads import Curves, is_hollow
 from tollbar.present.shares import Bars, OverTime
 from tollbar.report import palette
-from tollbar.report.names import HEIGHT_PX, LINE_PX, Columns, spread
-from tollbar.report.ticks import ticks
+from tollbar.report.layout import HEIGHT_PX, LINE_PX, Columns, spread, ticks
 
 Spec = dict[str, Any]
 

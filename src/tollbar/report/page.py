@@ -30,7 +30,7 @@ from tollbar.present import (
 from tollbar.present.costs import cost_words
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
-from tollbar.report.names import needs_width
+from tollbar.report.layout import needs_width
 
 # What the templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
