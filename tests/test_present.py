@@ -10,10 +10,10 @@ from statistics import median
 import pytest
 
 from report_example import BLOCKS, digests, large, passwords
-from tollbar.judge import StudyJudgement, Toll, Verdict
+from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER
-from tollbar.present import answers, comparisons, notes, words
+from tollbar.present import answers, comparisons, notes, tables, words
 from tollbar.present.charts import block_costs, frontier
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
@@ -172,6 +172,21 @@ def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
     assert "elsewhere" == comparisons.contrast_where(split, apart, most=3)
     assert "" == comparisons.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
     assert "at 64 B" == comparisons.contrast_where(study, first, most=3)
+
+
+def test_every_metric_and_component_has_a_column() -> None:
+    """Whatever was measured beside the cost; the cost's own parts have a table of their own."""
+    study = digests()
+    row = study.study.rows[0]
+    found = [
+        Measurement(row, "key-loads", "1/op", 2.0, 1.9, 2.1, BLOCKS, component="cache"),
+        Measurement(row, "wall", "ns/op", 5000.0, 4900.0, 5100.0, BLOCKS),
+        Measurement(row, "cpu", "ns/op", 100.0, 99.0, 101.0, BLOCKS, component="part"),
+    ]
+    table = tables.full_table(replace(study, measurements=(*study.measurements, *found)))
+    heads = [column.title for column in table.columns]
+    assert ["verdict", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("verdict") :][:4]
+    assert "2 1/op" == table.rows[0][heads.index("key loads, cache")].says
 
 
 def test_pairs_of_a_contrast_are_a_range() -> None:
