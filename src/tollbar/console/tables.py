@@ -43,7 +43,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 def _show_study(study: StudyJudgement, everything: bool) -> None:
     console = stdout()
-    console.print(f"\n[bold]{escape(study.study.study.question)}[/]")
+    console.print(f"\n[bold]{escape(study.about.question)}[/]")
     console.print(escape(terminal.how(study)), style="dim")
     tolls = terminal.compared(study)
     if tolls:

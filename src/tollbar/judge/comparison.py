@@ -105,7 +105,7 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
 
 
 def _by_study(judgement: Judgement) -> Mapping[str, tuple[Toll, ...]]:
-    return {study.study.study.name: tuple(_tolls(study)) for study in judgement.studies}
+    return {study.about.name: tuple(_tolls(study)) for study in judgement.studies}
 
 
 def _tolls(study: StudyJudgement) -> Iterable[Toll]:

@@ -10,6 +10,7 @@ from typing import Literal
 from tollbar.catalogue import Value
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
+from tollbar.study import Study
 
 
 class Verdict(StrEnum):
@@ -179,6 +180,15 @@ class StudyJudgement:
     drift: float | None
     """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
     trust: Trust
+
+    @property
+    def about(self) -> Study:
+        """The question, and all that was planned to answer it."""
+        return self.study.study
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.study.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def proofs_table(study: StudyJudgement) -> Table:
     """What each cell accepted and refused before it was timed, and what was not tried."""
     label = whole_labels(study)
     rows = []
-    for found in by_cell(study.study.rows):
+    for found in by_cell(study.rows):
         said = (
             dict.fromkeys(what for r in found for what in r.accepted),
             dict.fromkeys(what for r in found for what in r.refused),

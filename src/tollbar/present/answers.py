@@ -29,7 +29,7 @@ def answer(study: StudyJudgement) -> tuple[str, str]:
     if not measured:
         return _nothing(study, baseline)
     operations = list(dict.fromkeys(t.row.coordinates.get("op") for t in measured))
-    if len(operations) > 1 and "op" not in study.study.study.baseline:
+    if len(operations) > 1 and "op" not in study.about.baseline:
         return _by_operation(study, tolls, baseline)
     subjects = _subjects(study, tolls)
     several_cells = any(len(s.measured) > 1 for s in subjects)
@@ -86,7 +86,7 @@ def _sentence(text: str) -> str:
 
 
 def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
-    family, worth = study.study.study.family, words.percent(study.study.study.worth)
+    family, worth = study.about.family, words.percent(study.about.worth)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
     unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
@@ -143,7 +143,7 @@ class _Subject:
 
 def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
     """The tolls by what sets a cell apart from its baseline: most often the choice."""
-    baseline = study.study.study.baseline
+    baseline = study.about.baseline
     in_rows, _ = split(study, [row for t in tolls for row in (t.row, t.against)])
     names = [n for n in in_rows if n != "provider" or n in baseline] or ["choice"]
     label = labels(study, names)
@@ -160,7 +160,7 @@ def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
 
 
 def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
-    reasons = list(dict.fromkeys(r.reason for r in study.study.rows if r.reason))
+    reasons = list(dict.fromkeys(r.reason for r in study.rows if r.reason))
     because = f"The first reason given: {reasons[0].rstrip('.')}." if reasons else "No reason was recorded."
     return f"Nothing was measured against {baseline}.", because
 

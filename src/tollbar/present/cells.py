@@ -28,7 +28,7 @@ Place = Callable[[Mapping[str, Value], Iterable[str]], str]
 
 def cost_metric(study: StudyJudgement) -> str:
     """The metric that the tolls are about."""
-    return study.study.study.measure.cost
+    return study.about.measure.cost
 
 
 def typical_metric(study: StudyJudgement) -> str:
@@ -54,7 +54,7 @@ def is_baseline(row: Row) -> bool:
 
 def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
-    family, baseline = study.study.study.family, study.study.study.baseline
+    family, baseline = study.about.family, study.about.baseline
     return words.place(family, baseline, baseline) or "the baseline"
 
 
@@ -74,8 +74,8 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
 
 def places(study: StudyJudgement) -> Place:
     """Gives each place its words, servers with their versions: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
-    family = study.study.study.family
-    servers = {r.bed: r.server for r in study.study.rows if r.bed is not None and r.server is not None}
+    family = study.about.family
+    servers = {r.bed: r.server for r in study.rows if r.bed is not None and r.server is not None}
 
     def place(coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
         server = servers.get(str(coordinates.get("bed")))
@@ -90,7 +90,7 @@ def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) 
     Without what is as in the baseline, unless the `whole` name is wanted, and without what prevails.
     """
     place = places(study)
-    silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.study.study.baseline))
+    silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.about.baseline))
 
     def label(row: Row) -> str:
         said = [n for n in names if n == "choice" or n not in silent or row.coordinates.get(n) != silent[n]]
@@ -106,15 +106,15 @@ def whole_labels(study: StudyJudgement) -> Callable[[Row], str]:
 
 def cell_names(study: StudyJudgement) -> list[str]:
     """The coordinates that tell the study's cells apart, whatever the load."""
-    return [n for n in varying(study.study.rows) if n not in LOADS] or ["choice"]
+    return [n for n in varying(study.rows) if n not in LOADS] or ["choice"]
 
 
 def prevailing(study: StudyJudgement) -> dict[str, Value]:
     """The settings that nearly all cells have at their default, with that default."""
-    rows = study.study.rows
+    rows = study.rows
     vary = varying(rows)
     found: dict[str, Value] = {}
-    for name, setting in study.study.study.family.settings.items():
+    for name, setting in study.about.family.settings.items():
         values = [r.coordinates[name] for r in rows if name in r.coordinates]
         if name in vary and not setting.is_size and values.count(setting.default) > PREVAILS * len(values):
             found[name] = setting.default
@@ -132,9 +132,9 @@ def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[s
     What has one baseline is compared within a panel: along the choice, along what the baseline fixes, and along
     what means nothing to the baseline. Whatever gives a cell another baseline gives it another panel.
     """
-    fixed = study.study.study.baseline
+    fixed = study.about.baseline
     rows = list({r.key: r for r in rows}.values())
-    by_key = {r.key: r for r in study.study.rows}
+    by_key = {r.key: r for r in study.rows}
     # What one operation costs says nothing of another.
     apart = {"op", *varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key)}
     vary = varying(rows)
@@ -159,7 +159,7 @@ def _largest(rows: Iterable[Row], names: Sequence[str]) -> int:
 
 def load_name(study: StudyJudgement) -> str | None:
     """`users` or `rate`, where this study's cells differ in it."""
-    return next((name for name in LOADS if name in varying(study.study.rows)), None)
+    return next((name for name in LOADS if name in varying(study.rows)), None)
 
 
 def without_load(row: Row) -> Mapping[str, Value]:
@@ -192,10 +192,10 @@ def at_one_load(study: StudyJudgement) -> AtOneLoad:
     name = load_name(study)
     if name is None:
         return AtOneLoad(study, "")
-    rows = study.study.rows
+    rows = study.rows
     cells = by_cell(rows)
     common = set.intersection(*({_load(r) for r in found} for found in cells))
-    family = study.study.study.family
+    family = study.about.family
     if common:
         most = max(common)
         chosen = [r for found in cells for r in found if _load(r) == most]

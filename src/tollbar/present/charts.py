@@ -157,7 +157,7 @@ def strength_charts(study: StudyJudgement) -> list[Chart]:
     if len({m.row.strength for m in measured}) < 2:
         return []
     # As with the tolls: what has one baseline is compared within a panel.
-    baseline = study.study.study.baseline
+    baseline = study.about.baseline
     inside = [n for n in split(study, [m.row for m in measured])[0] if n != "provider" or n in baseline] or ["choice"]
     titled = [n for n in varying(m.row for m in measured) if n not in inside]
     label, place = labels(study, inside), places(study)
@@ -189,7 +189,7 @@ def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
 def drift_chart(study: StudyJudgement) -> Chart | None:
     """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
     blocks: dict[int, list[float]] = {}
-    for row in study.study.rows:
+    for row in study.rows:
         costs = block_costs(row)
         for block, cost in costs.items():
             blocks.setdefault(block, []).append(cost / median(costs.values()))

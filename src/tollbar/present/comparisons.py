@@ -17,7 +17,7 @@ from tollbar.present.tables import count_cell, ratio_cell
 
 def contrast_table(study: StudyJudgement) -> Table:
     """What one value of a setting costs for another, all else equal."""
-    family = study.study.study.family
+    family = study.about.family
     rows = [
         (
             Cell(words.column_title(family, c.setting)),
@@ -41,14 +41,14 @@ def contrast_table(study: StudyJudgement) -> Table:
 def pair_words(study: StudyJudgement, contrast: Contrast) -> str:
     """`no-aes for native`."""
     both = (contrast.value, contrast.for_value)
-    return " for ".join(words.value_words(study.study.study.family, contrast.setting, v) for v in both)
+    return " for ".join(words.value_words(study.about.family, contrast.setting, v) for v in both)
 
 
 def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
     """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
     alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
     # Pairs that share a verdict but no coordinate stand wherever the other lines do not.
-    return words.where_words(study.study.study.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
+    return words.where_words(study.about.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
 
 
 def has_long_places(study: StudyJudgement) -> bool:
@@ -62,7 +62,7 @@ def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
 
 def contrast_charts(study: StudyJudgement) -> list[Chart]:
     """A panel for each varied setting: one value for another, all else equal."""
-    family = study.study.study.family
+    family = study.about.family
     by_setting: dict[str, list[Contrast]] = {}
     for contrast in study.contrasts:
         # What more users change is drawn against the users; here the table has it.
@@ -84,7 +84,7 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
             for c in found[:MOST_ROWS]
         ]
         axis = f"{words.opened(cost_words(study).short)}, as a multiple"
-        scale = scale_over(axis, dots, worth=study.study.study.worth)
+        scale = scale_over(axis, dots, worth=study.about.worth)
         title = f"By {words.column_title(family, setting)}"
         charts.append(Chart(title, f"{title}, all else equal. {spoken(dots)}.", Dots(_distinct(dots), scale)))
     return charts
@@ -151,7 +151,7 @@ def claim_numbers(claims: Sequence[ClaimResult]) -> list[str]:
 
 def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
     """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
-    vary = varying(study.study.rows)
+    vary = varying(study.rows)
     usual = prevailing(study)
     names = [n for n in claim.at if n in vary and claim.at[n] != usual.get(n)]
     return places(study)(claim.at, names)

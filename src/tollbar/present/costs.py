@@ -60,4 +60,4 @@ COST_WORDS: Mapping[Cost, CostWords] = {
 
 def cost_words(study: StudyJudgement) -> CostWords:
     """What this study's cost is called."""
-    return COST_WORDS[study.study.study.measure.cost]
+    return COST_WORDS[study.about.measure.cost]

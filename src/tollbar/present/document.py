@@ -64,8 +64,8 @@ def _head(run: Run) -> dict[str, Any]:
 
 
 def _study(judged: StudyJudgement) -> dict[str, Any]:
-    study = judged.study.study
-    rows = {row.key: row for row in judged.study.rows}
+    study = judged.about
+    rows = {row.key: row for row in judged.rows}
     measured = {m.row.key for m in judged.measurements}
     agreed = {key: _agreed(rows[key]) for key in measured}
     return {

@@ -38,7 +38,7 @@ SHARES = ((0.50, "50 %"), (0.90, "90 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LoadPoint:
     """One cell at one load."""
 
     load: int
@@ -54,7 +54,7 @@ class Line:
     label: str
     number: int
     """Which colour, mark and dash it has."""
-    points: tuple[Moment, ...]
+    points: tuple[LoadPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ def facets(study: StudyJudgement) -> list[Facet]:
     found = [] if name is None else _cells(study, name)
     if name is None or not found:
         return []
-    family = study.study.study.family
-    names = [n for n in varying(study.study.rows) if n != name]
-    cells = [without_load(r) for r in study.study.rows if r.key in {rows[0].key for rows, _ in found}]
+    family = study.about.family
+    names = [n for n in varying(study.rows) if n != name]
+    cells = [without_load(r) for r in study.rows if r.key in {rows[0].key for rows, _ in found}]
     # Operations and sizes differ by orders of magnitude, and servers are not what is compared.
     sizes = [n for n, setting in family.settings.items() if setting.is_size]
     apart = facet_names(cells, names, ("bed", "op", *sizes))
@@ -109,14 +109,14 @@ def facets(study: StudyJudgement) -> list[Facet]:
     return drawn
 
 
-def _cells(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[Moment, ...]]]:
+def _cells(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[LoadPoint, ...]]]:
     """The rows and points of each cell that was to be measured at several loads, the least costly first."""
     metrics = {metric: by_row(study, metric) for metric in (cost_metric(study), THROUGHPUT, P50, P95)}
     cost = metrics[cost_metric(study)]
     found = []
-    for rows in by_cell(study.study.rows):
+    for rows in by_cell(study.rows):
         points = tuple(
-            Moment(
+            LoadPoint(
                 int(r.coordinates[name]),
                 {m: _in_base_units(of[r.key].value, of[r.key].unit) for m, of in metrics.items() if r.key in of},
                 next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
@@ -135,7 +135,7 @@ def _in_base_units(value: float, unit: str) -> float:
     return value * 1000 if unit == "us" else value
 
 
-def _panels(study: StudyJudgement, axis: str, points: Sequence[Moment]) -> list[Curves]:
+def _panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> list[Curves]:
     """The three panels, without lines, on axes that all facets share."""
     cost, title = cost_metric(study), cost_words(study).title
 
@@ -161,28 +161,28 @@ def _chart(where: str, panel: Curves, lines: Sequence[Line]) -> Chart:
     return Chart(panel.title, f"{panel.title} by {panel.axis}{place}. {said}.", data)
 
 
-def _spoken(point: Moment, panel: Curves) -> str:
+def _spoken(point: LoadPoint, panel: Curves) -> str:
     unit = "1/s" if panel.metric == THROUGHPUT else "ns"
     hollow = f" ({point.limit})" if is_hollow(point, panel.metric) else ""
     return f"{words.amount(point.values[panel.metric], unit)} at {point.load:,}{hollow}"
 
 
-def is_hollow(point: Moment, metric: str) -> bool:
+def is_hollow(point: LoadPoint, metric: str) -> bool:
     """Whether something other than the server limited this; CPU per request is right whatever the bottleneck is."""
     return point.limit is not None and metric in (THROUGHPUT, P50)
 
 
 def throughput_table(study: StudyJudgement) -> Table:
     """A row for each cell, a column for each load: requests a second, and the median response time under them."""
-    family = study.study.study.family
+    family = study.about.family
     name = load_name(study)
     values: Sequence[Value | None] = [None]
     if name is not None:
-        values = sorted({int(r.coordinates[name]) for r in study.study.rows if name in r.coordinates})
+        values = sorted({int(r.coordinates[name]) for r in study.rows if name in r.coordinates})
     label = whole_labels(study)
     throughput, median = by_row(study, THROUGHPUT), by_row(study, P50)
     rows = []
-    for found in by_cell(study.study.rows):
+    for found in by_cell(study.rows):
         at = {r.coordinates.get(name) if name else None: r for r in found}
         rows.append([Cell(label(found[0])), *(_throughput(at.get(value), throughput, median) for value in values)])
     titles = [words.value_words(family, name, v) if name and v is not None else "requests a second" for v in values]
@@ -205,7 +205,7 @@ def latency_table(study: StudyJudgement) -> Table:
     """How long answers took from the moment they were due, over all trials; for loads of a fixed rate only."""
     label = labels(study, [*cell_names(study), "rate"], whole=True)
     rows = []
-    for row in study.study.rows:
+    for row in study.rows:
         merged = merged_load(row)
         if "rate" not in row.coordinates or merged is None:
             continue

@@ -44,7 +44,7 @@ def trust(study: StudyJudgement) -> list[str]:
 
 def meanings(study: StudyJudgement) -> str:
     """What the words beside the rows mean, and what goes without saying."""
-    family, vary = study.study.study.family, varying(study.study.rows)
+    family, vary = study.about.family, varying(study.rows)
     settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
     means = [f"{words.column_title(family, n)}: {s.title}" for n, s in settings]
     prevails = [words.named_value(family, n, v) for n, v in prevailing(study).items()]
@@ -55,7 +55,7 @@ def meanings(study: StudyJudgement) -> str:
 
 def blocks_and_chunks(study: StudyJudgement) -> str:
     """One study's method in a line."""
-    about, looks = study.study.study, study.study.looks
+    about, looks = study.about, study.study.looks
     done = max((m.blocks for m in study.measurements), default=0)
     looked = f", judged after {words.enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
     return (
@@ -103,7 +103,7 @@ def two_costs(study: StudyJudgement) -> str:
         return said
     tolls = counted(sum(t.typical is not None for t in real_tolls(study)), "cell")
     return (
-        f"{said} Where the two ratios are more than {percent(study.study.study.worth)} apart, the cell suffers"
+        f"{said} Where the two ratios are more than {percent(study.about.worth)} apart, the cell suffers"
         f" more or less from neighbours on the machine than its baseline does: of {tolls}, {words.enumeration(apart)}."
     )
 
@@ -132,7 +132,7 @@ def drift(study: StudyJudgement) -> str:
 
 def checked(study: StudyJudgement) -> str:
     """One sentence: how many cells answered rightly and were measured, and what became of the others."""
-    rows = study.study.rows
+    rows = study.rows
     ok = sum(r.outcome is Outcome.OK for r in rows)
     text = f"{ok:,} of {counted(len(rows), 'cell')} gave the right answer before they were timed"
     others = [(o, sum(r.outcome is o for r in rows)) for o in Outcome if o is not Outcome.OK]
@@ -142,7 +142,7 @@ def checked(study: StudyJudgement) -> str:
 
 def proof(study: StudyJudgement) -> str:
     """What the cells showed for themselves before they were timed, and what could not be tried."""
-    rows = [r for r in study.study.rows if r.outcome is Outcome.OK]
+    rows = [r for r in study.rows if r.outcome is Outcome.OK]
     met = sum(r.known_answers for r in rows)
     refused = list(dict.fromkeys(what for r in rows for what in r.refused))
     # A server meets no known answers by itself: that its answers were right is said already.
@@ -161,7 +161,7 @@ def _few(things: Sequence[str]) -> str:
 
 def load(study: StudyJudgement) -> str:
     """One sentence: how busy the machine was, the lab's own processes included."""
-    found = sorted(t.machine_load for r in study.study.rows for t in (*r.trials, *r.twins))
+    found = sorted(t.machine_load for r in study.rows for t in (*r.trials, *r.twins))
     if not found:
         return "How busy the machine was is not known."
     return (
@@ -172,7 +172,7 @@ def load(study: StudyJudgement) -> str:
 
 def steal(study: StudyJudgement) -> str:
     """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
-    trials = [t for r in study.study.rows for t in (*r.trials, *r.twins)]
+    trials = [t for r in study.rows for t in (*r.trials, *r.twins)]
     if not trials:
         return "There are no trials."
     # The trials of a heat share its time, and what was stolen of it.
@@ -189,9 +189,9 @@ def steal(study: StudyJudgement) -> str:
 
 def unavailable(study: StudyJudgement) -> list[str]:
     """A sentence for each server on which nothing could be measured, for one reason."""
-    family = study.study.study.family
+    family = study.about.family
     by_bed: dict[str, list[Row]] = {}
-    for row in study.study.rows:
+    for row in study.rows:
         if row.bed is not None:
             by_bed.setdefault(row.bed, []).append(row)
     said = []

@@ -61,7 +61,7 @@ class OverTime:
 
 def parts_of(study: StudyJudgement) -> tuple[str, ...]:
     """The client and every component of any server, in the order in which they are met."""
-    names = dict.fromkeys(name for row in study.study.rows for name in components_of(row))
+    names = dict.fromkeys(name for row in study.rows for name in components_of(row))
     return (CLIENT, *(n for n in names if n != trial.CLIENT)) if trial.CLIENT in names else ()
 
 
@@ -79,7 +79,7 @@ def bars(study: StudyJudgement) -> list[Bar]:
         measured[m.row.key][m.metric, m.component] = m.value
     found = [
         Bar(row, label(row), parts)
-        for row in study.study.rows
+        for row in study.rows
         if row.outcome is Outcome.OK and len(parts := _parts(row, measured[row.key])) > 1
     ]
     return sorted(found, key=lambda bar: bar.server)
@@ -100,7 +100,7 @@ def share_charts(study: StudyJudgement) -> list[Chart]:
     in_rows, in_panels = split(study, [bar.row for bar in found])
     label, place = labels(study, in_rows), places(study)
     # In the rows' order, as the tolls' panels are, and not by what happens to be cheapest.
-    panels: dict[str, list[Bar]] = {place(row.coordinates, in_panels): [] for row in study.study.rows}
+    panels: dict[str, list[Bar]] = {place(row.coordinates, in_panels): [] for row in study.rows}
     for bar in found:
         panels[place(bar.row.coordinates, in_panels)].append(Bar(bar.row, label(bar.row), bar.parts))
     most = max((sum(bar.parts.values()) for bar in found), default=0.0)

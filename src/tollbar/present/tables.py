@@ -22,8 +22,8 @@ MEMORY_MATTERS_BYTES = 1024**2
 
 def full_table(study: StudyJudgement) -> Table:
     """Every planned cell in its place, with its failure where it has one."""
-    family = study.study.study.family
-    rows = study.study.rows
+    family = study.about.family
+    rows = study.rows
     names = [n for n in varying(rows) if n != "choice"]
     metric = cost_metric(study)
     cost, typical = by_row(study, metric), by_row(study, typical_metric(study))
@@ -87,12 +87,12 @@ def memory_matters(memory: Iterable[Measurement]) -> bool:
 
 
 def _caption(study: StudyJudgement) -> str:
-    family, rows = study.study.study.family, study.study.rows
+    family, rows = study.about.family, study.rows
     first = rows[0].coordinates if rows else {}
     alike = [n for n in first if n not in varying(rows) and n != "choice"]
     said = [f"{words.column_title(family, n)} {_coordinate(study, rows[0], n).says}" for n in alike]
     sure = words.percent(study.confidence)
-    text = f"Every cell of the study {study.study.study.name}, with its {sure} interval in brackets"
+    text = f"Every cell of the study {study.about.name}, with its {sure} interval in brackets"
     found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
     marks = ", ".join(f"{words.LIMIT_MARKS[limit]} {limit}" for limit in found)
     return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
@@ -107,7 +107,7 @@ def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
     if name == "bed" and row.server is not None:
         return Cell(row.server)
     return Cell(
-        words.value_words(study.study.study.family, name, value),
+        words.value_words(study.about.family, name, value),
         float(value) if isinstance(value, int) else None,
     )
 
@@ -175,7 +175,7 @@ def _few(places: Sequence[str]) -> str:
 
 def twins_table(study: StudyJudgement) -> Table:
     """Each baseline's own toll, which is its twin's cost over its own."""
-    names = ("choice", *(n for n in varying(study.study.rows) if n != "choice"))
+    names = ("choice", *(n for n in varying(study.rows) if n != "choice"))
     place = places(study)
     rows = [
         (
@@ -213,9 +213,9 @@ def sources_table(study: StudyJudgement) -> Table:
 
 def _entries(study: StudyJudgement) -> Iterable[Part]:
     """Each choice of the study, and each value of a setting that has a standing, a strength or a source of its own."""
-    family = study.study.study.family
+    family = study.about.family
     found: dict[tuple[bool, str], Part] = {}
-    for row in study.study.rows:
+    for row in study.rows:
         for entry in family.parts_of(row.coordinates) if row.choice in family.choices else ():
             if isinstance(entry, Choice) or entry.authority or entry.strength is not None:
                 found.setdefault((not isinstance(entry, Choice), entry.title), entry)

@@ -27,7 +27,7 @@ BESIDE = {"throughput": "requests / s", "memory": "memory"}
 
 def how(study: StudyJudgement) -> str:
     """What the ratios are of, against what, and how sure they are."""
-    about = study.study.study
+    about = study.about
     baseline = ", ".join(str(value) for value in about.baseline.values())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     floor = "unknown" if study.noise_floor is None else f"×{study.noise_floor:.3f}"
@@ -127,7 +127,7 @@ def claim_table(study: StudyJudgement) -> Table:
 
 def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:
     """(outcome, cell, reason) of what was not measured, and of what is compared with nothing."""
-    failed = [(str(row.outcome), row, row.reason) for row in study.study.rows if row.outcome is not Outcome.OK]
+    failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
     alone = [
         ("not compared", toll.row, toll.reason)
         for toll in study.tolls

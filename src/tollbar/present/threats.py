@@ -20,7 +20,7 @@ Answers = Mapping[str, Mitigation]
 
 def threats_table(study: StudyJudgement) -> Table:
     """Cells by the threats in which they differ; without rows where they differ in none."""
-    threats, groups = study.study.study.family.threats, alike(study)
+    threats, groups = study.about.family.threats, alike(study)
     differ = _differ(study)
     columns = texts("cells", *(threats[t].title for t in differ))
     rows = [[_named(names), *(_answer(answers[t]) for t in differ)] for answers, names in groups] if differ else []
@@ -29,20 +29,20 @@ def threats_table(study: StudyJudgement) -> Table:
 
 def unprotected(study: StudyJudgement) -> str:
     """One sentence on the null choice, where the study has it."""
-    null = [r.title for r in study.study.rows if r.standing is Standing.NULL]
+    null = [r.title for r in study.rows if r.standing is Standing.NULL]
     return f"{words.opened(words.quoted(null[0]))} protects against none of it." if null else ""
 
 
 def _differ(study: StudyJudgement) -> list[str]:
-    return [t for t in study.study.study.family.threats if len({answers[t] for answers, _ in alike(study)}) > 1]
+    return [t for t in study.about.family.threats if len({answers[t] for answers, _ in alike(study)}) > 1]
 
 
 def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
     """The cells that protect something, together where they protect against the same; by their names."""
-    family = study.study.study.family
+    family = study.about.family
     if not family.threats:
         return []
-    rows = [r for r in study.study.rows if r.standing is not Standing.NULL and r.choice in family.choices]
+    rows = [r for r in study.rows if r.standing is not Standing.NULL and r.choice in family.choices]
     sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
     names = [n for n in varying(rows) if n not in (*_NOT_PROTECTING, *sizes)] or ["choice"]
     label = labels(study, names, whole=True)
@@ -71,7 +71,7 @@ def _answer(mitigation: Mitigation) -> Cell:
 
 def alike_everywhere(study: StudyJudgement) -> list[str]:
     """A line for each degree, of the threats about which all cells do the same."""
-    threats, differ = study.study.study.family.threats, _differ(study)
+    threats, differ = study.about.family.threats, _differ(study)
     answers = alike(study)[0][0]
     lines = []
     for degree, says in (

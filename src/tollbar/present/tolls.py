@@ -72,7 +72,7 @@ def _alike_panels(
     baseline = baseline_words(study)
     against = baseline if len(baseline) <= LONGEST_IN_TITLE else "the baseline"
     title = f"{cost_words(study).title}, as a multiple of {against}"
-    scale = scale_over(title, list(dots.values()), worth=study.study.study.worth)
+    scale = scale_over(title, list(dots.values()), worth=study.about.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
     for name, panel in _panels(places(study), rows, in_panels):

@@ -43,7 +43,7 @@ def _on_blocks(study: StudyJudgement) -> Iterator[str]:
 
 
 def _on_noise(study: StudyJudgement) -> Iterator[str]:
-    worth = study.study.study.worth
+    worth = study.about.worth
     if study.noise is None:
         # With too few blocks that has been said already.
         if study.trust.blocks >= study.trust.fewest_blocks:
