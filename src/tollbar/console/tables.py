@@ -48,16 +48,16 @@ def _show_study(study: StudyJudgement, everything: bool) -> None:
     tolls = terminal.compared(study)
     if tolls:
         shown = tolls if everything else tolls[:ROWS_SHOWN]
-        console.print(_laid_out(terminal.toll_table(study, shown)))
+        console.print(_laid_out(terminal.toll_table(study, shown), no_wrap=True))
         for mark, said in {SUFFERS[toll.suffers]: notes.suffers(toll) for toll in shown if toll.suffers}.items():
             console.print(f"  {mark} {said}: typical is the ratio as disturbed today", style="dim")
         if len(shown) < len(tolls):
             more = f"  … {len(tolls) - len(shown)} more: `tollbar judge RUN --all`, or the report"
             console.print(more, style="dim")
-    for table in (terminal.contrast_table(study), terminal.claim_table(study)):
+    for table, no_wrap in ((terminal.contrast_table(study), False), (terminal.claim_table(study), True)):
         if table.rows:
             console.print(f"\n  [bold]{table.caption}[/]")
-            console.print(_laid_out(table))
+            console.print(_laid_out(table, no_wrap=no_wrap))
     if capacity := notes.capacity(study):
         console.print(f"  {capacity}", style="dim")
     missing = terminal.missing(study)
@@ -69,14 +69,14 @@ def _show_study(study: StudyJudgement, everything: bool) -> None:
         console.print(f"  [yellow]warning:[/] {escape(warning)}")
 
 
-def _laid_out(table: Table, title: Text | None = None) -> RichTable:
+def _laid_out(table: Table, title: Text | None = None, *, no_wrap: bool = False) -> RichTable:
     made = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1))
     for column in table.columns:
         if column.title == "published":
             # Sentences, which a terminal may wrap.
             made.add_column(column.title, overflow="fold", min_width=36, max_width=60)
         else:
-            made.add_column(column.title, justify="right" if column.number else "left", no_wrap=column.title != "where")
+            made.add_column(column.title, justify="right" if column.number else "left", no_wrap=no_wrap)
     for row in table.rows:
         made.add_row(*map(_written, row))
     return made
