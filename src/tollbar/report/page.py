@@ -34,8 +34,20 @@ from tollbar.report.layout import needs_width
 
 # What the templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
-    *(agreed, answers, cells, charts, comparisons, loads, notes),
-    *(shapes, shares, tables, threats, tolls, warnings, words),
+    agreed,
+    answers,
+    cells,
+    charts,
+    comparisons,
+    loads,
+    notes,
+    shapes,
+    shares,
+    tables,
+    threats,
+    tolls,
+    warnings,
+    words,
 )
 
 
