@@ -8,11 +8,11 @@ from math import exp, log
 from statistics import fmean, stdev
 
 from tollbar.catalogue import Value
-from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
+from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results import Row, StudyRun
-from tollbar.stats import Interval
+from tollbar.stats import Interval, fewest_blocks
 
 CELLS_A_HEAT = 4
 # Close enough to an interval over a dozen blocks for an example.
@@ -100,6 +100,7 @@ def judged(
         if row.against
     )
     worst = max(noise.values(), key=_floor, default=None)
+    blocks = len({trial.block for row in run.rows for trial in row.trials})
     return StudyJudgement(
         study=run,
         confidence=confidence,
@@ -110,7 +111,9 @@ def judged(
         contrasts=(),
         claims=(),
         drift=0.996,
-        warnings=(),
+        trust=Trust(
+            blocks, blocks, run.study.measure.blocks, fewest_blocks(confidence), heats=2 * blocks, stolen_heats=1
+        ),
     )
 
 

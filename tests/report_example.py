@@ -225,8 +225,7 @@ def digests() -> StudyJudgement:
         _claim(blake3, 4.0, 1.81, ClaimVerdict.SMALLER, RUSTCRYPTO, 16384),
         _claim(blake3, 4.0, None, ClaimVerdict.CANNOT_TELL, OPENSSL, 16384, reason=NO_BLAKE3),
     )
-    warnings = ("2 cores: the lab itself shares caches and power with what it measures.",)
-    return replace(judged, contrasts=contrasts, claims=claims, warnings=warnings)
+    return replace(judged, contrasts=contrasts, claims=claims)
 
 
 def _provider(

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from builders import row, run, study_run
+from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
-from tollbar.judge import judge
-from tollbar.judge.comparison import Comparison, compare
+from tollbar.judge import Comparison, compare, judge
 from tollbar.results import Run
 
 BLOCKS = 8
@@ -68,6 +68,17 @@ def test_an_upgraded_library_is_the_same_row(
     assert (0, 0) == found.without_partner
     assert pytest.approx(0.0, abs=1e-6) == found.median_difference
     assert 1.0 == found.overlapping
+
+
+def test_an_upgrade_is_shown_by_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every library and server with another version is named under the tables, once each."""
+    one = measured({"openssl 3.0.19": (SYSTEM, 2.0), "aws-lc 1.71.0": ("aws-lc", 3.0)}, "nginx 1.22.1")
+    other = measured({"openssl 3.0.20": (SYSTEM, 2.0), "aws-lc 1.71.0": ("aws-lc", 3.0)}, "nginx 1.24.0")
+    streams.stdout.cache_clear()
+    show_comparison(compared(one, other))
+    streams.stdout.cache_clear()
+    said = [line.strip() for line in capsys.readouterr().out.splitlines() if "another version" in line]
+    assert ["another version: openssl 3.0.19 → openssl 3.0.20", "another version: nginx 1.22.1 → nginx 1.24.0"] == said
 
 
 def test_rows_without_a_partner_are_counted() -> None:

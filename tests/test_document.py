@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from report_example import NO_BLAKE3, digests, example, judgement
-from served_example import handshakes
+from report_example import NO_BLAKE3, digests, example, judgement, passwords
+from served_example import arrivals, handshakes
 from tollbar.console import document
 from tollbar.judge import StudyJudgement
 from tollbar.stats import Interval
@@ -29,6 +30,30 @@ CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rate
 def _read(*studies: StudyJudgement) -> Any:
     """These studies as another program reads them: strict JSON, in which no number is infinite."""
     return json.loads(json.dumps(document(judgement(studies)), allow_nan=False))["studies"]
+
+
+GOLDEN = Path(__file__).parent / "golden" / "document.json"
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to nine figures: the last ones are the mathematics library's own."""
+    if isinstance(value, dict):
+        return {name: _rounded(inside) for name, inside in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inside) for inside in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def test_the_document_is_what_it_was() -> None:
+    """The same judgement gives the same text: every key in its place, and every number."""
+    # What trials of one cell agreed on is in the served one; contrasts, claims and left-out cells in the first.
+    served = arrivals()
+    rows = served.study.rows[::3]
+    measured = tuple(m for m in served.measurements if m.row in rows)
+    served = replace(served, study=replace(served.study, rows=rows), measurements=measured, tolls=served.tolls[::3])
+    few = replace(digests(), measurements=digests().measurements[:6], tolls=digests().tolls[:6])
+    found = document(judgement([few, passwords(), served]))
+    assert GOLDEN.read_text("utf-8") == json.dumps(_rounded(found), indent=1, allow_nan=False) + "\n"
 
 
 def test_the_document_has_the_form_of_its_schema() -> None:

@@ -23,6 +23,7 @@ from tollbar.judge.tolls import suffers, tolls
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
+from tollbar.present.warnings import warnings
 from tollbar.runner import ComponentRecord, LoadRecord
 from tollbar.stats import Interval
 
@@ -117,7 +118,7 @@ def test_tolls_of_an_example() -> None:
     assert pytest.approx(100, rel=0.02) == double.difference
     assert double.suffers is None
     assert (double.noise_floor, double.noise) == (judged.noise_floor, judged.noise)
-    assert () == judged.warnings
+    assert () == warnings(judged)
 
 
 def test_the_noise_floor_is_an_interval() -> None:
@@ -146,7 +147,7 @@ def test_undisturbed_and_typical_stand_side_by_side() -> None:
     assert pytest.approx(1.0, rel=0.01) == toll.ratio.estimate
     assert 1.1 < toll.typical.estimate
     assert (Verdict.FREE, "more") == (toll.verdict, toll.suffers)
-    assert any("made 1 of 1 cell dearer by more than their baseline" in warning for warning in judged.warnings)
+    assert any("made 1 of 1 cell dearer by more than their baseline" in warning for warning in warnings(judged))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_too_few_blocks_are_unclear() -> None:
     assert {Verdict.UNCLEAR} == {toll.verdict for toll in judged.tolls}
     assert {1} == {toll.more_blocks for toll in judged.tolls}
     assert (None, None) == (judged.noise_floor, judged.noise)
-    assert any("at least 4" in warning for warning in judged.warnings)
+    assert any("at least 4" in warning for warning in warnings(judged))
 
 
 def test_failures_stay_in_their_place() -> None:

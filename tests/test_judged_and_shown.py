@@ -10,10 +10,10 @@ import pytest
 from report_example import digests, judgement
 from served_example import arrivals, asked_only, handshakes
 from tollbar import judge, report
-from tollbar.console import document, show_judgement, talk
+from tollbar.console import document, show_judgement, streams
 from tollbar.judge import Judgement
-from tollbar.report import words
-from tollbar.report.shares import bars
+from tollbar.present.cells import by_row, cost_metric, typical_metric
+from tollbar.present.shares import bars
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def test_all_that_the_judge_gives_is_shown(
 ) -> None:
     """One row of each table for each cell; nothing that JSON cannot hold."""
     report.write(judged, tmp_path / "report.html")
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     show_judgement(judged, everything=True)
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     shown = capsys.readouterr().out
     found = json.loads(json.dumps(document(judged), allow_nan=False))
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -44,7 +44,7 @@ def test_all_that_the_judge_gives_is_shown(
 def test_the_parts_of_what_the_judge_gives_are_found(judged: Judgement) -> None:
     """Both costs of each cell, and each component's part, by the names that the judge gives them."""
     for study in judged.studies:
-        cost, typical = (words.by_row(study, name) for name in (words.cost_metric(study), words.typical_metric(study)))
+        cost, typical = (by_row(study, name) for name in (cost_metric(study), typical_metric(study)))
         assert cost
         assert cost.keys() == typical.keys()
     served = judged.studies[1]

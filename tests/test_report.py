@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,9 +26,9 @@ from selenium.webdriver.common.keys import Keys
 from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large
 from served_example import arrivals, asked_only, handshakes
 from tollbar import report
-from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
-from tollbar.report import bundle, markup
+from tollbar.report import bundle
+from tollbar.report.page import marked, script_json
 
 # The file.
 
@@ -118,10 +120,12 @@ def test_nothing_from_outside_becomes_markup(tmp_path: Path) -> None:
         notes=(evil,),
         family=replace(family, choices=choices, strength_means=evil),
     )
-    study = replace(study, study=replace(study.study, study=about, rows=rows), warnings=(evil,))
+    trust = replace(study.trust, lattices={evil: (evil,)}, failed_trials=1, failures=(evil,))
+    study = replace(study, study=replace(study.study, study=about, rows=rows), trust=trust)
     report.write(judgement([study]), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in text
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "<img" not in text.replace(bundle.script(), "")
     assert 3 == text.count("</script>")
 
@@ -163,6 +167,12 @@ def test_the_charts_are_valid_vega_lite(pages: Pages, page: str) -> None:
     for spec in charts["charts"].values():
         alt.LayerChart.from_dict(spec).to_dict()
     alt.Config.from_dict(charts["config"])
+
+
+def test_templates_are_loaded_only_for_a_report() -> None:
+    """What the terminal and the document need starts without them."""
+    program = "import sys, tollbar.console, tollbar.report; print(*{'altair', 'jinja2'} & sys.modules.keys())"
+    assert "\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,20 +221,14 @@ def test_a_page_of_a_thousand_rows_is_quick_and_not_heavy(tmp_path: Path) -> Non
     assert (tmp_path / "large.html").stat().st_size < 5_000_000
 
 
-def test_the_toll_chart_as_a_picture(tmp_path: Path) -> None:
-    """SVG with every row's name, in colours of its own; an unknown study is an error with a hint."""
-    report.chart_svg(example(), "digests", tmp_path / "tolls.svg")
-    text = (tmp_path / "tolls.svg").read_text("utf-8")
-    assert "SHA3-256 · rustcrypto 0.10.9" in text
-    assert "recommended" in text
-    assert "var(--" not in text
-    with pytest.raises(TollbarError, match="digest"):
-        report.chart_svg(example(), "digest", tmp_path / "tolls.svg")
+def test_backticks_become_code_and_nothing_else_becomes_markup() -> None:
+    """Catalogue and studies write code between backticks, and markup there is text as anywhere."""
+    assert "a &lt;b&gt; <code>c &lt;i&gt;</code>" == marked("a <b> `c <i>`")
 
 
 def test_script_json_cannot_end_its_element() -> None:
     """What a string holds comes back the same, and never as a tag."""
-    written = markup.script_json({"a": "</script><!--&\u2028"})
+    written = script_json({"a": "</script><!--&\u2028"})
     assert "<" not in written
     assert {"a": "</script><!--&\u2028"} == json.loads(written)
 

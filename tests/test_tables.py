@@ -9,17 +9,16 @@ import pytest
 
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
-from tollbar.console import comparison_document, show_comparison, show_judgement, talk
-from tollbar.judge import StudyJudgement, Verdict
-from tollbar.judge.comparison import Comparison, Pair
+from tollbar.console import comparison_document, show_comparison, show_judgement, streams
+from tollbar.judge import Comparison, Pair, StudyJudgement, Verdict
 
 
 @pytest.fixture(autouse=True)
 def _fresh_console() -> Iterator[None]:
     """The console is made once for a command, and would keep the first test's standard output."""
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     yield
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
 
 
 def _shown(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
@@ -55,7 +54,7 @@ def test_both_ratios_are_shown_and_what_neighbours_do_is_marked(capsys: pytest.C
 
 
 def _shown_again(capsys: pytest.CaptureFixture[str], study: StudyJudgement) -> str:
-    talk.stdout.cache_clear()
+    streams.stdout.cache_clear()
     return _shown(capsys, study)
 
 
@@ -72,7 +71,7 @@ def test_capacity_is_named_so(capsys: pytest.CaptureFixture[str]) -> None:
     text = _shown(capsys, digests())
     assert "capacity" in _line(text, "MD5 runs at 1.6 times")
     assert " cost " in _line(text, "SHA-512 costs more")
-    assert "capacity: one over CPU time, what one core could do" in text
+    assert "Capacity is one over CPU time per operation: what one core could do" in text
     study = digests()
     rated = replace(study, claims=tuple(replace(c, rates=(1204.5, 455.0)) for c in study.claims))
     assert "1,204 / 455" in _line(_shown_again(capsys, rated), "MD5 runs at 1.6 times")

@@ -12,6 +12,7 @@ from tollbar.judge import judge_study
 from tollbar.judge.lattice import lattice
 from tollbar.measure import Outcome
 from tollbar.measure.trial import Chunk
+from tollbar.present.warnings import warnings
 from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
 
@@ -21,7 +22,7 @@ def test_drift_is_the_last_third_over_the_first() -> None:
     costs = [100.0] * 9 + [200.0] * 9
     judged = judge_study(study_run([row({"choice": "none"}, costs, twins_ns=costs)], (18,)))
     assert pytest.approx(2.0) == judged.drift
-    assert ["rose by 100%"] == [re.findall("rose by [0-9]+%", w)[0] for w in judged.warnings]
+    assert ["rose by 100%"] == [re.findall("rose by [0-9]+%", w)[0] for w in warnings(judged)]
 
 
 def run_queue_wait(share: float) -> LoadRecord:
@@ -96,8 +97,8 @@ def closed(connections: int) -> LoadRecord:
 )
 def test_warnings(rows: list[Row], looks: tuple[int, ...], expected: str) -> None:
     """Whatever shakes the verdicts is said in a sentence."""
-    warnings = judge_study(study_run(rows, looks, study(blocks=looks[-1]))).warnings
-    assert 1 == sum(expected in warning for warning in warnings)
+    said = warnings(judge_study(study_run(rows, looks, study(blocks=looks[-1]))))
+    assert 1 == sum(expected in warning for warning in said)
 
 
 def twins(differences: list[float]) -> list[Row]:
@@ -122,8 +123,8 @@ def twins(differences: list[float]) -> list[Row]:
 )
 def test_twins_that_exclude_one(differences: list[float], expected: str | None) -> None:
     """Baselines that cannot be what they are say that intervals are too narrow, where chance does not explain them."""
-    warnings = judge_study(study_run(twins(differences), (12,))).warnings
-    found = [warning for warning in warnings if "came out with an interval that excludes" in warning]
+    said = warnings(judge_study(study_run(twins(differences), (12,))))
+    found = [warning for warning in said if "came out with an interval that excludes" in warning]
     assert [expected] == [warning[: len(expected)] for warning in found] if expected else not found
 
 
@@ -160,5 +161,5 @@ def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -
     """Chunk times that are multiples of a tick are tight and wrong, and it is said by what."""
     seen = replace(trial(1.0), chunks=chunks(wall_ns, cpu_ns))
     assert expected == lattice([seen])
-    warnings = judge_study(study_run([replace(row({"choice": "x"}), trials=(seen,))], (1,))).warnings
-    assert (expected is not None) == any("tight and wrong" in warning for warning in warnings)
+    said = warnings(judge_study(study_run([replace(row({"choice": "x"}), trials=(seen,))], (1,))))
+    assert (expected is not None) == any("tight and wrong" in warning for warning in said)

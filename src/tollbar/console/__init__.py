@@ -1,10 +1,9 @@
-"""The terminal: data to standard output, talk to standard error, readable without colour."""
+"""The terminal: data to standard output, messages to standard error, readable without colour."""
 
-from tollbar.console.compared import show_comparison
-from tollbar.console.document import comparison_document, document
 from tollbar.console.progress import Progress
-from tollbar.console.tables import show_judgement
-from tollbar.console.talk import say, say_error, stderr, stdout
+from tollbar.console.streams import say, say_error, stderr, stdout
+from tollbar.console.tables import show_comparison, show_judgement
+from tollbar.present.document import comparison_document, document
 
 __all__ = [
     "Progress",

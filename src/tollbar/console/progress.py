@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 
 from tollbar import units
-from tollbar.console.talk import say, stderr
+from tollbar.console.streams import say, stderr
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Progress:
 
     def follow(self, what: str, steps: Iterable[T], total: int) -> Iterator[T]:
         """Hands on the steps, and shows how many are done and how long the rest will take."""
-        started = spoke = time.monotonic()
+        started = last_line = time.monotonic()
         task: TaskID | None = self._bar.add_task(what, total=total, left="") if self._live else None
         for count, step in enumerate(steps, 1):
             yield step
@@ -54,8 +54,8 @@ class Progress:
             left = f"{units.show_seconds((now - started) / count * (total - count))} left"
             if task is not None:
                 self._bar.update(task, completed=count, left=left)
-            elif now - spoke >= SECONDS_BETWEEN_LINES:
+            elif now - last_line >= SECONDS_BETWEEN_LINES:
                 say(f"  {what}: {count} of {total}, {left}")
-                spoke = now
+                last_line = now
         if task is not None:
             self._bar.remove_task(task)

@@ -6,13 +6,14 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 from __future__ import annotations
 
 from tollbar.judge.claims import claim_results
+from tollbar.judge.comparison import Comparison, Pair, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.noise import apart, worst_noise
 from tollbar.judge.tolls import tolls
-from tollbar.judge.trust import drift, warnings
+from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
     ClaimResult,
     ClaimVerdict,
@@ -22,6 +23,7 @@ from tollbar.judge.verdicts import (
     Measurement,
     StudyJudgement,
     Toll,
+    Trust,
     Verdict,
 )
 from tollbar.results import Run, StudyRun
@@ -29,13 +31,17 @@ from tollbar.results import Run, StudyRun
 __all__ = [
     "ClaimResult",
     "ClaimVerdict",
+    "Comparison",
     "Contrast",
     "Judgement",
     "Limit",
     "Measurement",
+    "Pair",
     "StudyJudgement",
     "Toll",
+    "Trust",
     "Verdict",
+    "compare",
     "judge",
     "judge_study",
     "limit_of",
@@ -53,17 +59,15 @@ def judge_study(study_run: StudyRun) -> StudyJudgement:
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family)
     noise = worst_noise(ledger)
-    found = tolls(ledger, terms, study.baseline)
-    drifted = drift(ledger)
     return StudyJudgement(
         study=study_run,
         confidence=terms.confidence,
         noise_floor=apart(noise) if noise else None,
         noise=noise,
         measurements=measurements(ledger),
-        tolls=found,
+        tolls=tolls(ledger, terms, study.baseline),
         contrasts=contrasts(study_run, ledger, terms),
         claims=claim_results(study_run, ledger, terms),
-        drift=drifted,
-        warnings=warnings(study_run, ledger, terms, noise=noise, drift=drifted, tolls=found),
+        drift=drift(ledger),
+        trust=trust(study_run, ledger, terms),
     )

@@ -57,9 +57,9 @@ def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
 def _results(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
     places = list(claimed(claim, ledger.rows))
     if not places:
-        yield _cannot_tell(claim, {}, _why_nowhere(claim, ledger.rows))
+        yield _cannot_tell(claim, {}, _why_no_pair(claim, ledger.rows))
     for of, over, at in places:
-        reason = _why_not(of, over, ledger)
+        reason = _why_not_compared(of, over, ledger)
         yield _cannot_tell(claim, at, reason) if reason else _result(claim, at, of, over, ledger, terms)
 
 
@@ -96,7 +96,7 @@ def _result(claim: Claim, at: Mapping[str, Value], of: Row, over: Row, ledger: L
 def widened(ratio: Interval, floor: float) -> Interval:
     """The interval that a claim's verdict is made from: never narrower than the noise floor, either way.
 
-    A border that is nearer to the estimate than twins came out from one is not told apart from it.
+    A border nearer to the estimate than the twins came to one cannot be distinguished from it.
     """
     low, high = min(ratio.low, ratio.estimate / floor), max(ratio.high, ratio.estimate * floor)
     return replace(ratio, low=low, high=high)
@@ -114,18 +114,18 @@ def _cannot_tell(claim: Claim, at: Mapping[str, Value], reason: str) -> ClaimRes
     )
 
 
-def _why_nowhere(claim: Claim, rows: Sequence[Row]) -> str:
+def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:
     for side in (claim.of, claim.over):
         if not matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
     return "no two cells here are alike but for this"
 
 
-def _why_not(of: Row, over: Row, ledger: Ledger) -> str | None:
+def _why_not_compared(of: Row, over: Row, ledger: Ledger) -> str | None:
     for row in (of, over):
-        nothing = ledger.why_nothing(row)
-        if nothing is not None:
-            return f"{row.title} was not measured: {nothing}"
+        reason = ledger.why_unmeasured(row)
+        if reason is not None:
+            return f"{row.title} was not measured: {reason}"
     if ledger.sides(of, over)[0]:
         return None
     if of is over:

@@ -39,7 +39,7 @@ def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contra
     which values are compared: there are too many to set each beside every other.
     """
     study = study_run.study
-    rows = [row for row in ledger.rows if ledger.why_nothing(row) is None]
+    rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
     found: dict[str, dict[tuple[Value, Value], list[_Pair]]] = defaultdict(lambda: defaultdict(list))
     for name, row, for_row in contrasted(study, rows):
         ratio = ledger.undisturbed_ratio(row, for_row)

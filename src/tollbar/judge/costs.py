@@ -93,7 +93,7 @@ class Ledger:
         """Every block in which some cell was measured, in order."""
         return tuple(sorted({visit.block for visits in self._visits.values() for visit in visits}))
 
-    def why_nothing(self, row: Row) -> str | None:
+    def why_unmeasured(self, row: Row) -> str | None:
         """Why this cell has no cost, or None if it has one."""
         if row.outcome is not Outcome.OK:
             return row.reason or f"the cell's outcome was `{row.outcome}`"

@@ -10,7 +10,7 @@ from tollbar.judge.verdicts import Verdict
 from tollbar.results import StudyRun
 from tollbar.stats import CONFIDENCE, Interval, fewest_blocks
 
-# Nobody runs a study fifty times over to settle one row; such a row is too near the margin to be decided.
+# A study of fifty times the length to settle one row is not worth running: that row is too near the margin.
 _HOPELESS = 50
 # Of the error that all looks together may make, so much is for the first, which is the only one as a rule: six blocks
 # can carry it, as they can 95 %, and its intervals are a twentieth wider.
@@ -24,7 +24,7 @@ class Terms:
     worth: float
     """The smallest difference that matters, as a share."""
     looks: int
-    """How many times the verdicts were looked at, this time included."""
+    """How many times the run was judged, this time included."""
 
     @classmethod
     def of(cls, study_run: StudyRun) -> Terms:
@@ -39,9 +39,9 @@ class Terms:
     def confidence(self) -> float:
         """What every interval of this study has.
 
-        Whoever looks, finds a toll unclear and adds blocks has a second chance to be wrong. The first look may be
-        wrong in 4 of 100, and each later one spends half of what is left of 5: 0.5, 0.25, 0.125 … However many looks
-        there are, the chance that the interval at *any* of them misses, on either side, stays below one in twenty.
+        A run that is judged, found unclear and given more blocks has a second chance to be wrong. The first look may
+        be wrong in 4 of 100, and each later one spends half of what is left of 5: 0.5, 0.25, 0.125 … However many
+        looks there are, the chance that the interval at *any* of them misses, on either side, stays below 0.05.
         """
         return _confidence(self.looks)
 

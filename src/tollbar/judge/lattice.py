@@ -1,6 +1,6 @@
 """Lattices: chunk times that are multiples of a tick, as a coarse clock or a sleeping scheduler makes them.
 
-Such times look beautiful, with intervals tight about 1.00, 2.00 and 4.00, and are wrong: a flush that waits for the
+Their intervals are tight about 1.00, 2.00 and 4.00, and wrong: a flush that waits for the
 scheduler's next tick makes 4 ms of anything from 1 to 4, and a clock of 10 ms counts a chunk of 5 ms as none or as 10.
 """
 
@@ -19,11 +19,11 @@ _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)
 _NEAR = 0.04
 # More than by any chance, and still where half of the chunks were not held up.
 _MANY = 0.5
-# A chunk lasts as long as it was asked to, which may be a multiple itself: a lattice has others in use as well.
+# A chunk lasts for its minimum, which may be a multiple itself: a lattice has other multiples in use as well.
 _ANOTHER = 0.1
 # Of a chunk's time, what is spent working by one that does not wait for anything.
 _WORKS = 0.5
-# A clock whose step is this share of a chunk moves a cost by more than what is told apart here.
+# A clock whose step is this share of a chunk moves a cost by more than a study distinguishes.
 _COARSE = 0.005
 # Fewer chunks than these are on a lattice by chance.
 _FEWEST = 20

@@ -31,7 +31,7 @@ BUSY = 0.70
 
 def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
     """Cost per operation of every cell that was measured, and what else its trials show."""
-    return tuple(m for row in ledger.rows if ledger.why_nothing(row) is None for m in _of(row, ledger))
+    return tuple(m for row in ledger.rows if ledger.why_unmeasured(row) is None for m in _of(row, ledger))
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
@@ -44,7 +44,7 @@ def limit_of(trials: Sequence[Trial]) -> Limit | None:
         return Limit.CLIENT_BOUND
     if server >= BUSY or not any(load.components for load in loads):
         return None
-    # Who stood in the queue for a core would have used it.
+    # A process that waited in the run queue would have used the core.
     client += median(load.client_run_queue_wait for load in loads)
     server += median(load.server_run_queue_wait for load in loads)
     return Limit.CONTENDED if max(client, server) > BUSY else Limit.NOT_SATURATED
@@ -73,11 +73,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
         return
     yield from _components(row, trials, ledger)
     if ledger.metric != "client-cpu":
-        asked = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
-        yield from _costs_of(row, "client-cpu", asked, ledger)
+        client = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
+        yield from _costs_of(row, "client-cpu", client, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
-        # Arrivals at a rate are asked for because the server is to have time to spare.
+        # A study of arrivals at a rate means the server to have time to spare.
         limit = None
     stretches = [t for t in trials if t.load is not None and t.load.is_settled] or trials
     for name, of_load in _OF_LOADS.items():

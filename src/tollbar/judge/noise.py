@@ -9,8 +9,8 @@ from tollbar.judge.costs import Ledger
 from tollbar.results import Row
 from tollbar.stats import Interval, undisturbed_ratio
 
-# How unlikely so many twins apart must be where the intervals are as wide as they should be: a study's reader is told
-# of a fault of the lab, which must not happen by chance in one study of twenty.
+# How unlikely so many twins apart must be where the intervals are as wide as they should be: the warning speaks of
+# a fault of the lab, which must not happen by chance in one study of twenty.
 _BY_CHANCE = 0.01
 
 
@@ -43,7 +43,7 @@ def reach(noise: Interval) -> float:
     Not their estimate: twins at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
     what is equal.
     """
-    return max(noise.high, 1 / noise.low)
+    return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)
 
 
 def twins_apart(ledger: Ledger) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
     baseline = ledger.by_key.get(row.against) if row.against is not None else None
     noise = noise_of(ledger, baseline)
     twins, floor = (apart(noise), reach(noise)) if noise else (None, None)
-    reason = _why_not(row, baseline, ledger, fixed)
+    reason = _why_not_compared(row, baseline, ledger, fixed)
     ratio = ledger.undisturbed_ratio(row, baseline) if reason is None and baseline else None
     if ratio is None or baseline is None:
         against = baseline or row
@@ -75,8 +75,8 @@ def _difference(row: Row, baseline: Row, ledger: Ledger) -> float | None:
     return own.estimate - its.estimate if own and its else None
 
 
-def _why_not(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
-    own = ledger.why_nothing(row)
+def _why_not_compared(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
+    own = ledger.why_unmeasured(row)
     if own is not None:
         return own
     if row.against is None:
@@ -84,7 +84,7 @@ def _why_not(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates)
         return f"it has no baseline: no cell differs from it in nothing but {at}"
     if baseline is None:
         return f"its baseline, {row.against}, is not among the cells"
-    its = ledger.why_nothing(baseline)
+    its = ledger.why_unmeasured(baseline)
     if its is not None:
         return f"its baseline was not measured: {its}"
     if not ledger.sides(row, baseline)[0]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 from tollbar.catalogue import Value
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
+from tollbar.study import Study
 
 
 class Verdict(StrEnum):
@@ -132,12 +133,42 @@ class ClaimResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """What happened during a study's trials that the verdicts do not show, in counts."""
+
+    blocks: int
+    """In which some cell was measured."""
+    whole_blocks: int
+    """In which every cell was visited."""
+    planned_blocks: int
+    fewest_blocks: int
+    """That can support an interval."""
+    twins_apart: tuple[int, int] | None = None
+    """How many baselines exclude that they cost what they cost, and of how many; None where chance explains it."""
+    lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
+    heats: int = 0
+    stolen_heats: int = 0
+    """In which the hypervisor gave others much of the time."""
+    loads: int = 0
+    contended_loads: int = 0
+    """In which other programs had the server's or the client's core for much of the time."""
+    reopened_loads: int = 0
+    """In which the server closed connections that its clients kept."""
+    reopened_connections: int = 0
+    failed_trials: int = 0
+    """Of cells that were measured otherwise."""
+    failures: tuple[str, ...] = ()
+    """Why, each reason once."""
+
+
+@dataclass(frozen=True, slots=True)
 class StudyJudgement:
     """All that one study's trials say."""
 
     study: StudyRun
     confidence: float
-    """Of every interval of this study: less error is allowed for at every further look."""
+    """Of every interval of this study: each further look leaves less error to spend."""
     noise_floor: float | None
     """How far from one twins came out, as a ratio above one: of the baseline where that was furthest."""
     noise: Interval | None
@@ -148,7 +179,16 @@ class StudyJudgement:
     claims: tuple[ClaimResult, ...]
     drift: float | None
     """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
-    warnings: tuple[str, ...]
+    trust: Trust
+
+    @property
+    def about(self) -> Study:
+        """The question, and all that was planned to answer it."""
+        return self.study.study
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.study.rows
 
 
 @dataclass(frozen=True, slots=True)

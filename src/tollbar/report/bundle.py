@@ -12,7 +12,7 @@ from pathlib import Path
 from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
 
-# The Vega-Lite that Altair 6.3 writes for.
+# The Vega-Lite that the templates in `charts/` are written for.
 VEGA_LITE = "6.4"
 
 # Making the bundle starts a JavaScript engine of some 150 MB: in a child it is gone when the child is.

@@ -1,16 +1,13 @@
-"""The charts' colours and shapes, and the configuration that all of them share.
+"""The colours and shapes of charts and legends.
 
-In the page every colour is a CSS variable: light, dark and paper are then the stylesheet's business and
-no chart is drawn twice. A picture outside the page has no stylesheet, so there the light colours are put in.
+Every colour is a variable of the stylesheet: light, dark and paper are then its business, and no chart is drawn twice.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from tollbar.catalogue import Standing
 
-# Vega's own symbols; markup.py draws the same in the legends. Standing is told by shape, then by colour.
+# Vega's own symbols; the legends draw the same. A shape says the standing, and its colour says it again.
 SHAPES = {
     Standing.RECOMMENDED: "circle",
     Standing.ACCEPTABLE: "square",
@@ -20,45 +17,21 @@ SHAPES = {
     Standing.NULL: "triangle-right",
 }
 
-# The same values as in style.css, light.
-LIGHT = {
-    "--ink": "#1b1f24",
-    "--muted": "#59636e",
-    "--paper": "#ffffff",
-    "--grid": "#e4e7eb",
-    "--band": "#dfe6ee",
-    "--accent": "#0a5fb4",
-    "--recommended": "#0f766e",
-    "--acceptable": "#1d5fbf",
-    "--deprecated": "#9a6700",
-    "--disallowed": "#bc4c00",
-    "--broken": "#b4182d",
-    "--null": "#59636e",
-    "--line-1": "#0a5fb4",
-    "--line-2": "#bc4c00",
-    "--line-3": "#0f766e",
-    "--line-4": "#8034c8",
-    "--line-5": "#b02a6f",
-    "--line-6": "#7a6200",
-}
-
 LINES = 6
-"""How many colours lines and parts are told apart by: `--line-1` and on in the stylesheet."""
-LINE_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-right")
+"""How many colours lines and parts have: `--line-1` and on in the stylesheet."""
+LINE_SHAPES = tuple(SHAPES.values())
 # Whole for the first of each colour, dashed for the second.
 LINE_DASHES = ([1, 0], [5, 3])
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
-
-
-def colour(name: str) -> str:
-    """A colour of the page's theme, as the stylesheet names it."""
-    return f"var(--{name})"
-
 
 def line_colour(number: int) -> str:
-    """The colour of the line or part with this number, from nought."""
-    return colour(f"line-{number % LINES + 1}")
+    """The colour of the line with this number, from nought."""
+    return f"var(--line-{number % LINES + 1})"
+
+
+def part_colour(number: int) -> str:
+    """A part's colour, the same in bars and curves. The first is the client, no part of the cost, and grey."""
+    return line_colour(number - 1) if number else "var(--muted)"
 
 
 def line_shape(number: int) -> str:
@@ -69,31 +42,3 @@ def line_shape(number: int) -> str:
 def line_dash(number: int) -> list[int]:
     """How the line with this number is broken, from nought."""
     return LINE_DASHES[number // LINES % 2]
-
-
-def config() -> dict[str, Any]:
-    """Vega-Lite's configuration for every chart of the page."""
-    axis = {
-        "labelColor": colour("ink"),
-        "titleColor": colour("muted"),
-        "gridColor": colour("grid"),
-        "domainColor": colour("muted"),
-        "tickColor": colour("muted"),
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-    }
-    return {
-        "background": "transparent",
-        "font": FONT,
-        "axis": axis,
-        "view": {"stroke": None},
-        "text": {"fontSize": 12, "color": colour("ink")},
-    }
-
-
-def in_light(text: str) -> str:
-    """The text of a chart with the light theme's colours in place of the page's variables."""
-    for name, value in LIGHT.items():
-        text = text.replace(f"var({name})", value)
-    return text

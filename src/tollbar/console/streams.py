@@ -1,0 +1,36 @@
+"""The two streams: data to standard output, messages to standard error."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rich.console import Console
+from rich.markup import escape
+
+from tollbar.errors import TollbarError
+
+
+@cache
+def stdout() -> Console:
+    """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
+
+
+@cache
+def stderr() -> Console:
+    """For messages."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Prints a message."""
+    stderr().print(escape(text), style=style)
+
+
+def say_error(error: TollbarError) -> None:
+    """Prints what is wrong, where, and what to try."""
+    where = f"{escape(error.where)}: " if error.where else ""
+    stderr().print(f"[bold red]error:[/] {where}{escape(error.what)}")
+    if error.hint:
+        stderr().print(f"\n[bold]hint:[/] {escape(error.hint)}")

@@ -1,0 +1,223 @@
+"""What charts are drawn from: rows of dots, and points of strength; and those that are not tolls, made from a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import Literal
+
+from tollbar.catalogue import Standing
+from tollbar.judge import Measurement, StudyJudgement
+from tollbar.measure import Outcome
+from tollbar.present import words
+from tollbar.present.cells import by_row, cost_metric, labels, places, split, varying
+from tollbar.present.costs import cost_words
+from tollbar.present.shapes import Chart
+from tollbar.present.tables import memory_matters
+from tollbar.results import Row
+
+SECOND_LINE = " / "
+"""What stands between the two lines of a row's label."""
+# A narrower axis would make mountains of the ordinary wobble of a per cent.
+LEAST_SPREAD = 0.05
+# What one may choose today: only these make the frontier.
+IN_GOOD_STANDING = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A logarithmic axis that a set of panels shares."""
+
+    title: str
+    low: float
+    high: float
+    unit: Literal["ratio", "ns", "B"] = "ratio"
+    worth: float | None = None
+    noise: float | None = None
+    """How far from one noise alone may take a ratio."""
+
+    @classmethod
+    def over(
+        cls,
+        title: str,
+        values: Iterable[float | None],
+        unit: Literal["ratio", "ns", "B"] = "ratio",
+        worth: float | None = None,
+    ) -> Scale:
+        """The scale that holds all these values, and the band of what is worth nothing where one is given."""
+        # Too few blocks give an interval from nothing to infinity, which no axis can hold.
+        held = [v for v in values if v is not None and 0 < v < inf]
+        if worth is not None:
+            held += [1 / (1 + worth), 1 + worth]
+        low, high = (min(held), max(held)) if held else (1.0, 10.0)
+        # A little air, so that no mark sits on the frame.
+        air = max(1.06, (high / low) ** 0.04)
+        return cls(f"{title} (log scale)", low / air, high * air, unit, worth)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One row of a chart: an estimate with its interval, or a word in place of them."""
+
+    label: str
+    note: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    standing: Standing | None = None
+    decided: bool = True
+    """An undecided dot is drawn hollow."""
+    then: float | None = None
+    """What was published, where that is the comparison."""
+    to: float | None = None
+    """The other end, where several estimates stand in one row and `value` is the least of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """A row for each dot, in this order."""
+
+    dots: Sequence[Dot]
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One choice, by its strength and its cost in nanoseconds."""
+
+    label: str
+    bits: int
+    cost: float
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths:
+    """Cost against strength."""
+
+    points: Sequence[Point]
+    frontier: Sequence[tuple[int, float]]
+    """(bits, cost) of what nothing in good standing undercuts that is at least as strong; weakest first."""
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Of each block, what its cells cost as a share of each cell's own median: the middle one, and eight of ten."""
+
+    blocks: Sequence[Mapping[str, float]]
+    """`block`, `low`, `median`, `high`."""
+    spread: float
+    """How far from one the axis reaches."""
+
+
+def scale_over(
+    title: str, dots: Iterable[Dot], unit: Literal["ratio", "ns", "B"] = "ratio", worth: float | None = None
+) -> Scale:
+    """The scale that holds all these dots with their intervals."""
+    return Scale.over(title, (v for d in dots for v in (d.value, d.low, d.high, d.then, d.to)), unit, worth)
+
+
+def spoken(dots: Iterable[Dot]) -> str:
+    """The dots in words, for a screen reader."""
+    return "; ".join(f"{d.label}: {d.note}" for d in dots)
+
+
+def memory_charts(study: StudyJudgement) -> list[Chart]:
+    """CPU time and memory of the same cells in the same order; nothing where memory does not matter."""
+    memory, cost = by_row(study, "memory"), by_row(study, cost_metric(study))
+    rows = sorted((m.row for m in cost.values() if m.row.key in memory), key=lambda r: cost[r.key].value)
+    if not memory_matters(memory.values()):
+        return []
+    label = labels(study, varying(rows) or ("choice",), whole=True)
+    kinds: tuple[tuple[str, dict[str, Measurement], Literal["ns", "B"]], ...] = (
+        (cost_words(study).title, cost, "ns"),
+        ("Memory that one operation holds", memory, "B"),
+    )
+    charts = []
+    for title, found, unit in kinds:
+        dots = [
+            Dot(label(r), words.amount(m.value, m.unit), m.value if m.value > 0 else None, m.low, m.high, r.standing)
+            for r in rows
+            for m in [found[r.key]]
+        ]
+        charts.append(Chart(title, f"{title}. {spoken(dots)}.", Dots(dots, scale_over(title, dots, unit))))
+    return charts
+
+
+def strength_charts(study: StudyJudgement) -> list[Chart]:
+    """A panel for each provider and setting; nothing for a family whose choices have no strengths."""
+    measured = [
+        m
+        for m in by_row(study, cost_metric(study)).values()
+        if m.row.strength is not None and m.row.standing is not Standing.NULL
+    ]
+    if len({m.row.strength for m in measured}) < 2:
+        return []
+    # As with the tolls: what has one baseline is compared within a panel.
+    baseline = study.about.baseline
+    inside = [n for n in split(study, [m.row for m in measured])[0] if n != "provider" or n in baseline] or ["choice"]
+    titled = [n for n in varying(m.row for m in measured) if n not in inside]
+    label, place = labels(study, inside), places(study)
+    panels: dict[str, list[Point]] = {}
+    for m in measured:
+        point = Point(label(m.row), m.row.strength or 0, m.value, m.row.standing)
+        panels.setdefault(place(m.row.coordinates, titled), []).append(point)
+    cost = cost_words(study).title
+    return [_strengths(title, cost, points) for title, points in panels.items() if len({p.bits for p in points}) > 1]
+
+
+def _strengths(title: str, cost: str, points: Sequence[Point]) -> Chart:
+    good = frontier([(p.bits, p.cost) for p in points if p.standing in IN_GOOD_STANDING])
+    said = "; ".join(f"{p.label}: {p.bits} bits, {words.amount(p.cost, 'ns/op')}" for p in points)
+    described = f"Cost against strength{', ' + title if title else ''}. {said}."
+    data = Strengths(points, good, Scale.over(cost, [p.cost for p in points], "ns"))
+    return Chart(title, described, data, max(len(p.label) for p in points))
+
+
+def frontier(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Of (bits, cost) pairs, those that nothing at least as strong undercuts; weakest first."""
+    kept: list[tuple[int, float]] = []
+    for bits, cost in sorted(points, key=lambda p: (-p[0], p[1])):
+        if not kept or cost < kept[-1][1]:
+            kept.append((bits, cost))
+    return kept[::-1]
+
+
+def drift_chart(study: StudyJudgement) -> Chart | None:
+    """The median cell's cost over the blocks, and the band that holds eight cells of ten."""
+    blocks: dict[int, list[float]] = {}
+    for row in study.rows:
+        costs = block_costs(row)
+        for block, cost in costs.items():
+            blocks.setdefault(block, []).append(cost / median(costs.values()))
+    if len(blocks) < 2:
+        return None
+    values = [
+        {"block": block + 1, "low": _share(found, 0.1), "median": _share(found, 0.5), "high": _share(found, 0.9)}
+        for block, found in sorted(blocks.items())
+    ]
+    widest = max(max(v["high"] - 1, 1 - v["low"]) for v in values)
+    return Chart(
+        "",
+        f"Cost relative to each cell's own median over {len(values)} blocks. The median cell moved between"
+        f" {min(v['median'] for v in values):.3f} and {max(v['median'] for v in values):.3f}.",
+        Drift(values, max(widest * 1.1, LEAST_SPREAD)),
+    )
+
+
+def block_costs(row: Row) -> dict[int, float]:
+    """CPU nanoseconds per operation by block: the median of the cell's chunks in it, whichever heats they are of."""
+    chunks: dict[int, list[float]] = {}
+    for trial in row.trials:
+        if trial.outcome is Outcome.OK:
+            costs = [trial.cost_of(chunk) for chunk in trial.chunks if chunk.operations > 0]
+            chunks.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
+    return {block: median(costs) for block, costs in chunks.items() if costs}
+
+
+def _share(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return round(ordered[round(share * (len(ordered) - 1))], 5)

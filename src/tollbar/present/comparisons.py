@@ -1,0 +1,180 @@
+"""What is compared beside the tolls: one value for another, all else equal; and what was published, then and here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tollbar.catalogue import Value
+from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Verdict
+from tollbar.present import notes, words
+from tollbar.present.cells import MOST_ROWS, places, prevailing, varying
+from tollbar.present.charts import SECOND_LINE, Dot, Dots, scale_over, spoken
+from tollbar.present.costs import cost_words
+from tollbar.present.shapes import Cell, Chart, Column, Table, numbers, texts
+from tollbar.present.tables import count_cell, ratio_cell
+
+
+def contrast_table(study: StudyJudgement) -> Table:
+    """What one value of a setting costs for another, all else equal."""
+    family = study.about.family
+    rows = [
+        (
+            Cell(words.column_title(family, c.setting)),
+            Cell(pair_words(study, c)),
+            Cell(contrast_where(study, c, most=12) or "everywhere"),
+            Cell(words.times_range(c.least, c.most), c.least, words.ends(c.low, c.high)),
+            Cell(str(c.verdict), mark=words.VERDICT_MARKS[c.verdict], small=notes.more_blocks(c.more_blocks)),
+            count_cell(c.pairs),
+        )
+        for c in study.contrasts
+    ]
+    columns = (
+        *texts("setting", "one for the other", "where"),
+        Column(f"times the {cost_words(study).short}", True),
+        Column("verdict"),
+        Column("pairs of cells", True),
+    )
+    return Table("One value for another, all else equal", columns, rows, sortable=True)
+
+
+def pair_words(study: StudyJudgement, contrast: Contrast) -> str:
+    """`no-aes for native`."""
+    both = (contrast.value, contrast.for_value)
+    return " for ".join(words.value_words(study.about.family, contrast.setting, v) for v in both)
+
+
+def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
+    """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
+    alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
+    # Pairs that share a verdict but no coordinate stand wherever the other lines do not.
+    return words.where_words(study.about.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
+
+
+def has_long_places(study: StudyJudgement) -> bool:
+    """Whether pairs are split by several things, whose names are too long for half a page."""
+    return any(len(c.where) > 1 or any(len(values) > 1 for values in c.where.values()) for c in study.contrasts)
+
+
+def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
+    return contrast.setting, contrast.value, contrast.for_value
+
+
+def contrast_charts(study: StudyJudgement) -> list[Chart]:
+    """A panel for each varied setting: one value for another, all else equal."""
+    family = study.about.family
+    by_setting: dict[str, list[Contrast]] = {}
+    for contrast in study.contrasts:
+        # What more users change is drawn against the users; here the table has it.
+        if contrast.setting not in words.LOADS:
+            by_setting.setdefault(contrast.setting, []).append(contrast)
+    charts = []
+    for setting, found in by_setting.items():
+        dots = [
+            Dot(
+                label=_contrast_label(study, c),
+                note=f"{words.times_range(c.least, c.most)} {c.verdict}",
+                value=c.least,
+                low=c.low,
+                high=c.high,
+                decided=c.verdict is not Verdict.UNCLEAR,
+                to=c.most,
+            )
+            # The table below the chart has them all.
+            for c in found[:MOST_ROWS]
+        ]
+        axis = f"{words.opened(cost_words(study).short)}, as a multiple"
+        scale = scale_over(axis, dots, worth=study.about.worth)
+        title = f"By {words.column_title(family, setting)}"
+        charts.append(Chart(title, f"{title}, all else equal. {spoken(dots)}.", Dots(_distinct(dots), scale)))
+    return charts
+
+
+def _contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
+    """`no-aes for native`, and on a second line where."""
+    where = contrast_where(study, contrast, most=3)
+    pair = pair_words(study, contrast)
+    return f"{pair}{SECOND_LINE}{where}" if where else pair
+
+
+def _distinct(dots: Sequence[Dot]) -> list[Dot]:
+    """The same dots with every label different: two rows of one name would be drawn as one."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for dot in dots:
+        seen[dot.label] = seen.get(dot.label, 0) + 1
+        label = dot.label if seen[dot.label] == 1 else f"{dot.label} ({seen[dot.label]})"
+        distinct.append(replace(dot, label=label))
+    return distinct
+
+
+def claim_table(study: StudyJudgement) -> Table:
+    """What was published beside what is measured here."""
+    rated = any(c.rates is not None for c in study.claims)
+    rows = [
+        (
+            Cell(f"{number}  {claim.says}", small=claim.note),
+            Cell(claim_place(study, claim) or "everywhere"),
+            Cell(claim.metric),
+            Cell(words.times(claim.published) if claim.published is not None else claim.order or "–", claim.published),
+            ratio_cell(claim.ratio),
+            ratio_cell(claim.typical),
+            *([_rates(claim)] if rated else []),
+            Cell(str(claim.verdict), small=claim.reason),
+        )
+        for number, claim in zip(claim_numbers(study.claims), study.claims, strict=True)
+    ]
+    columns = (
+        *texts("what was published", "tried at", "compared by"),
+        *numbers("then", "here", "typical", *(["requests a second"] if rated else [])),
+        Column("verdict"),
+    )
+    return Table("Published comparisons, then and here", columns, rows)
+
+
+def _rates(claim: ClaimResult) -> Cell:
+    """What both sides were measured at, whatever limited them: beside the capacity, never in its place."""
+    return Cell("–") if claim.rates is None else Cell(" and ".join(f"{rate:,.0f}" for rate in claim.rates))
+
+
+def claim_numbers(claims: Sequence[ClaimResult]) -> list[str]:
+    """A number for each result, `2` or `2.1`, `2.2` where one claim was tried in several places."""
+    says = [c.says for c in claims]
+    order = {text: i for i, text in enumerate(dict.fromkeys(says), 1)}
+    seen: dict[str, int] = {}
+    numbers = []
+    for text in says:
+        seen[text] = seen.get(text, 0) + 1
+        numbers.append(f"{order[text]}.{seen[text]}" if says.count(text) > 1 else str(order[text]))
+    return numbers
+
+
+def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
+    """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
+    vary = varying(study.rows)
+    usual = prevailing(study)
+    names = [n for n in claim.at if n in vary and claim.at[n] != usual.get(n)]
+    return places(study)(claim.at, names)
+
+
+def claim_chart(study: StudyJudgement) -> Chart | None:
+    """What was published beside what is measured here; nothing where no claim gives a ratio."""
+    dots = [
+        Dot(
+            label=f"{number}  {claim_place(study, c) or 'everywhere'}",
+            note=f"{f'{c.metric} {words.times(c.ratio.estimate)}' if c.ratio else ''} {c.verdict}".strip(),
+            value=c.ratio.estimate if c.ratio else None,
+            low=c.ratio.low if c.ratio else None,
+            high=c.ratio.high if c.ratio else None,
+            then=c.published,
+        )
+        # The table beside the chart has them all.
+        for number, c in zip(claim_numbers(study.claims)[:MOST_ROWS], study.claims, strict=False)
+    ]
+    if not any(d.then for d in dots):
+        return None
+    scale = scale_over("the claim's own ratio, then and here", dots, worth=0.0)
+    said = "; ".join(
+        f"{d.label}: published {words.times(d.then) if d.then else 'an order'}, here {d.note}" for d in dots
+    )
+    return Chart("", f"Published ratios and the same ratios here. {said}.", Dots(dots, scale))

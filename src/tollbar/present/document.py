@@ -1,0 +1,191 @@
+"""`--json`: one document, whose form other programs rely on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import isinf
+from typing import Any
+
+from tollbar.judge import ClaimResult, Comparison, Contrast, Judgement, Measurement, StudyJudgement, Toll
+from tollbar.present.warnings import warnings
+from tollbar.results import Row, Run
+from tollbar.runner import Negotiated, Outcome
+from tollbar.stats import Interval
+
+SCHEMA = 2
+
+
+def document(judgement: Judgement) -> dict[str, Any]:
+    """A run's results, tolls, contrasts and claims."""
+    return {**_head(judgement.run), "studies": [_study(study) for study in judgement.studies]}
+
+
+def comparison_document(comparison: Comparison) -> dict[str, Any]:
+    """Two runs' ratios side by side."""
+    return {
+        "schema": SCHEMA,
+        "runs": [comparison.one, comparison.other],
+        "fingerprint_differences": list(comparison.fingerprint_differences),
+        "upgrades": list(comparison.upgrades),
+        "median_difference": comparison.median_difference,
+        "overlapping": comparison.overlapping,
+        "studies": [
+            {
+                "study": name,
+                "without_partner": list(comparison.alone[name]),
+                "tolls": [
+                    {
+                        **_where(pair.row),
+                        "other": _where(pair.other_row),
+                        "ratios": [pair.one.estimate, pair.other.estimate],
+                        "intervals": [[pair.one.low, pair.one.high], [pair.other.low, pair.other.high]],
+                        "relative_difference": pair.relative_difference,
+                        "overlap": pair.overlap,
+                    }
+                    for pair in pairs
+                ],
+            }
+            for name, pairs in comparison.studies.items()
+        ],
+    }
+
+
+def _head(run: Run) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "run": str(run.directory),
+        "started": run.started,
+        "seed": run.seed,
+        "command": list(run.command),
+        "fingerprint": dict(run.fingerprint),
+        "providers": {name: dict(receipt) for name, receipt in run.providers.items()},
+    }
+
+
+def _study(judged: StudyJudgement) -> dict[str, Any]:
+    study = judged.about
+    rows = {row.key: row for row in judged.rows}
+    measured = {m.row.key for m in judged.measurements}
+    agreed = {key: _agreed(rows[key]) for key in measured}
+    return {
+        "study": study.name,
+        "question": study.question,
+        "family": study.family.name,
+        "worth": study.worth,
+        "confidence": judged.confidence,
+        "noise_floor": _plain(judged.noise_floor),
+        "noise": _ends(judged.noise),
+        "drift": judged.drift,
+        "results": [
+            *(_measurement(m, agreed.get(m.row.key, {})) for m in judged.measurements),
+            *(_not_measured(row, study.measure.cost) for row in rows.values() if row.key not in measured),
+        ],
+        "tolls": [_toll(toll) for toll in judged.tolls],
+        "contrasts": [_contrast(contrast) for contrast in judged.contrasts],
+        "claims": [_claim(claim) for claim in judged.claims],
+        "left_out": [{"coordinates": dict(at), "because": because} for at, because in judged.study.left_out],
+        "warnings": list(warnings(judged)),
+    }
+
+
+def _where(row: Row) -> dict[str, Any]:
+    return _fields(row, "choice", "provider", "bed", "server", "setting")
+
+
+def _known(row: Row) -> dict[str, Any]:
+    names = ("outcome", "reason", "standing", "strength", "known_answers", "accepted", "refused", "not_tried")
+    return _fields(row, *names)
+
+
+def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
+    value = _fields(m, "metric", "component", "unit", "value", "low", "high")
+    limited = {"limit": m.limit} if m.limit else {}
+    return {**_where(m.row), **value, **limited, "blocks": m.blocks, **_known(m.row), **agreed}
+
+
+def _agreed(row: Row) -> dict[str, Any]:
+    """What was negotiated in the cell's trials, all together, beside its cost."""
+    counts: Counter[Negotiated] = Counter()
+    for trial in row.trials:
+        for one in trial.load.negotiated if trial.load else ():
+            counts[one.model_copy(update={"count": 0})] += one.count
+    if not counts:
+        return {}
+    return {
+        "negotiated": [{**one.model_dump(), "count": count} for one, count in counts.items()],
+        "client_libraries": list(row.client_libraries),
+    }
+
+
+def _not_measured(row: Row, metric: str) -> dict[str, Any]:
+    nothing = {"metric": metric, "component": None, "unit": "ns/op", "value": None, "low": None, "high": None}
+    # Proven and then cut short: there is no number, so the row does not say `ok`.
+    cut_short = {"outcome": Outcome.FAILED, "reason": "no trial was made"} if row.outcome is Outcome.OK else {}
+    return {**_where(row), **nothing, "blocks": 0, **_known(row), **cut_short}
+
+
+def _toll(toll: Toll) -> dict[str, Any]:
+    return {
+        **_where(toll.row),
+        "against": _where(toll.against),
+        "metric": toll.metric,
+        **_ratio(toll.ratio),
+        "difference": toll.difference,
+        "typical": toll.typical.estimate if toll.typical else None,
+        "typical_interval": _ends(toll.typical),
+        "suffers": toll.suffers,
+        "noise": _ends(toll.noise),
+        "confidence": toll.ratio.confidence if toll.ratio else None,
+        "blocks": toll.ratio.n if toll.ratio else 0,
+        **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
+        "twin": toll.row.against == toll.row.key,
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    return {
+        "setting": contrast.setting,
+        "value": contrast.value,
+        "for": contrast.for_value,
+        "where": {name: list(values) for name, values in contrast.where.items()},
+        **_fields(contrast, "low", "high", "least", "most", "pairs", "verdict", "more_blocks"),
+    }
+
+
+def _claim(claim: ClaimResult) -> dict[str, Any]:
+    return {
+        **_fields(claim, "says", "metric", "published", "order"),
+        **_ratio(claim.ratio),
+        "typical": claim.typical.estimate if claim.typical else None,
+        "rates": list(claim.rates) if claim.rates else None,
+        "verdict": claim.verdict,
+        "provider": claim.at.get("provider"),
+        "bed": claim.at.get("bed"),
+        "setting": {name: value for name, value in claim.at.items() if name not in ("provider", "bed")},
+        **_fields(claim, "note", "reason"),
+    }
+
+
+def _fields(of: object, *names: str) -> dict[str, Any]:
+    """These attributes under their own names, in this order."""
+    return {name: _plain(getattr(of, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    # JSON has no infinity: an end that is not known is null.
+    return None if isinstance(value, float) and isinf(value) else value
+
+
+def _ratio(ratio: Interval | None) -> dict[str, Any]:
+    if ratio is None:
+        return {"ratio": None, "low": None, "high": None}
+    return {"ratio": ratio.estimate, **_fields(ratio, "low", "high")}
+
+
+def _ends(interval: Interval | None) -> list[float | None] | None:
+    return None if interval is None else [_plain(interval.low), _plain(interval.high)]

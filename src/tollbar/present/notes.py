@@ -1,0 +1,236 @@
+"""Notes: how far a run can be trusted and what limits its numbers, in sentences made from the judgement."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from statistics import median
+
+from tollbar import units
+from tollbar.judge import Limit, StudyJudgement, Toll
+from tollbar.judge.measurements import BUSY
+from tollbar.judge.noise import reach
+from tollbar.measure import Outcome
+from tollbar.present import words
+from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, varying
+from tollbar.present.costs import cost_words
+from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
+from tollbar.results import Row, Run
+
+# A server refuses the same few things in all of its cells; with more than these, each cell has its own.
+MOST_PROOFS = 8
+
+_WHY_LIMITED = {
+    Limit.CLIENT_BOUND: f"the load client's core was more than {percent(BUSY)} busy, so that a faster client"
+    " would have got more.",
+    Limit.NOT_SATURATED: f"the server's core was less than {percent(BUSY)} busy, so that more users would have"
+    " got more.",
+    Limit.CONTENDED: "other programs had the server's or the load client's core for part of the time, so that a"
+    " quieter machine would have got more.",
+}
+
+
+def trust(study: StudyJudgement) -> list[str]:
+    """How far the study can be trusted, a sentence or two for each reason to doubt it."""
+    return [
+        f"{checked(study)} {proof(study)}",
+        two_costs(study),
+        noise(study),
+        drift(study),
+        steal(study),
+        load(study),
+    ]
+
+
+def meanings(study: StudyJudgement) -> str:
+    """What the words beside the rows mean, and what goes without saying."""
+    family, vary = study.about.family, varying(study.rows)
+    settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
+    means = [f"{words.column_title(family, n)}: {s.title}" for n, s in settings]
+    prevails = [words.named_value(family, n, v) for n, v in prevailing(study).items()]
+    if prevails:
+        means.append(f"Where a name says nothing of it: {words.enumeration(prevails)}")
+    return ". ".join(means) + "." if means else ""
+
+
+def blocks_and_chunks(study: StudyJudgement) -> str:
+    """One study's method in a line."""
+    about, looks = study.about, study.study.looks
+    done = max((m.blocks for m in study.measurements), default=0)
+    looked = f", judged after {words.enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
+    return (
+        f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
+        f" {about.measure.rounds:,} chunks of {units.show_nanoseconds(about.measure.chunk_s * 1e9)} or more of each"
+        f" cell; a difference is worth something from {percent(about.worth)}."
+        f" Intervals are at {percent(study.confidence)} confidence."
+    )
+
+
+def commands(run: Run) -> dict[str, str]:
+    """The commands that do it again, by what each does."""
+    parts = run.directory.parts
+    # A report is handed on, and where a home directory lies is the user's own business.
+    path = shlex.quote("/".join(parts[-2:]) if run.directory.is_absolute() else str(run.directory))
+    command = list(run.command) or ["tollbar", "run"]
+    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
+        command += ["--seed", str(run.seed)]
+    return {
+        "The same run, the same order": shlex.join(command),
+        "Judge the same trials again": f"tollbar judge {path}",
+        "Compare with another run": f"tollbar compare {path} OTHER-RUN",
+        "The numbers as a file": f"tollbar export {path} --format csv",
+    }
+
+
+def largest_noise(study: StudyJudgement) -> float | None:
+    """How far from one noise alone may take a ratio of this study, at most."""
+    return max((reach(t.noise) for t in real_tolls(study) if t.noise is not None), default=None)
+
+
+def two_costs(study: StudyJudgement) -> str:
+    """What the two costs mean, and how many cells they tell apart."""
+    said = (
+        "Undisturbed is what an operation costs while the core is left alone: chunks count by how near it was to that;"
+        " verdicts rest on its ratios. Typical is what it cost as disturbed today, beside its baseline in the same"
+        " rounds."
+    )
+    apart = [
+        f"{sum(t.suffers == way for t in study.tolls):,} {way}"
+        for way in ("more", "less")
+        if any(t.suffers == way for t in study.tolls)
+    ]
+    if not apart:
+        return said
+    tolls = counted(sum(t.typical is not None for t in real_tolls(study)), "cell")
+    return (
+        f"{said} Where the two ratios are more than {percent(study.about.worth)} apart, the cell suffers"
+        f" more or less from neighbours on the machine than its baseline does: of {tolls}, {words.enumeration(apart)}."
+    )
+
+
+def noise(study: StudyJudgement) -> str:
+    """What the twins came out as, and what follows from it."""
+    if study.noise is None:
+        return "No baseline was measured beside itself in blocks enough, so that the noise is not known."
+    return (
+        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
+        f" their ratio is {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given"
+        " nearer to × 1 than the far end of a baseline's own twins' interval."
+    )
+
+
+def drift(study: StudyJudgement) -> str:
+    """One sentence: how far the machine moved under the run."""
+    if study.drift is None:
+        return "There are too few blocks to tell whether the machine drifted."
+    change = f"{(study.drift - 1) * 100:+.1f} %".replace("-", "−")
+    return (
+        f"From the first to the last third of the blocks the median cell's cost changed by {change};"
+        " a cell and its baseline work milliseconds apart, so that it changes both."
+    )
+
+
+def checked(study: StudyJudgement) -> str:
+    """One sentence: how many cells answered rightly and were measured, and what became of the others."""
+    rows = study.rows
+    ok = sum(r.outcome is Outcome.OK for r in rows)
+    text = f"{ok:,} of {counted(len(rows), 'cell')} gave the right answer before they were timed"
+    others = [(o, sum(r.outcome is o for r in rows)) for o in Outcome if o is not Outcome.OK]
+    rest = [f"{n:,} {o}" for o, n in others if n]
+    return f"{text}; {words.enumeration(rest)}." if rest else f"{text}."
+
+
+def proof(study: StudyJudgement) -> str:
+    """What the cells showed for themselves before they were timed, and what could not be tried."""
+    rows = [r for r in study.rows if r.outcome is Outcome.OK]
+    met = sum(r.known_answers for r in rows)
+    refused = list(dict.fromkeys(what for r in rows for what in r.refused))
+    # A server meets no known answers by itself: that its answers were right is said already.
+    said = [f"met {counted(met, 'known answer')}"] if met or not refused else []
+    said += [f"refused {_few(refused)}"] if refused else []
+    not_tried = list(dict.fromkeys(what for r in rows for what in r.not_tried))
+    rest = f" Not tried: {_few(not_tried)}." if not_tried else ""
+    return f"They {words.enumeration(said)}.{rest}"
+
+
+def _few(things: Sequence[str]) -> str:
+    """What the cells refused, or could not be tried; where there is much of it, some."""
+    more = len(things) - MOST_PROOFS
+    return words.enumeration([*things[:MOST_PROOFS], f"{more} more"] if more > 1 else things)
+
+
+def load(study: StudyJudgement) -> str:
+    """One sentence: how busy the machine was, the lab's own processes included."""
+    found = sorted(t.machine_load for r in study.rows for t in (*r.trials, *r.twins))
+    if not found:
+        return "How busy the machine was is not known."
+    return (
+        f"The machine's load, with the lab's own processes in it, was {median(found):.1f}"
+        f" (from {found[0]:.1f} to {found[-1]:.1f})."
+    )
+
+
+def steal(study: StudyJudgement) -> str:
+    """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
+    trials = [t for r in study.rows for t in (*r.trials, *r.twins)]
+    if not trials:
+        return "There are no trials."
+    # The trials of a heat share its time, and what was stolen of it.
+    heats = {(t.block, t.heat): t.steal_ns for t in trials}
+    stolen, wall = sum(heats.values()), sum(t.wall_ns for t in trials)
+    if not stolen:
+        return f"No CPU time was given to other machines in {counted(len(heats), 'heat')}."
+    touched = sum(steal_ns > 0 for steal_ns in heats.values())
+    return (
+        f"The hypervisor gave {units.show_nanoseconds(stolen)} of CPU time to others during {touched:,} of"
+        f" {counted(len(heats), 'heat')}, whose chunks took {units.show_nanoseconds(wall)} in all."
+    )
+
+
+def unavailable(study: StudyJudgement) -> list[str]:
+    """A sentence for each server on which nothing could be measured, for one reason."""
+    family = study.about.family
+    by_bed: dict[str, list[Row]] = {}
+    for row in study.rows:
+        if row.bed is not None:
+            by_bed.setdefault(row.bed, []).append(row)
+    said = []
+    for bed, rows in by_bed.items():
+        reasons = {r.reason for r in rows if r.outcome is Outcome.UNSUPPORTED}
+        if all(r.outcome is Outcome.UNSUPPORTED for r in rows) and len(reasons) == 1:
+            name, reason = words.value_words(family, "bed", bed), (reasons.pop() or "no reason was recorded")
+            said.append(f"Not available here, {counted(len(rows), 'cell')} on {name}: {reason.rstrip('.')}.")
+    return said
+
+
+def limited(study: StudyJudgement) -> list[str]:
+    """What the hollow points and marked numbers mean, and how many of them there are."""
+    found = list(by_row(study, "throughput").values())
+    all_of = counted(len(found), "cell")
+    said = []
+    for limit, why in _WHY_LIMITED.items():
+        count = sum(m.limit is limit for m in found)
+        if count:
+            said.append(f"{words.LIMIT_MARKS[limit]} hollow, {limit} ({count:,} of {all_of}): {why}")
+    if said:
+        right = "CPU per request is right there too." if cost_metric(study) == "server-cpu" else ""
+        said.append(f"Such requests a second and response times get no verdict. {right}".strip())
+    return said
+
+
+def capacity(study: StudyJudgement) -> str:
+    """What capacity is, where a claim is judged by it."""
+    if not any(c.metric == "capacity" for c in study.claims):
+        return ""
+    of = cost_words(study).in_sentence
+    return f"Capacity is one over {of}: what one core could do were nothing else in its way."
+
+
+def more_blocks(number: int | None) -> str | None:
+    """What would decide an unclear verdict: `about 25 more blocks would tell`."""
+    return None if number is None else f"about {counted(number, 'more block')} would tell"
+
+
+def suffers(toll: Toll) -> str | None:
+    """Where the two ratios are apart: `suffers more from neighbours than its baseline`."""
+    return f"suffers {toll.suffers} from neighbours than its baseline" if toll.suffers else None

@@ -1,0 +1,89 @@
+"""Tables and charts as plain values, which a report or a terminal lays out.
+
+Texts may hold backticks around what is code, as the catalogue and studies write it; nothing here is markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tollbar.catalogue import Standing
+from tollbar.judge import ClaimVerdict, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A table's cell: what is read, what it sorts by if that is a number, and a second, smaller line."""
+
+    says: str
+    sorts: float | None = None
+    small: str | None = None
+    mark: str | None = None
+    """Stands before the words, and says nothing that they do not say."""
+    standing: Standing | None = None
+    """Whose symbol stands before the words."""
+    verdict: Verdict | ClaimVerdict | None = None
+    """What the words are, where they are a verdict."""
+    bar: float | None = None
+    """A bar in place of words: below nought for less than the baseline, above for more, at most one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table's column."""
+
+    title: str
+    number: bool = False
+
+
+def numbers(*titles: str) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return tuple(Column(title, True) for title in titles)
+
+
+def texts(*titles: str) -> tuple[Column, ...]:
+    """Columns of words."""
+    return tuple(map(Column, titles))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with a caption, whose first column names its rows."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    sortable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart: what stands above it, what it shows in words, and the data that it is drawn from."""
+
+    title: str
+    description: str
+    data: object
+    """One of the types of `charts`, `loads` and `shares`."""
+    letters: int = 0
+    """How long the longest name beside its rows is."""
+
+
+def pairs(caption: str, values: Mapping[str, Any]) -> Table:
+    """A table of names and values, nested names joined by a space."""
+    rows = [(Cell(name), Cell(value)) for name, value in _flat(values)]
+    return Table(caption, (Column("what"), Column("value")), rows)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in values.items():
+        title = f"{prefix}{name}".replace("_", " ").replace("-", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{title} ")
+        elif isinstance(value, list | tuple):
+            yield title, ", ".join(str(v) for v in value) or "none"
+        elif value is None:
+            yield title, "not known"
+        else:
+            yield title, {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

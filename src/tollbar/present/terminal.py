@@ -1,0 +1,211 @@
+"""A study's tables as a terminal has room for them: coordinates as studies write them, one line for each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tollbar import units
+from tollbar.catalogue import Value
+from tollbar.judge import ClaimResult, Comparison, Contrast, Measurement, StudyJudgement, Toll, Verdict
+from tollbar.measure import Outcome
+from tollbar.present import words
+from tollbar.present.cells import by_row, cost_metric, varying
+from tollbar.present.costs import cost_words
+from tollbar.present.shapes import Cell, Table, numbers, texts
+from tollbar.present.tables import beside
+from tollbar.results import Row
+from tollbar.stats import Interval
+
+# A screenful: more are in the report, or behind `tollbar judge RUN --all`.
+ROWS_SHOWN = 24
+# Behind the verdict, where the typical ratio is apart from the undisturbed one.
+SUFFERS = {"more": "↑", "less": "↓"}
+# What stands beside the cost, where it was measured; the report has the rest.
+BESIDE = {"throughput": "requests / s", "memory": "memory"}
+
+
+def how(study: StudyJudgement) -> str:
+    """What the ratios are of, against what, and how sure they are."""
+    about = study.about
+    baseline = ", ".join(str(value) for value in about.baseline.values())
+    blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
+    floor = "unknown" if study.noise_floor is None else f"×{study.noise_floor:.3f}"
+    twins = "" if study.noise is None else f", twins {words.bracket_exactly(study.noise)}"
+    return (
+        f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike · {blocks} blocks · "
+        f"noise floor {floor}{twins} · worth {about.worth:.0%}"
+    )
+
+
+def compared(study: StudyJudgement) -> list[Toll]:
+    """The tolls that have a ratio, the least first."""
+    found = [(t.ratio.estimate, t) for t in study.tolls if t.ratio and t.row.key != t.against.key]
+    return [toll for _, toll in sorted(found, key=lambda pair: pair[0])]
+
+
+def toll_table(study: StudyJudgement, tolls: Sequence[Toll]) -> Table:
+    """A row for each toll: its coordinates, its cost, its ratio and its verdict."""
+    # Which server it was, with its version, is worth a column wherever there was one.
+    names = varying((toll.row for toll in study.tolls), always=("choice", "bed"))
+    cost = by_row(study, cost_metric(study))
+    others = {title: found for name, title in BESIDE.items() if (found := beside(study).get((name, None)))}
+    widest = max((abs(math.log(t.ratio.estimate)) for t in tolls if t.ratio), default=0.0) or 1.0
+    columns = (
+        *texts(*("server" if name == "bed" else name for name in names)),
+        *numbers(cost_words(study).column, *others, "× baseline"),
+        *texts(_interval_title(study), ""),
+        *numbers("typical"),
+        *texts("verdict", "standing"),
+    )
+    rows = [
+        (
+            *(Cell(_coordinate(toll.row, name)) for name in names),
+            Cell(units.show_nanoseconds(cost[toll.row.key].value)),
+            *(Cell(_beside(found.get(toll.row.key))) for found in others.values()),
+            *_interval(toll.ratio),
+            Cell("", bar=math.log(toll.ratio.estimate) / widest if toll.ratio else 0.0),
+            _interval(toll.typical)[0],
+            Cell(_verdict(toll), verdict=toll.verdict),
+            Cell(str(toll.row.standing)),
+        )
+        for toll in tolls
+    ]
+    return Table("", columns, rows)
+
+
+def contrast_table(study: StudyJudgement) -> Table:
+    """One value for another, all else equal: as many as a screen holds."""
+    columns = (
+        *texts("one for the other", "where"),
+        *numbers("ratio"),
+        *texts(_interval_title(study), "verdict", "pairs"),
+    )
+    rows = [_contrast(contrast) for contrast in study.contrasts[:ROWS_SHOWN]]
+    if len(study.contrasts) > ROWS_SHOWN:
+        rows.append((Cell(f"… {len(study.contrasts) - ROWS_SHOWN} more in the report"), *[Cell("")] * 5))
+    return Table("All else equal", columns, rows)
+
+
+def _contrast(contrast: Contrast) -> tuple[Cell, ...]:
+    value, for_value = (plain(contrast.setting, v) for v in (contrast.value, contrast.for_value))
+    least, most = words.ratio_words(contrast.least), words.ratio_words(contrast.most)
+    return (
+        Cell(f"{value} for {for_value}"),
+        Cell("; ".join(", ".join(plain(name, v) for v in values) for name, values in contrast.where.items())),
+        Cell(least if least == most else f"{least} to {most}"),
+        Cell(words.ends(contrast.low, contrast.high)),
+        Cell(str(contrast.verdict), verdict=contrast.verdict),
+        Cell(str(contrast.pairs)),
+    )
+
+
+def claim_table(study: StudyJudgement) -> Table:
+    """What was published beside what is measured here. What a claim says stands in its first row."""
+    rated = any(claim.rates for claim in study.claims)
+    columns = (
+        *texts("published", "where", "of"),
+        *numbers("then", "here"),
+        *texts(_interval_title(study), "verdict"),
+        *(numbers("requests / s") if rated else ()),
+    )
+    before = ("", *(claim.says for claim in study.claims))
+    rows = [
+        (
+            Cell("" if claim.says == said else claim.says),
+            Cell(" · ".join(plain(n, claim.at[n]) for n in ("bed", "provider", "cpu") if n in claim.at)),
+            Cell(claim.metric),
+            Cell(_then(claim)),
+            *_interval(claim.ratio),
+            Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict),
+            *([Cell(" / ".join(f"{rate:,.0f}" for rate in claim.rates or ()))] if rated else []),
+        )
+        for said, claim in zip(before, study.claims, strict=False)
+    ]
+    return Table("Then and here", columns, rows)
+
+
+def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:
+    """(outcome, cell, reason) of what was not measured, and of what is compared with nothing."""
+    failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
+    alone = [
+        ("not compared", toll.row, toll.reason)
+        for toll in study.tolls
+        if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
+    ]
+    return [
+        (outcome, " · ".join(plain(n, v) for n, v in row.coordinates.items()), reason or "")
+        for outcome, row, reason in (*failed, *alone)
+    ]
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Two runs' ratios side by side, a table for each study."""
+    return [
+        Table(
+            f"{name}: {comparison.one} / {comparison.other}",
+            (*texts(*names), *numbers("one", "other", "difference"), *texts("intervals")),
+            [
+                (
+                    *(Cell(plain(name, pair.row.coordinates.get(name))) for name in names),
+                    *(Cell(" ".join(cell.says for cell in _interval(ratio))) for ratio in (pair.one, pair.other)),
+                    Cell(f"{pair.relative_difference:.1%}"),
+                    Cell("overlap" if pair.overlap else "apart"),
+                )
+                for pair in pairs
+            ],
+        )
+        for name, pairs in comparison.studies.items()
+        for names in [varying((pair.row for pair in pairs), always=("choice",))]
+    ]
+
+
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """What was upgraded between the runs, what only one of them has, and how well the rest agrees."""
+    one, other = comparison.without_partner
+    alone = f"without a partner: {one:,} rows of {comparison.one}, {other:,} of {comparison.other}"
+    return [
+        *(f"another version: {change}" for change in comparison.upgrades),
+        *([alone] if one or other else []),
+        f"Median relative difference {comparison.median_difference:.2%};"
+        f" {comparison.overlapping:.0%} of intervals overlap.",
+    ]
+
+
+def plain(name: str, value: Value | None) -> str:
+    """A coordinate as a study writes it, but for sizes."""
+    if value is None:
+        return ""
+    return units.show_bytes(value) if name == "bytes" and isinstance(value, int) else str(value)
+
+
+def _coordinate(row: Row, name: str) -> str:
+    return row.server if name == "bed" and row.server is not None else plain(name, row.coordinates.get(name))
+
+
+def _interval_title(study: StudyJudgement) -> str:
+    return f"{100 * study.confidence:.4g} % interval"
+
+
+def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:
+    return (Cell(words.ratio_words(ratio.estimate)), Cell(words.bracket(ratio))) if ratio else (Cell(""), Cell(""))
+
+
+def _beside(found: Measurement | None) -> str:
+    """The value; requests a second in brackets where the server was not what limited them."""
+    if found is None:
+        return ""
+    number = f"{found.value:,.0f}" if found.unit == "1/s" else words.amount(found.value, found.unit)
+    return number if found.limit is None else f"({number}) {found.limit}"
+
+
+def _then(claim: ClaimResult) -> str:
+    if claim.published is not None:
+        return words.ratio_words(claim.published)
+    return "> 1" if claim.order == "more" else "< 1"
+
+
+def _verdict(toll: Toll) -> str:
+    # About so many more blocks would tell.
+    more = f", +{toll.more_blocks} blocks" if toll.verdict is Verdict.UNCLEAR and toll.more_blocks else ""
+    return f"{toll.verdict}{more}" + (f" {SUFFERS[toll.suffers]}" if toll.suffers else "")

@@ -1,0 +1,130 @@
+"""Warnings: what a reader should know before believing a study's verdicts, each with what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tollbar.judge import StudyJudgement
+from tollbar.judge.noise import apart, reach
+from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
+from tollbar.present.words import counted
+from tollbar.study.definition import DEFAULT_MEASURE
+
+
+def warnings(study: StudyJudgement) -> tuple[str, ...]:
+    """What a reader should know before believing the verdicts, each with what would help."""
+    if not study.trust.blocks:
+        return ("Nothing was measured: see the cells' reasons.",)
+    return (
+        *_on_blocks(study),
+        *_on_noise(study),
+        *_on_twins(study),
+        *_on_neighbours(study),
+        *_on_lattices(study),
+        *_on_drift(study),
+        *_on_heats(study),
+        *_on_loads(study),
+        *_on_failures(study),
+    )
+
+
+def _on_blocks(study: StudyJudgement) -> Iterator[str]:
+    trust = study.trust
+    if trust.whole_blocks < max(trust.planned_blocks, trust.blocks):
+        yield (
+            f"The run was cut short: {trust.whole_blocks} of {max(trust.planned_blocks, trust.blocks)} blocks are"
+            " whole; `tollbar run --resume RUN` goes on where it stopped."
+        )
+    if trust.blocks < trust.fewest_blocks:
+        yield (
+            f"{counted(trust.blocks, 'block')} cannot carry an interval, so that every toll is unclear:"
+            f" run at least {trust.fewest_blocks}, or {DEFAULT_MEASURE.blocks} as by default."
+        )
+
+
+def _on_noise(study: StudyJudgement) -> Iterator[str]:
+    worth = study.about.worth
+    if study.noise is None:
+        # With too few blocks that has been said already.
+        if study.trust.blocks >= study.trust.fewest_blocks:
+            yield "No baseline was measured twice, so the noise is not known and no verdict is given."
+    elif reach(study.noise) > 1 + worth:
+        yield (
+            f"A baseline against itself came out as ×{apart(study.noise):.3f}, and may be as far from ×1 as"
+            f" ×{reach(study.noise):.3f}, beyond the {worth:.1%} that this study asks about: nothing held against it"
+            " can be called free. Quiet the machine or add blocks."
+        )
+
+
+def _on_twins(study: StudyJudgement) -> Iterator[str]:
+    if study.trust.twins_apart is not None:
+        outside, of = study.trust.twins_apart
+        yield (
+            f"{outside:,} of {counted(of, 'baseline')} measured beside itself came out with an interval that excludes"
+            " ×1, more than chance allows: intervals are too narrow here, and nothing nearer to ×1 than the noise floor"
+            " is to be believed."
+        )
+
+
+def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
+    measured = [toll for toll in study.tolls if toll.ratio is not None and toll.row is not toll.against]
+    more, less = (sum(toll.suffers == how for toll in measured) for how in ("more", "less"))
+    if more or less:
+        yield (
+            f"What else ran on this machine made {more:,} of {counted(len(measured), 'cell')} dearer by more than their"
+            f" baseline, and {less:,} by less: their typical ratios, as disturbed, stand beside the undisturbed ones"
+            " that verdicts are made from."
+        )
+
+
+def _on_lattices(study: StudyJudgement) -> Iterator[str]:
+    for cause, titles in study.trust.lattices.items():
+        cells = ", ".join(titles[:3]) + (" …" if len(titles) > 3 else "")
+        yield (
+            f"Chunk times of {counted(len(titles), 'cell')} ({cells}) are multiples of a tick, by {cause}:"
+            " their intervals are tight and wrong. Do not use these numbers."
+        )
+
+
+def _on_drift(study: StudyJudgement) -> Iterator[str]:
+    drift = study.drift
+    if drift is None or 1 / (1 + MUCH_DRIFT) <= drift <= 1 + MUCH_DRIFT:
+        return
+    way = f"rose by {drift - 1:.0%}" if drift > 1 else f"fell by {1 - drift:.0%}"
+    yield (
+        f"The cells' cost {way} from the first third of the blocks to the last. Ratios are made of"
+        " chunks milliseconds apart and stand; for typical costs let the machine come to rest and run again."
+    )
+
+
+def _on_heats(study: StudyJudgement) -> Iterator[str]:
+    trust = study.trust
+    if trust.stolen_heats:
+        yield (
+            f"In {trust.stolen_heats:,} of {counted(trust.heats, 'heat')} the hypervisor gave others more than"
+            f" {MUCH_STEAL:.0%} of the time: a quieter host, or more blocks, would narrow the intervals."
+        )
+
+
+def _on_loads(study: StudyJudgement) -> Iterator[str]:
+    trust = study.trust
+    if trust.contended_loads:
+        yield (
+            f"In {trust.contended_loads:,} of {counted(trust.loads, 'trial')} the server or its client stood for more"
+            f" than {MUCH_WAIT:.0%} of the time while other programs had its core. CPU time per request is right,"
+            " and dearer by what that did to the caches: end the other programs, or add blocks."
+        )
+    if trust.reopened_connections:
+        yield (
+            f"The server closed {counted(trust.reopened_connections, 'connection')} that its clients kept, in"
+            f" {trust.reopened_loads:,} of {counted(trust.loads, 'trial')}, and they were opened again: requests there"
+            " cost what that costs besides. Let the server keep connections for longer, or measure new ones."
+        )
+
+
+def _on_failures(study: StudyJudgement) -> Iterator[str]:
+    if study.trust.failed_trials:
+        yield (
+            f"{counted(study.trust.failed_trials, 'trial')} of cells that otherwise went well"
+            f" left no cost ({'; '.join(study.trust.failures[:3])}): see the run's events."
+        )

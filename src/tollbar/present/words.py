@@ -1,0 +1,244 @@
+"""Names in words: how a cell, a setting, a ratio or an amount is written, in sentences and tables alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+
+from tollbar import units
+from tollbar.catalogue import Family, Setting, Standing, Value
+from tollbar.judge import Limit, Measurement, Verdict
+from tollbar.stats import Interval
+
+TOO_FEW = "[too few blocks for an interval]"
+
+STANDINGS = tuple(Standing)
+# Standings that a reader must meet beside the name, wherever the name stands.
+CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
+
+LOADS = ("users", "rate")
+"""The coordinates that say how much load a server is under."""
+
+# A mark beside each verdict, so that a column of them reads without colour.
+VERDICT_MARKS = {
+    Verdict.COSTS: "▲",
+    Verdict.SAVES: "▼",
+    Verdict.FREE: "=",
+    Verdict.UNCLEAR: "?",
+    Verdict.NOT_MEASURED: "–",
+}
+
+LIMIT_MARKS = {Limit.CLIENT_BOUND: "†", Limit.NOT_SATURATED: "‡", Limit.CONTENDED: "§"}
+"""What stands behind requests a second and response times that something other than the server limited."""
+
+# What every family has; a value of one of these says by itself what it is.
+_TITLES = {
+    "choice": "choice",
+    "provider": "provider",
+    "op": "operation",
+    "bed": "server",
+    "users": "users",
+    "rate": "arrivals a second",
+}
+
+
+def column_title(family: Family, name: str) -> str:
+    """A coordinate's name in a word or two: a setting's own title may be a sentence about its values."""
+    setting = family.settings.get(name)
+    return setting.title if setting is not None and setting.is_size else _TITLES.get(name, _spaced(name))
+
+
+def _spaced(name: str) -> str:
+    return name.replace("-", " ")
+
+
+def value_words(family: Family, name: str, value: Value) -> str:
+    """A coordinate's value by itself: a choice by its title, a size with its unit, `fresh`."""
+    if name == "choice" and value in family.choices:
+        return family.choices[str(value)].title
+    if isinstance(value, str):
+        return value
+    if name == "users":
+        return "1 user" if value == 1 else f"{value:,} users"
+    if name == "rate":
+        return f"{value:,}\u00a0/s"
+    setting = family.settings.get(name)
+    if setting is not None and setting.is_share:
+        return f"{value} %"
+    return units.show_bytes(value) if setting is not None and setting.is_size else f"{value:,}"
+
+
+def named_value(family: Family, name: str, value: Value) -> str:
+    """The same with its name where it says nothing by itself: `key fresh`, but `SHA-256` and `4 KiB`."""
+    setting = family.settings.get(name)
+    clear = name in _TITLES or (setting is not None and (setting.is_size or _is_known(family, setting, value)))
+    words = value_words(family, name, value)
+    return words if clear else f"{_spaced(name)} {words}"
+
+
+def _is_known(family: Family, setting: Setting, value: Value) -> bool:
+    """Whether a setting's value is a thing with a name of its own, such as `x25519`, and which one is plain."""
+    earlier = list(family.settings)[: list(family.settings).index(setting.name)]
+    others = (known for name in earlier for known in family.settings[name].values or ())
+    return str(value) in setting.about and not any(str(other).startswith(str(value)) for other in others)
+
+
+def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
+    """Where a cell stands along these coordinates: `SHA-256 · openssl 3.0.19 · 4 KiB`.
+
+    A server and the library that it runs on are one thing to a reader: `nginx 1.22.1, openssl 3.0.19`.
+    """
+    said: dict[str, str] = {n: named_value(family, n, coordinates[n]) for n in names if n in coordinates}
+    if "bed" in said and "provider" in said:
+        said["bed"] = f"{said['bed']}, {said.pop('provider')}"
+    return " · ".join(said.values())
+
+
+def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
+    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
+    parts = []
+    for name, values in where.items():
+        first = named_value(family, name, values[0])
+        shown = [first, *(value_words(family, name, v) for v in values[1:most])]
+        shown = [quoted(w) if name == "choice" else w for w in shown]
+        if len(values) > most:
+            shown.append(f"{len(values) - most} more")
+        setting = family.settings.get(name)
+        is_size = name in LOADS or (setting is not None and setting.is_size)
+        other = "at" if is_size else "with"
+        preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
+        parts.append(f"{preposition} {enumeration(shown)}")
+    return ", ".join(parts)
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in a sentence: in quotation marks where its own comma or phrase would confuse."""
+    phrase = " " in name and name[0].islower()
+    return f"“{name}”" if "," in name or phrase else name
+
+
+def opened(text: str) -> str:
+    """The text with the capital that opens a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def enumeration(words: Sequence[str], joint: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
+
+
+def standing_words(standing: Standing) -> str:
+    """A standing for people; the null choice protects nothing and has none."""
+    return "no protection" if standing is Standing.NULL else str(standing)
+
+
+def ratio_words(ratio: float) -> str:
+    """A ratio as `2.10`, `12.3` or `1,240`, and a very small one as `1/240`: three figures at the most."""
+    if 0 < ratio < 0.01:
+        return f"1/{ratio_words(1 / ratio)}"
+    return _short(ratio) if ratio >= 1000 else units.show_ratio(ratio)
+
+
+def times(ratio: float) -> str:
+    """`× 2.10`, never broken between its two parts."""
+    return f"×\u00a0{ratio_words(ratio)}"
+
+
+def times_interval(ratio: Interval) -> str:
+    """`× 2.10 [2.08, 2.12]`."""
+    return f"{times(ratio.estimate)} {bracket(ratio)}"
+
+
+def bracket(ratio: Interval) -> str:
+    """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
+    return ends(ratio.low, ratio.high)
+
+
+def ends(low: float, high: float) -> str:
+    """The two ends of an interval of ratios: `[2.08, 2.12]`."""
+    if not isfinite(high) or low <= 0:
+        return TOO_FEW
+    return f"[{ratio_words(low)}, {ratio_words(high)}]"
+
+
+def ratio_range(ratios: Sequence[Interval]) -> str:
+    """One ratio with its interval, or the least and the greatest of several."""
+    if len(ratios) == 1:
+        return times_interval(ratios[0])
+    return times_range(min(r.estimate for r in ratios), max(r.estimate for r in ratios))
+
+
+def times_range(least: float, most: float) -> str:
+    """`× 1.14 to × 1.18`, or one of them where they read alike."""
+    low, high = times(least), times(most)
+    return low if low == high else f"{low} to {high}"
+
+
+def percent(share: float) -> str:
+    """A share of one as `3 %`, with as many decimals as it needs and at most two."""
+    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def amount(value: float, unit: str) -> str:
+    """A measured value with its unit: nanoseconds per operation, bytes, or whatever the measurement says."""
+    if unit.startswith("ns"):
+        return units.show_nanoseconds(value)
+    if unit in ("B", "bytes"):
+        return units.show_bytes(value)
+    if unit == "us":
+        return units.show_nanoseconds(value * 1000)
+    if unit == "1/s":
+        return f"{_short(value)}\u00a0/s"
+    return f"{value:,.4g} {unit}"
+
+
+def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float, str]:
+    """What one second of CPU does at this cost: bytes where the cell has a size, else operations."""
+    rate = 1e9 / cost_ns
+    size = coordinates.get("bytes")
+    if not isinstance(size, int):
+        return rate, f"{_short(rate)} op/s"
+    speed = rate * size
+    for unit, scale in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if speed >= scale:
+            return speed, f"{_short(speed / scale)} {unit}"
+    return speed, f"{_short(speed)} B/s"
+
+
+def amounts(low: float, high: float, unit: str) -> str:
+    """An interval with its units, or that the blocks are too few for one."""
+    if not isfinite(high) or low <= 0:
+        return TOO_FEW
+    return f"[{amount(low, unit)}, {amount(high, unit)}]"
+
+
+def measured(found: Measurement) -> str:
+    """A measurement with its unit, and a mark behind it where it is limited by other than the server."""
+    mark = f"\u00a0{LIMIT_MARKS[found.limit]}" if found.limit else ""
+    return amount(found.value, found.unit) + mark
+
+
+def times_exactly(ratio: float) -> str:
+    """A ratio near one, to three decimals: two would round a noise floor away."""
+    return f"×\u00a0{ratio:.3f}" if 0.5 < ratio < 2 else times(ratio)
+
+
+def bracket_exactly(ratio: Interval) -> str:
+    """`[0.998, 1.004]`, or that the blocks are too few for an interval."""
+    return f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.is_bounded else TOO_FEW
+
+
+def _short(value: float) -> str:
+    """Three figures, grouped; the digits after them are noise."""
+    if value >= 1000:
+        return f"{round(value, 3 - len(str(int(value)))):,.0f}"
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,247 @@
+"""Sentences and figures, made from verdicts and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from statistics import median
+
+import pytest
+
+from report_example import BLOCKS, digests, large, passwords
+from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
+from tollbar.measure import Outcome
+from tollbar.measure.trial import RUNNER
+from tollbar.present import answers, comparisons, notes, tables, words
+from tollbar.present.charts import block_costs, frontier
+from tollbar.report.layout import log_ticks
+from tollbar.stats import Interval
+
+X = "×\u00a0"
+
+
+def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> None:
+    """Broken choices are called so, a choice that one setting divides is split by it, gaps are counted."""
+    expected = (
+        f"Against SHA-256, in every cell measured, SHA-512 ({X}1.41 to {X}2.41),"
+        f" MD5 (broken, {X}1.09 to {X}2.60) and SHA3-256 ({X}2.31 to {X}4.35) cost more,"
+        f" and SHA-1 (disallowed, {X}0.87 to {X}0.94) costs less.",
+        f"BLAKE3 costs more at 64 B and costs less at 16 KiB; BLAKE2b-512 ({X}0.98 to {X}1.83) costs more"
+        " in 3 and is unclear in 1 of 4 cells; 2 cells could not be measured.",
+    )
+    assert expected == answers.answer(digests())
+
+
+def test_names_with_commas_stand_in_quotation_marks() -> None:
+    """A list of names that hold commas themselves stays readable, and one cell shows its interval."""
+    study = passwords()
+    expected = (
+        f"Against “PBKDF2-SHA256, 600,000”, “scrypt, N = 2^17, r = 8” ({X}4.11 [4.07, 4.15]) costs more, and"
+        f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/242,000, 1/237,000]) costs less.",
+        "“Argon2id, 19 MiB, 2 passes” is unclear; “bcrypt, cost 10” (deprecated) was not measured.",
+    )
+    assert expected == answers.answer(study)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (
+            {"md5": Verdict.FREE, "sha-1": Verdict.FREE},
+            (
+                "Against SHA-256, nothing is found to cost more or to cost less.",
+                "MD5 (broken) and SHA-1 (disallowed) are free (within 3 %).",
+            ),
+        ),
+        (
+            {"md5": Verdict.COSTS},
+            (
+                f"Against SHA-256, MD5 (broken, {X}2.00 [1.90, 2.10]) costs more.",
+                "The 1 cell compared is decided.",
+            ),
+        ),
+        (
+            {"md5": Verdict.COSTS, "sha3-256": Verdict.UNCLEAR},
+            (f"Against SHA-256, MD5 (broken, {X}2.00 [1.90, 2.10]) costs more.", "SHA3-256 is unclear."),
+        ),
+    ],
+)
+def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expected: tuple[str, str]) -> None:
+    """Each verdict has its own words, one choice or several."""
+    assert expected == answers.answer(_one_size(verdicts))
+
+
+def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
+    """A sentence names at most a handful of choices."""
+    expected = (
+        "Against Choice 03, in every cell measured, 16 cost more, from Choice 04"
+        f" (broken, {X}1.09 to {X}1.10) to Choice 19 (broken, {X}2.48 to {X}2.51),"
+        f" and Choice 00 ({X}0.71 to {X}0.73), Choice 01 ({X}0.81 to {X}0.82)"
+        f" and Choice 02 (deprecated, {X}0.90 to {X}0.92) cost less.",
+        "All 950 cells compared are decided.",
+    )
+    assert expected == answers.answer(large().studies[0])
+
+
+def test_each_operation_has_its_own_answer() -> None:
+    """What holds for making a signature says nothing of checking it."""
+    study = _one_size({"md5": Verdict.COSTS, "sha-1": Verdict.SAVES})
+    tolls = [
+        replace(t, row=replace(t.row, coordinates={**t.row.coordinates, "op": operation}))
+        for t, operation in zip(study.tolls, ("sign", "verify"), strict=True)
+    ]
+    expected = (
+        f"Against SHA-256, for `sign`, MD5 (broken, {X}2.00 [1.90, 2.10]) costs more;"
+        f" for `verify`, SHA-1 (disallowed, {X}0.50 [0.45, 0.55]) costs less.",
+        "All 2 cells compared are decided.",
+    )
+    assert expected == answers.answer(replace(study, tolls=tuple(tolls)))
+
+
+def test_nothing_measured_is_said_with_its_reason() -> None:
+    """No number, no ratio: only why."""
+    study = _one_size({"md5": Verdict.NOT_MEASURED})
+    rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.study.rows)
+    study = replace(study, study=replace(study.study, rows=rows))
+    expected = ("Nothing was measured against SHA-256.", "The first reason given: no library.")
+    assert expected == answers.answer(study)
+
+
+def test_claims_are_counted_by_verdict() -> None:
+    """One sentence for the published comparisons."""
+    expected = "6 comparisons with what was published: 1 still true, 1 smaller, 3 inverted and 1 cannot be told."
+    assert expected == answers.claims(digests())
+
+
+def test_trust_is_told_in_numbers() -> None:
+    """Checks, noise, drift and steal, each a sentence."""
+    study = digests()
+    expected = [
+        "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
+        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
+        f" their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the far end of a baseline's"
+        " own twins' interval.",
+        "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
+        " a cell and its baseline work milliseconds apart, so that it changes both.",
+    ]
+    assert expected == [notes.checked(study), notes.noise(study), notes.drift(study)]
+    loaded = "The machine's load, with the lab's own processes in it, was 1.2 (from 0.5 to 1.2)."
+    assert loaded == notes.load(study)
+
+
+def test_what_others_took_of_a_heat_is_counted_once() -> None:
+    """Its trials share the time, and each of them says the same of it."""
+    study = digests()
+    heats = {(t.block, t.heat): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
+    touched = sum(steal_ns > 0 for steal_ns in heats.values())
+    expected = f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(heats)} heats,"
+    assert notes.steal(study).startswith(expected)
+
+
+def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
+    """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
+    said = notes.two_costs(digests())
+    assert said.startswith("Undisturbed is what an operation costs while the core is left alone: ")
+    assert "Typical is what it cost as disturbed today" in said
+    assert said.endswith("than its baseline does: of 22 cells, 1 more.")
+    (toll,) = [t for t in digests().tolls if t.suffers]
+    assert "suffers more from neighbours than its baseline" == notes.suffers(toll)
+    alike = replace(digests(), tolls=tuple(t for t in digests().tolls if not t.suffers))
+    assert notes.two_costs(alike).endswith("in the same rounds.")
+
+
+def test_drift_reads_each_block_s_chunks_together() -> None:
+    """A baseline is in several heats of a block, and a chunk that was disturbed moves no median."""
+    row = next(r for r in digests().study.rows if len({t.heat for t in r.trials}) > 1)
+    chunks = [c for t in row.trials if t.block == 3 for c in t.chunks]
+    trial = row.trials[0]
+    assert median(trial.cost_of(c) for c in chunks) == block_costs(row)[3]
+    assert {*range(BLOCKS)} == block_costs(row).keys()
+    slow = replace(trial.chunks[0], cpu_ns={RUNNER: 100 * trial.cpu_ns})
+    slowed = replace(row, trials=(replace(trial, chunks=(slow, *trial.chunks[1:])), *row.trials[1:]))
+    assert block_costs(row)[trial.block] == pytest.approx(block_costs(slowed)[trial.block], rel=0.01)
+
+
+def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
+    """Not everywhere: the same two values have another verdict where the other lines say."""
+    study = digests()
+    first, *others = study.contrasts
+    apart = replace(first, where={})
+    split = replace(study, contrasts=(apart, *others))
+    assert "elsewhere" == comparisons.contrast_where(split, apart, most=3)
+    assert "" == comparisons.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
+    assert "at 64 B" == comparisons.contrast_where(study, first, most=3)
+
+
+def test_every_metric_and_component_has_a_column() -> None:
+    """Whatever was measured beside the cost; the cost's own parts have a table of their own."""
+    study = digests()
+    row = study.study.rows[0]
+    found = [
+        Measurement(row, "key-loads", "1/op", 2.0, 1.9, 2.1, BLOCKS, component="cache"),
+        Measurement(row, "wall", "ns/op", 5000.0, 4900.0, 5100.0, BLOCKS),
+        Measurement(row, "cpu", "ns/op", 100.0, 99.0, 101.0, BLOCKS, component="part"),
+    ]
+    table = tables.full_table(replace(study, measurements=(*study.measurements, *found)))
+    heads = [column.title for column in table.columns]
+    assert ["verdict", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("verdict") :][:4]
+    assert "2 1/op" == table.rows[0][heads.index("key loads, cache")].says
+
+
+def test_pairs_of_a_contrast_are_a_range() -> None:
+    """From the least to the most, and never a mean of them."""
+    assert f"{X}1.14 to {X}1.18" == words.times_range(1.14, 1.18)
+    assert f"{X}1.14" == words.times_range(1.139, 1.141)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [(2.1, f"{X}2.10"), (0.0000042, f"{X}1/238,000"), (12345.0, f"{X}12,300"), (0.55, f"{X}0.55")],
+)
+def test_ratios_have_three_figures(ratio: float, expected: str) -> None:
+    """Very small ratios are one over something, very large ones are rounded."""
+    assert expected == words.times(ratio)
+
+
+def test_too_few_blocks_give_no_interval() -> None:
+    """An interval from nothing to infinity is said in words."""
+    assert words.TOO_FEW == words.bracket(Interval(1.1, 0.0, inf, 0.95, 3))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.4, 6.0, (0.5, 1.0, 2.0, 5.0)),
+        (0.95, 1.08, (0.96, 0.98, 1.0, 1.02, 1.04, 1.06, 1.08)),
+        (0.5, 300.0, (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)),
+        (0.00001, 4.0, (0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0)),
+    ],
+)
+def test_log_axes_are_labelled_at_round_numbers(low: float, high: float, expected: tuple[float, ...]) -> None:
+    """Between four and eight labels, and always at one where one is inside."""
+    assert expected == log_ticks(low, high)
+
+
+def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
+    """A stronger and cheaper choice makes a weaker one pointless."""
+    assert [(128, 10.0), (256, 20.0)] == frontier([(112, 15.0), (128, 10.0), (192, 30.0), (256, 20.0), (128, 12.0)])
+
+
+def _one_size(verdicts: Mapping[str, Verdict]) -> StudyJudgement:
+    """The digests at one size on one provider, with these verdicts and round ratios."""
+    ratios = {
+        Verdict.COSTS: Interval(2.0, 1.9, 2.1, 0.95, 20),
+        Verdict.SAVES: Interval(0.5, 0.45, 0.55, 0.95, 20),
+        Verdict.FREE: Interval(1.0, 0.99, 1.01, 0.95, 20),
+        Verdict.UNCLEAR: Interval(1.03, 0.99, 1.07, 0.95, 20),
+        Verdict.NOT_MEASURED: None,
+    }
+    study = digests()
+    tolls: list[Toll] = []
+    for toll in study.tolls:
+        row = toll.row
+        if row.choice in verdicts and row.provider.startswith("openssl") and row.coordinates["bytes"] == 64:
+            verdict = verdicts[row.choice]
+            tolls.append(replace(toll, verdict=verdict, ratio=ratios[verdict]))
+    return replace(study, tolls=tuple(tolls))

@@ -1,0 +1,403 @@
+"""What the report says and draws of cells that were measured through servers."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from report_example import digests, judgement
+from served_example import (
+    BLOCKS,
+    MATRIX,
+    NO_NGINX,
+    ROUNDS,
+    USERS,
+    WRONG_LENGTH,
+    arrivals,
+    asked_only,
+    handshakes,
+)
+from tollbar import report
+from tollbar.catalogue import Degree, Value
+from tollbar.judge import Limit
+from tollbar.measure import Outcome
+from tollbar.present import answers, cells, notes, words
+from tollbar.present.agreed import agreements
+from tollbar.present.cells import (
+    MOST_LINES,
+    at_one_load,
+    cell_names,
+    facet_names,
+    facet_sizes,
+    labels,
+    places,
+    prevailing,
+    split,
+)
+from tollbar.present.loads import THROUGHPUT, facets, merged_load
+from tollbar.present.shares import CLIENT, bars, moments, parts_of
+from tollbar.present.threats import alike
+
+X = "×\u00a0"
+Cells = list[dict[str, Value]]
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("certificate", "rsa-2048", "rsa-2048"),
+        ("key-exchange", "x25519", "x25519"),
+        ("key-exchange", "rsa", "key exchange rsa"),
+        ("client-certificate", "rsa-2048", "client certificate rsa-2048"),
+        ("resumption", "none", "resumption none"),
+        ("resumed", 50, "resumed 50 %"),
+        ("users", 1, "1 user"),
+        ("users", 1600, "1,600 users"),
+        ("rate", 400, "400\u00a0/s"),
+    ],
+)
+def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:
+    """What the catalogue knows needs no setting's name, unless another setting has such a value too."""
+    assert expected == words.named_value(handshakes().study.study.family, name, value)
+
+
+def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
+    """Each is told where it varies, the server with its version."""
+    study = handshakes()
+    assert "provider" not in cells.varying(study.study.rows)
+    assert "bed" in cells.varying(study.study.rows)
+    place, row = places(study), study.study.rows[-1]
+    httpd = next(r for r in study.study.rows if r.bed == "httpd")
+    assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("bed", "provider"))
+    assert "httpd 2.4.71" == place(httpd.coordinates, ("bed",))
+    # A server that is not here has no version.
+    assert "nginx, openssl 3.0.19" == place(row.coordinates, ("bed", "provider"))
+
+
+def test_the_load_comes_last() -> None:
+    """Rows of one cell differ in nothing else."""
+    assert ("choice", "bed", "certificate", "key-exchange", "dh-parameters", "users") == cells.varying(
+        handshakes().study.rows
+    )
+
+
+def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
+    """A cell is all that sets it apart from its baseline, whatever the load; gaps are counted."""
+    first, second = answers.answer(handshakes())
+    assert first.startswith(
+        "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
+        f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.22 to {X}6.26)"
+    )
+    assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, {X}27" in first
+    assert "7 cells could not be measured." == second
+    assert answers.answer(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
+    assert answers.answer(digests())[0].startswith("Against SHA-256,")
+
+
+def test_what_servers_refuse_is_said() -> None:
+    """Known answers are said where there are any; many things are cut short."""
+    study = handshakes()
+    assert (
+        "They refused another certificate and another suite."
+        " Not tried: an expired certificate: this server checks none." == notes.proof(study)
+    )
+    rows = tuple(replace(r, refused=(f"certificate {i}",), not_tried=()) for i, r in enumerate(study.study.rows))
+    assert notes.proof(replace(study, study=replace(study.study, rows=rows))).endswith(" more.")
+    assert notes.proof(digests()).startswith("They met 0 known answers")
+
+
+def test_a_server_that_is_not_here_is_said_once() -> None:
+    """With the reason and the way to have it; the one cell that failed elsewhere is a row of the table."""
+    assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == notes.unavailable(handshakes())
+    assert [] == notes.unavailable(digests())
+
+
+def test_limits_are_said_with_their_reason() -> None:
+    """How many cells say little of the server, and why; CPU per request is right there too."""
+    bound, idle, stands = notes.limited(handshakes())
+    assert re.match(
+        r"† hollow, client-bound \(\d+ of 59 cells\): the load client's core was more than 70 % busy", bound
+    )
+    assert re.match(r"‡ hollow, not saturated \(\d+ of 59 cells\): the server's core was less than 70 % busy", idle)
+    assert "CPU per request is right there too." in stands
+
+
+def test_what_others_took_is_said() -> None:
+    """Where others had the cores, a quieter machine is what would have helped."""
+    study = handshakes()
+    measured = tuple(
+        replace(m, limit=Limit.CONTENDED) if m.limit is Limit.NOT_SATURATED else m for m in study.measurements
+    )
+    _, contended, _ = notes.limited(replace(study, measurements=measured))
+    assert contended.startswith("§ hollow, contended (")
+    assert "quieter machine" in contended
+
+
+def test_a_server_with_time_to_spare_is_what_a_given_rate_asks_for() -> None:
+    """Its response times are its own: nothing is marked."""
+    assert {None} == {m.limit for m in arrivals().measurements}
+    assert [] == notes.limited(arrivals())
+
+
+# Which cells stand together.
+
+
+def _grid(**values: int) -> Cells:
+    cells: Cells = [{}]
+    for name, number in values.items():
+        cells = [{**c, name: f"{name}-{i}"} for c in cells for i in range(number)]
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (_grid(choice=12), ()),
+        (_grid(choice=6, bed=2), ("bed",)),
+        (_grid(choice=4, certificate=5), ("choice",)),
+        (_grid(choice=7, certificate=2), ("certificate",)),
+        (_grid(choice=2, bed=2, certificate=5, cipher=3), ("bed", "choice", "cipher")),
+        (_grid(choice=20), ("choice",)),
+    ],
+)
+def test_lines_are_divided_by_as_little_as_it_takes(cells: Cells, expected: tuple[str, ...]) -> None:
+    """Servers first; then the coordinate with the fewest values that leaves few enough lines."""
+    names = [n for n in cells[0] if len({c[n] for c in cells}) > 1]
+    found = facet_names(cells, names)
+    if expected == ("bed", "choice", "cipher"):
+        assert "bed" == found[0]
+    else:
+        assert expected == found
+    assert max(facet_sizes(cells, found).values()) <= MOST_LINES
+
+
+def test_what_a_dividing_setting_means_nothing_to_stands_beside_each_of_its_values() -> None:
+    """No TLS has no certificate: it is drawn with every certificate, and counted there."""
+    cells: list[Mapping[str, Value]] = [{"choice": "none"}, *({"choice": "tls", "key": k} for k in ("a", "b", "b"))]
+    assert {("a",): 2, ("b",): 3} == facet_sizes(cells, ("key",))
+    assert {(): 4} == facet_sizes(cells, ())
+
+
+def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
+    """Each measured cell once (what is drawn beside every value more often), few lines in a facet, distinct looks."""
+    found = facets(handshakes())
+    assert {"embedded 0.1.0", "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
+    for facet in found:
+        assert len(facet.lines) <= MOST_LINES
+        assert len(facet.lines) == len({line.number for line in facet.lines})
+        assert len(facet.lines) == len({line.label for line in facet.lines})
+        assert "no TLS" in [line.label for line in facet.lines]
+    assert len(MATRIX) - 1 + 2 == sum(line.label != "no TLS" for f in found for line in f.lines)
+
+
+def test_one_name_has_one_look_in_every_facet() -> None:
+    """Colour, mark and dash are learned once."""
+    looks: dict[str, set[int]] = {}
+    for facet in facets(handshakes()):
+        for line in facet.lines:
+            looks.setdefault(line.label, set()).add(line.number)
+    assert {1} == {len(found) for found in looks.values()}
+
+
+def test_charts_show_the_highest_load_that_all_cells_have() -> None:
+    """And say so; a study of one load is as it is."""
+    at = at_one_load(handshakes())
+    assert {16} == {r.coordinates["users"] for r in at.study.study.rows}
+    assert "At 16 users, the most that all cells have; the full table has the others." == at.note
+    assert digests() == at_one_load(digests()).study
+    rows = tuple(r for r in handshakes().study.rows if not (r.coordinates["users"] == 16 and r.choice == "tls-1.3"))
+    fewer = replace(handshakes(), study=replace(handshakes().study, rows=rows))
+    assert {4} == {r.coordinates["users"] for r in at_one_load(fewer).study.study.rows}
+
+
+def test_without_a_load_in_common_each_cell_stands_at_its_highest() -> None:
+    """Nothing is left out, and the note says what is shown."""
+    rows = tuple(r for r in handshakes().study.rows if (r.coordinates["users"] == 1) is (r.choice == "plaintext"))
+    at = at_one_load(replace(handshakes(), study=replace(handshakes().study, rows=rows)))
+    assert {1, 16} == {r.coordinates["users"] for r in at.study.study.rows}
+    assert "Each cell at the most users that it has; the full table has the others." == at.note
+
+
+def test_what_means_nothing_to_the_baseline_tells_rows_apart_and_not_panels() -> None:
+    """No TLS has no certificate: all certificates are compared with it in one panel for each server and load."""
+    study = handshakes()
+    in_rows, in_panels = split(study, study.study.rows)
+    assert (["choice", "certificate", "key-exchange", "dh-parameters"], ["bed", "users"]) == (in_rows, in_panels)
+
+
+# Numbers.
+
+
+def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
+    """A component alone costs what the server costs; several share it."""
+    study = at_one_load(handshakes()).study
+    assert (CLIENT, "web", "directory") == parts_of(study)
+    cost = cells.by_row(study, "server-cpu")
+    found = bars(study)
+    assert 16 + 3 == len(found)
+    for bar in found:
+        assert cost[bar.row.key].value == pytest.approx(bar.server, rel=0.01)
+        assert ({CLIENT, "web", "directory"} if bar.row.bed == "httpd" else {CLIENT, "web"}) == set(bar.parts)
+    assert [] == bars(asked_only())
+
+
+def test_cpu_over_time_is_that_of_each_round() -> None:
+    """Shares of one core, by component, over all of a cell's trials; rounds that few of them have are left out."""
+    row = next(r for r in handshakes().study.rows if r.outcome is Outcome.OK and r.choice == "tls-1.2")
+    chunks = [chunk for trial in row.trials for chunk in trial.chunks if chunk.round == 3]
+    found = moments(row)
+    assert [*range(ROUNDS)] == [m.round for m in found]
+    assert {CLIENT, "web"} == found[3].busy.keys()
+    expected = sum(c.cpu_ns["web"] for c in chunks) / sum(c.wall_ns for c in chunks)
+    assert expected == pytest.approx(found[3].busy["web"])
+    assert BLOCKS == len(chunks)
+    few = [t if t.block < 2 else replace(t, chunks=t.chunks[:5]) for t in row.trials]
+    assert found[:5] == moments(replace(row, trials=tuple(few)))
+
+
+def test_what_was_negotiated_is_counted_over_all_trials() -> None:
+    """Full and resumed apart, by cell; connections without TLS are called so."""
+    found = agreements(arrivals().study.rows)
+    trials = [t.load for r in arrivals().study.rows for t in (*r.trials, *r.twins) if t.load is not None]
+    plain, tls = found
+    assert ("", "TLSv1.3") == (plain.version, tls.version)
+    assert sum(n.count for load in trials for n in load.negotiated) == tls.full + tls.resumed
+    assert sum(n.count for load in trials for n in load.negotiated if n.resumed) == tls.resumed
+    assert sum(load.connections for load in trials if not load.negotiated) == plain.full
+
+
+def test_latencies_of_all_trials_make_one_histogram() -> None:
+    """No percentile is the mean of percentiles."""
+    row = arrivals().study.rows[0]
+    merged = merged_load(row)
+    assert merged is not None
+    loads = [t.load for t in row.trials if t.load is not None]
+    assert sum(load.requests for load in loads) == merged.requests
+    assert max(bound for load in loads for bound, _ in load.latency_us) == merged.latency_at(1.0)
+    assert None is merged_load(replace(row, trials=()))
+
+
+def test_cells_that_protect_against_the_same_stand_together() -> None:
+    """Each protecting cell once, with the least of what its parts do; no TLS protects nothing and is left out."""
+    groups = alike(handshakes())
+    assert len(MATRIX) - 1 == sum(len(names) for _, names in groups)
+    hybrid = next(answers for answers, names in groups if "TLS 1.3 · ecdsa-p256 · x25519mlkem768" in names)
+    static = next(answers for answers, names in groups if "TLS 1.2 · rsa-2048 · key exchange rsa" in names)
+    assert (Degree.YES, Degree.NO) == (hybrid["harvest-now-decrypt-later"].degree, static["key-theft"].degree)
+    assert [] == alike(digests())
+
+
+# The page.
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("served") / "report.html"
+    report.write(judgement([handshakes(), arrivals(), asked_only()]), path)
+    return path.read_text("utf-8")
+
+
+def test_every_served_row_and_every_reason_is_on_the_page(page: str) -> None:
+    """What failed and what is not here keep their rows; each cost is called what it is."""
+    body = html.unescape(page.partition("<main>")[2].partition('<script type="application/json"')[0])
+    tables = [part.partition("</table>")[0] for part in body.split("<caption>Every cell of the study")[1:]]
+    assert [(len(MATRIX) + 6) * len(USERS), 6, 9] == [table.count("<tr>") - 1 for table in tables]
+    assert 1 == tables[0].count(WRONG_LENGTH)
+    assert 9 == tables[0].count(NO_NGINX)
+    assert "† client-bound" in tables[0]
+    assert "CPU time per operation" not in body
+    assert "Server CPU per request" in tables[0]
+    assert "Client CPU per request" in tables[2]
+
+
+def test_a_server_that_is_only_asked_has_no_bars(page: str) -> None:
+    """Its CPU is not known, and nothing is drawn as if it were."""
+    body = page.partition("<main>")[2]
+    assert 2 == body.count("<h3>Where the CPU goes</h3>")
+    assert 3 == body.count("<h3>Requests a second and response time</h3>")
+
+
+def test_hollow_points_are_those_that_are_limited(page: str) -> None:
+    """Of requests a second and response times only: CPU per request is filled everywhere."""
+    charts = json.loads(page.partition('<script type="application/json" id="charts">')[2].partition("</script>")[0])
+    hollow: dict[str, set[bool]] = {}
+    for spec in charts["charts"].values():
+        title = str(spec["description"]).partition(" by users")[0]
+        for row in _rows(spec):
+            if "hollow" in row:
+                hollow.setdefault(title, set()).add(row["hollow"])
+    assert {True, False} == hollow["Requests a second"]
+    assert {False} == hollow["Server CPU per request"]
+
+
+def _rows(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = [row for rows in spec.get("datasets", {}).values() for row in rows]
+    for layer in [spec, *spec.get("layer", ())]:
+        values = layer.get("data", {}).get("values")
+        found += values if isinstance(values, list) else []
+    return found
+
+
+def test_markup_in_a_server_s_own_words_is_text(tmp_path: Path) -> None:
+    """What a server negotiated and why it failed comes from outside."""
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    study = handshakes()
+    rows = tuple(
+        replace(
+            r,
+            reason=evil if r.reason else None,
+            accepted=(evil,),
+            trials=tuple(
+                replace(t, load=t.load.model_copy(update={"negotiated": _evil(t.load.negotiated, evil)}))
+                for t in r.trials
+                if t.load is not None
+            ),
+        )
+        for r in study.study.rows
+    )
+    report.write(judgement([replace(study, study=replace(study.study, rows=rows))]), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "<script>alert" not in text
+    assert "<img src=x" not in text
+
+
+def _evil(negotiated: Any, text: str) -> Any:
+    return tuple(one.model_copy(update={"suite": text, "group": text}) for one in negotiated)
+
+
+def test_what_the_client_spoke_through_is_named() -> None:
+    """Its own cost can only be compared between cells where that is the same."""
+    found = agreements(handshakes().study.rows)
+    assert {("rustls 0.23.0",)} == {one.client_libraries for one in found if one.version}
+    assert {()} == {one.client_libraries for one in found if not one.version}
+
+
+def test_metrics_that_are_drawn_are_measured() -> None:
+    """The names that the judge gives."""
+    assert THROUGHPUT in {m.metric for m in handshakes().measurements}
+
+
+def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
+    """A cipher that two cells of many differ in stands in the names of those two."""
+    study = handshakes()
+    changed = {r.key for r in study.study.rows if r.coordinates.get("key-exchange") == "x25519mlkem768"}
+    rows = tuple(
+        replace(r, coordinates={**r.coordinates, "cipher": "chacha20-poly1305"}) if r.key in changed else r
+        for r in study.study.rows
+    )
+    study = replace(study, study=replace(study.study, rows=rows))
+    assert {"cipher": "aes-128-gcm"} == prevailing(study)
+    named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.bed == "embedded"}
+    assert "TLS 1.3 · embedded 0.1.0 · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
+    assert len(MATRIX) == len(named)
+    assert {} == prevailing(digests())
