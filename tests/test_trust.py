@@ -92,8 +92,32 @@ def closed(connections: int) -> LoadRecord:
             (8,),
             "1 trial of cells that otherwise went well left no cost (the runner fell over)",
         ),
+        (
+            [
+                # In every heat of the other cell the baseline costs half as much again as elsewhere.
+                replace(
+                    row({"choice": "none"}),
+                    trials=tuple(trial(150.0 - 50.0 * heat, block=n, heat=heat) for n in range(8) for heat in range(2)),
+                ),
+                row({"choice": "x"}, [100.0] * 8),
+            ],
+            (8,),
+            "1 of 2 cells never met a core that was left alone",
+        ),
     ],
-    ids=["nothing", "few", "cut", "cut-within", "twinless", "steal", "contention", "reopened", "noise", "failures"],
+    ids=[
+        "nothing",
+        "few",
+        "cut",
+        "cut-within",
+        "twinless",
+        "steal",
+        "contention",
+        "reopened",
+        "noise",
+        "failures",
+        "quiet",
+    ],
 )
 def test_warnings(rows: list[Row], looks: tuple[int, ...], expected: str) -> None:
     """Whatever shakes the verdicts is said in a sentence."""

@@ -22,6 +22,9 @@ MUCH_DRIFT = 0.10
 MUCH_STEAL = 0.05
 # The same of other programs on this machine: the next process on the core pays for what they did to the caches.
 MUCH_WAIT = 0.10
+# By how much others of a heat may cost more than their lowest, as a logarithm, on a core that is left alone: some
+# hundredths are the scatter of chunks.
+MUCH_DISTURBED = 0.06
 
 
 def drift(ledger: Ledger) -> float | None:
@@ -53,6 +56,8 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
         planned_blocks=study_run.study.measure.blocks,
         fewest_blocks=fewest_blocks(terms.confidence),
         twins_apart=twins_apart(ledger),
+        cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
+        never_left_alone=sum(_was_never_left_alone(ledger.visits(row)) for row in ledger.rows),
         lattices=_lattices(ledger),
         heats=heats,
         stolen_heats=stolen_heats,
@@ -69,6 +74,11 @@ def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
     """How many blocks visited every cell: the last one may have been cut short."""
     visits = [{trial.block for trial in row.trials} for row in ledger.rows if row.outcome is Outcome.OK]
     return len(blocks) - any(blocks[-1] not in visited for visited in visits) if blocks else 0
+
+
+def _was_never_left_alone(visits: Visits) -> bool:
+    seen = [float(visit.beside.mean()) for visit in visits if visit.beside is not None and len(visit.beside)]
+    return bool(seen) and min(seen) > MUCH_DISTURBED
 
 
 def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:

@@ -145,6 +145,10 @@ class Trust:
     """That can support an interval."""
     twins_apart: tuple[int, int] | None = None
     """How many baselines exclude that they cost what they cost, and of how many; None where chance explains it."""
+    cells: int = 0
+    """That have a cost."""
+    never_left_alone: int = 0
+    """Of these: each of whose heats met something that made the others of it much dearer than at other times."""
     lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
     heats: int = 0

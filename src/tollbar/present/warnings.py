@@ -10,6 +10,9 @@ from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.present.words import counted
 from tollbar.study.definition import DEFAULT_MEASURE
 
+# A cell or two may be unlucky; more say something of the machine.
+MANY_CELLS = 0.1
+
 
 def warnings(study: StudyJudgement) -> tuple[str, ...]:
     """What a reader should know before believing the verdicts, each with what would help."""
@@ -20,6 +23,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
         *_on_noise(study),
         *_on_twins(study),
         *_on_neighbours(study),
+        *_on_quiet(study),
         *_on_lattices(study),
         *_on_drift(study),
         *_on_heats(study),
@@ -74,6 +78,16 @@ def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
             f"What else ran on this machine made {more:,} of {counted(len(measured), 'cell')} dearer by more than their"
             f" baseline, and {less:,} by less: their typical ratios, as disturbed, stand beside the undisturbed ones"
             " that verdicts are made from."
+        )
+
+
+def _on_quiet(study: StudyJudgement) -> Iterator[str]:
+    cells, never = study.trust.cells, study.trust.never_left_alone
+    if never > MANY_CELLS * cells:
+        yield (
+            f"{never:,} of {counted(cells, 'cell')} never met a core that was left alone, as the others of their heats"
+            " show: what they cost undisturbed is known badly, and their intervals are as wide as that. Their typical"
+            " costs and ratios are known better. Measure when the host is quieter, or add blocks."
         )
 
 
