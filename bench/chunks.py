@@ -42,7 +42,7 @@ baseline  = "{choice}"
 op = ["{op}"]
 {vary}
 """
-# How each work is named here, and where it is found in the catalogue.
+# How each work is named here, and where it is found among the families.
 WORK = {
     "SHA-256 of 4 KiB": OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]'),
     "RSA-2048 sign": OPERATIONS.format(family="signature", choice="rsa-2048", op="sign", vary='bytes = ["32 B"]'),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollbar import beds, libraries, plan, study, units
-from tollbar.catalogue import families
 from tollbar.errors import TollbarError
+from tollbar.families import families
 from tollbar.plan import heats
 from tollbar.study.definition import CHOSEN_ELSEWHERE
 
@@ -310,7 +310,7 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
 
 
 def test_quick_asks_about_every_family() -> None:
-    """`tollbar run` without arguments has a study for each family of the catalogue."""
+    """`tollbar run` without arguments has a study for each family."""
     assert set(families()) == {one.family.name for one in study.load(["quick"])}
 
 

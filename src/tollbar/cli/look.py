@@ -11,7 +11,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from tollbar import beds, catalogue, console, libraries, measure, study, units
+from tollbar import beds, console, families, libraries, measure, study, units
 from tollbar import plan as planning
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
@@ -172,8 +172,8 @@ def _studies() -> list[dict[str, object]]:
     for name in study.shipped():
         members = study.load([name])
         first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
-        families = ", ".join(dict.fromkeys(one.family.name for one in members))
-        rows.append({"study": name, "family": families, "question": first})
+        of = ", ".join(dict.fromkeys(one.family.name for one in members))
+        rows.append({"study": name, "family": of, "question": first})
     return rows
 
 
@@ -186,7 +186,7 @@ def _families() -> list[dict[str, object]]:
             "operations": ", ".join(family.operations),
             "settings": ", ".join(family.settings),
         }
-        for family in catalogue.families().values()
+        for family in families.families().values()
     ]
 
 
@@ -199,7 +199,7 @@ def _choices() -> list[dict[str, object]]:
             "strength": choice.strength,
             "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
         }
-        for family in catalogue.families().values()
+        for family in families.families().values()
         for choice in family.choices.values()
     ]
 

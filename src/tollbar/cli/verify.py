@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import catalogue, console, libraries, measure, study
+from tollbar import console, families, libraries, measure, study
 from tollbar import plan as planning
 from tollbar.cli.look import make_plan
 from tollbar.errors import ExitStatus, TollbarError
@@ -75,14 +75,14 @@ def _of_runner(path: Path) -> Plan:
     spec = f"runner:{path.resolve()}"
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
-    known = catalogue.families()
+    known = families.families()
     texts = {
         family: json.dumps([name for name in names if name in known[family].choices])
         for family, names in offers.items()
         if family in known
     }
     if not texts:
-        raise TollbarError("it offers nothing that the catalogue knows", where=str(path))
+        raise TollbarError("it offers nothing that any family knows", where=str(path))
     return planning.make(
         [
             study.read(

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tollbar import units
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.results import Row
 from tollbar.stats import Interval
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from tollbar.catalogue import Value
 from tollbar.errors import TollbarError
+from tollbar.families import Value
 from tollbar.judge.upgrades import partners, upgraded
 from tollbar.judge.verdicts import Judgement, StudyJudgement, Toll
 from tollbar.machine import differences

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tollbar import stats
-from tollbar.catalogue import Family
+from tollbar.families import Family
 from tollbar.judge.decisions import Terms
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk

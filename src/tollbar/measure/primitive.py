@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tollbar.catalogue import Answer, Standing
+from tollbar.families import Answer, Standing
 from tollbar.measure.trial import Ask, Proven, unproven
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Record, failed

@@ -16,7 +16,7 @@ from tollbar.beds import NotStarted, Unavailable, driver, tls
 from tollbar.beds.certificates import Certificates, UnmadeCertificates
 from tollbar.beds.configuration import rendered
 from tollbar.beds.sandbox import Sandbox
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.measure import primitive
 from tollbar.measure.trial import Ask, Proven, unproven
 from tollbar.plan import Cell, Service

@@ -10,8 +10,8 @@ from typing import Any
 
 from tollbar import beds
 from tollbar.beds import Bed, Installed
-from tollbar.catalogue import Answer, Choice, Standing, Value
 from tollbar.errors import TollbarError, unknown
+from tollbar.families import Answer, Choice, Standing, Value
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.runner import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import StudyJudgement
 from tollbar.report import words
 from tollbar.report.words import LOADS

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from typing import Any
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.report import palette, words
 from tollbar.report.scales import Scale
 

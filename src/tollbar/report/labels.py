@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import StudyJudgement
 from tollbar.report import words
 from tollbar.results import Row

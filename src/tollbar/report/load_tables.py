@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.measure import Outcome
 from tollbar.report import limits, words

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.report import palette, words
 
 
@@ -27,7 +27,7 @@ def tag(name: str, *inside: str, **attributes: str | None) -> str:
 
 
 def marked(value: object) -> str:
-    """The same, with what stands between backticks as code: catalogue and studies write it so."""
+    """The same, with what stands between backticks as code: families and studies write it so."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(value))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 
 # Vega's own symbols; markup.py draws the same in the legends. Standing is told by shape, then by colour.
 SHAPES = {

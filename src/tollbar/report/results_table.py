@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.measure import Outcome
 from tollbar.report import limits, prose, words

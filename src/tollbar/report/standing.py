@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tollbar.catalogue import Authority, Choice, Part
+from tollbar.families import Authority, Choice, Part
 from tollbar.judge import StudyJudgement
 from tollbar.report import words
 from tollbar.report.cells import at_one_load

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.report import palette, words
 from tollbar.report.cells import split

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import study
-from tollbar.catalogue import Standing
 from tollbar.errors import TollbarError
+from tollbar.families import Standing
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results.observations import chunks_of

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from string import Formatter
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BeforeValidator, ValidationError, model_validator
 
-from tollbar import beds, catalogue, units
-from tollbar.catalogue import Family, Value
+from tollbar import beds, families, units
 from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.families import Family, Value
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
@@ -27,6 +27,7 @@ from tollbar.study.definition import (
     Measure,
     Study,
 )
+from tollbar.wire import Wire, fault
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -38,26 +39,22 @@ Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(units.per_second)]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
-
-
-class _WireLeaveOut(_Wire):
+class _WireLeaveOut(Wire):
     where: dict[str, Value | tuple[Value, ...]]
     because: str
 
 
-class _WireRequest(_Wire):
+class _WireRequest(Wire):
     get: str
     unique: bool = False
 
 
-class _WireExpect(_Wire):
+class _WireExpect(Wire):
     status: int = 200
     bytes: int | str | None = None
 
 
-class _WireLoad(_Wire):
+class _WireLoad(Wire):
     shape: Literal["closed", "open"] = "closed"
     users: tuple[int, ...] = (1,)
     rates: tuple[Rate, ...] = ()
@@ -79,18 +76,18 @@ class _WireLoad(_Wire):
         return self
 
 
-class _WireMeasure(_Wire):
+class _WireMeasure(Wire):
     cost: Cost | None = None
     chunk: Seconds = DEFAULT_MEASURE.chunk_s
     rounds: int = DEFAULT_MEASURE.rounds
     blocks: int = DEFAULT_MEASURE.blocks
 
 
-class _WireJudge(_Wire):
+class _WireJudge(Wire):
     worth: Share = 0.03
 
 
-class _WireClaim(_Wire):
+class _WireClaim(Wire):
     says: str
     of: dict[str, Value]
     over: dict[str, Value]
@@ -108,7 +105,7 @@ class _WireClaim(_Wire):
         return self
 
 
-class _WireStudy(_Wire):
+class _WireStudy(Wire):
     question: str
     family: str
     source: str | None = None
@@ -146,10 +143,8 @@ def read(name: str, text: str, *, where: str) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
-        raise _fault(error, where) from error
-    family = catalogue.families().get(wire.family)
-    if family is None:
-        raise unknown("family", wire.family, catalogue.families(), where=f"{where}: `family`")
+        raise fault(error, _WireStudy, where, gone=_GONE, renamed=_RENAMED, example=_EXAMPLE) from error
+    family = families.family(wire.family, where=f"{where}: `family`")
     reader = _Reader(family, where)
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
@@ -251,7 +246,7 @@ class _Reader:
     where: str
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        """The choices these names and patterns stand for, in the catalogue's order, the null one only by name."""
+        """The choices these names and patterns stand for, in the family's order, the null one only by name."""
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in self.family.choices):
                 raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
@@ -328,37 +323,4 @@ _GONE = {
 _RENAMED = {
     "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
 }
-
-
-def _fault(error: ValidationError, where: str) -> TollbarError:
-    """The first thing wrong with a study's text, in this project's words rather than the library's."""
-    fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"]]
-    key = ".".join(path)
-    if fault["type"] == "literal_error":
-        what = f"`{key}`: `{fault['input']}` is not one of {fault['ctx']['expected']}"
-        return TollbarError(what, where=where, hint=_RENAMED.get(str(fault["input"])))
-    if fault["type"] == "extra_forbidden":
-        known = _keys_beside(path)
-        close = nearest(path[-1], known)
-        hint = close.replace(path[-1], key) if close else None
-        prefix = ".".join(path[:-1])
-        if close and prefix:
-            hint = close.replace("`", f"`{prefix}.", 1)
-        return TollbarError(f"`{key}`: no such setting", where=where, hint=_GONE.get(key, hint))
-    if not key:
-        return TollbarError(fault["msg"].removeprefix("Value error, "), where=where)
-    if fault["type"] == "missing":
-        return TollbarError(f"`{key}` is missing", where=where, hint="`tollbar list studies` names examples to copy")
-    return TollbarError(f"`{key}`: {fault['msg'].removeprefix('Value error, ')}", where=where)
-
-
-def _keys_beside(path: Sequence[str]) -> list[str]:
-    model: type[BaseModel] = _WireStudy
-    nested: dict[str, type[BaseModel]] = {
-        "measure": _WireMeasure, "judge": _WireJudge, "claim": _WireClaim, "leave-out": _WireLeaveOut,
-        "load": _WireLoad,
-    }  # fmt: skip
-    if len(path) > 1:
-        model = nested.get(path[0], model)
-    return [field.alias or name for name, field in model.model_fields.items()]
+_EXAMPLE = "`tollbar list studies` names examples to copy"
