@@ -15,11 +15,12 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tollbar import beds, libraries
+from tollbar import beds, libraries, tls
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
@@ -83,6 +84,17 @@ def provider_of(bed: beds.Bed) -> libraries.Provider:
     return provider
 
 
+def start(
+    sandbox: Sandbox,
+    found: beds.Installed,
+    provider: libraries.Provider,
+    settings: Mapping[str, str | int],
+    core: int | None = None,
+) -> driver.Server:
+    """The bed, started as a cell of the family `tls` with these settings has it."""
+    return driver.start(sandbox, tls.request(sandbox, found, provider, settings), core)
+
+
 def trials(name: str, count: int) -> None:
     """Says where it is, and each address it serves on."""
     bed = beds.all_beds()[name]
@@ -94,7 +106,7 @@ def trials(name: str, count: int) -> None:
         for _ in range(count):
             # As the lab does it: by a thread that ends before the server does.
             with ThreadPoolExecutor(1) as pool:
-                starting = pool.submit(driver.start, sandbox, found, provider, SETTINGS)
+                starting = pool.submit(start, sandbox, found, provider, SETTINGS)
             with starting.result() as server:
                 print(server.address, flush=True)
                 answer = ask(server.address, anything_goes())

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import measure, plan, study
-from tollbar.beds.certificates import Certificates
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
+from tollbar.tls import Certificates
 
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 

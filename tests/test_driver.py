@@ -11,7 +11,7 @@ import pytest
 from bed_lab import PLAINTEXT
 from tollbar import beds, libraries
 from tollbar.beds import driver, running
-from tollbar.beds.driver import NotStarted
+from tollbar.beds.driver import NotStarted, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
@@ -72,7 +72,7 @@ def test_a_server_that_is_never_ready_times_out(
     monkeypatch.setattr(running, "TERM_GRACE_S", 0.3)
     found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234")
     with pytest.raises(NotStarted, match="not ready within") as caught:
-        driver.start(at, found, system, PLAINTEXT)
+        driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.TIMED_OUT == caught.value.outcome
     assert [] == at.running
 
@@ -92,7 +92,7 @@ def test_a_server_that_dies_at_its_start_is_a_row(
     """How it ended is the outcome, and its last words are the reason."""
     outcome, words = DEATHS[script]
     with pytest.raises(NotStarted) as caught:
-        driver.start(at, fake_bed.of(script), system, PLAINTEXT)
+        driver.start(at, Request(fake_bed.of(script), system, PLAINTEXT))
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
 
 
@@ -102,7 +102,7 @@ def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, f
     component = next(iter(found.bed.components))
     object.__setattr__(component, "ready", "line")
     with pytest.raises(NotStarted, match="ended with status 1") as caught:
-        driver.start(at, found, system, PLAINTEXT)
+        driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.FAILED == caught.value.outcome
 
 
@@ -126,9 +126,9 @@ ready = "answer"
 """,
     )
     object.__setattr__(found.bed.components[0], "lifetime", "run")
-    with driver.start(at, found, provider, PLAINTEXT) as first:
+    with driver.start(at, Request(found, provider, PLAINTEXT)) as first:
         pass
-    with driver.start(at, found, provider, PLAINTEXT) as second:
+    with driver.start(at, Request(found, provider, PLAINTEXT)) as second:
         assert first.components["web"] == second.components["web"]
         assert first.components["frontend"] != second.components["frontend"]
         assert 2 == len(at.running)

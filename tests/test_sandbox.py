@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens
+from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
-from tollbar.beds import driver, proc, sandbox
+from tollbar.beds import proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome, engine
+from tollbar.tls import certificates_of
 
 
 def _living() -> subprocess.Popen[bytes]:
@@ -69,12 +70,12 @@ def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) 
     """Those of a heat are all up at once: each has its work_dir and port, and all one certificate of a kind."""
     settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
     with ThreadPoolExecutor(6) as pool:
-        started = [pool.submit(driver.start, at, here("embedded"), system, settings) for _ in range(6)]
+        started = [pool.submit(start, at, here("embedded"), system, settings) for _ in range(6)]
         servers = [one.result() for one in started]
         assert 6 == len({server.address for server in servers})
         assert 6 == len(at.running)
         assert {"200"} == {ask(server.address, anything_goes()).status for server in servers}
-        assert 1 == len(list(at.certificates.directory.glob("server-*.key")))
+        assert 1 == len(list(certificates_of(at).directory.glob("server-*.key")))
         assert [None] * 6 == list(pool.map(lambda server: server.stop(), servers))
     assert [] == at.running
     assert [] == [server.address for server in servers if listens(server.address)]
@@ -83,7 +84,7 @@ def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) 
 def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provider) -> None:
     """The kernel tells its guard that the parent has ended when only a thread has; the guard knows better."""
     with ThreadPoolExecutor(1) as pool:
-        server = pool.submit(driver.start, at, here("embedded"), system, PLAINTEXT).result()
+        server = pool.submit(start, at, here("embedded"), system, PLAINTEXT).result()
     with server:
         # The signal came with the end of the thread.
         assert server.fault(0.2) is None
@@ -106,14 +107,14 @@ def test_a_full_disk_is_a_failure(at: Sandbox, system: Provider, monkeypatch: py
 
     monkeypatch.setattr(Sandbox, "lay_out", full)
     with pytest.raises(NotStarted, match="No space left") as caught:
-        driver.start(at, here("embedded"), system, PLAINTEXT)
+        start(at, here("embedded"), system, PLAINTEXT)
     assert Outcome.FAILED == caught.value.outcome
 
 
 def test_sandbox_end_what_still_runs(system: Provider) -> None:
     """A server that nobody stopped is stopped with the run."""
     with Sandbox() as at:
-        server = driver.start(at, here("embedded"), system, PLAINTEXT)
+        server = start(at, here("embedded"), system, PLAINTEXT)
         assert 1 == len(at.running)
     assert not listens(server.address)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tollbar.beds import Component, Installed, tls
-from tollbar.beds.certificates import Certificates, UnmadeCertificates
+from tollbar.beds import Component, Installed
 from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
 from tollbar.files import write
 from tollbar.libraries import Provider
@@ -21,25 +20,36 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 # What the guard raises the limit to as well.
 OPEN_FILES = 65536
+# Where a bed that is only shown would be.
+SHOWN = Path(folder_for_all(), f"{PREFIX}RUN")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a cell asks of a bed, and what there is to do it with."""
+    """What a workload asks of a bed. The driver reads none of it but hands it on to where it is for."""
 
     found: Installed
     provider: Provider
     settings: Mapping[str, str | int]
-    asked: tls.Settings
-    operations: Sequence[Mapping[str, Any]]
-    certificates: Certificates
-    documents: Path
-    account: Account | None
+    """The cell's, as plain words and numbers."""
+    words: Mapping[str, Any] = field(default_factory=dict)
+    """What templates are filled in with, beside what every bed's are."""
+    shown_words: Mapping[str, Any] | None = None
+    """The same to be shown: they name what is secret, and hold none of it. None: nothing in `words` is secret."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """For programs other than the engine."""
+    sizes: tuple[int, ...] = ()
+    """In bytes, of documents that will be requested as `/bytes/SIZE`."""
+    check: Callable[[int], Mapping[str, str]] = lambda pid: {}
+    """Called with the root of the frontend's process tree once that is ready: what belongs in the receipt beside its
+    version. Raises NotStarted if the server is not what was asked for."""
+    documents: Path = SHOWN / "documents"
+    account: Account | None = field(default_factory=account)
 
     @property
     def without_keys(self) -> Request:
-        """The same to be shown: it names what is secret, and holds none of it."""
-        return replace(self, certificates=UnmadeCertificates(self.certificates.directory))
+        """The same to be shown."""
+        return self if self.shown_words is None else replace(self, words=self.shown_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +89,9 @@ def render(request: Request, component: Component, work_dir: Path, ports: Mappin
     )
 
 
-def rendered(
-    found: Installed,
-    provider: Provider,
-    settings: Mapping[str, str | int],
-    operations: Sequence[Mapping[str, Any]] = (),
-) -> str:
-    """What the servers of this bed would be told, for people; nothing is started or made.
-
-    Raises tls.Impossible where no server could be told so.
-    """
-    directory = Path(folder_for_all(), f"{PREFIX}RUN")
-    request = Request(
-        found=found,
-        provider=provider,
-        settings=settings,
-        asked=tls.Settings.read(settings),
-        operations=operations,
-        certificates=UnmadeCertificates(directory / "certificates"),
-        documents=directory / "documents",
-        account=account(),
-    )
-    return shown(request, {component.name: directory / component.name for component in found.bed.components}, {})
+def rendered(request: Request) -> str:
+    """What the servers of this bed would be told, for people; nothing is started or made."""
+    return shown(request, {component.name: SHOWN / component.name for component in request.found.bed.components}, {})
 
 
 def shown(request: Request, work_dirs: Mapping[str, Path], ports: Mapping[str, int]) -> str:
@@ -114,7 +105,6 @@ def shown(request: Request, work_dirs: Mapping[str, Path], ports: Mapping[str, i
 
 
 def _context(request: Request, component: Component, work_dir: Path, ports: Mapping[str, int]) -> dict[str, Any]:
-    on_libcrypto = request.provider.kind == "libcrypto"
     return {
         "directory": str(work_dir),
         "documents": str(request.documents),
@@ -128,15 +118,7 @@ def _context(request: Request, component: Component, work_dir: Path, ports: Mapp
         "files_limit": files_limit(),
         "places": request.found.places,
         "settings": request.settings,
-        "operations": list(request.operations),
-        "tls": tls.server_configuration(request.asked, request.certificates),
-        # Not made unless a template asks: it holds keys.
-        "server_spec": lambda: tls.server_spec(
-            request.asked,
-            request.certificates,
-            library="libssl" if on_libcrypto else "rustls",
-            libcrypto=request.provider.path if on_libcrypto else None,
-        ),
+        **request.words,
     }
 
 

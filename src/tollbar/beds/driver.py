@@ -9,20 +9,18 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
-from tollbar.beds import Component, Installed, NotStarted, loading, tls
+from tollbar.beds import Component, NotStarted
 from tollbar.beds.configuration import ADDRESS, Request, render, rendered, shown
 from tollbar.beds.running import KEPT_LOG_BYTES, POLL_S, PortTaken, Running
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
-__all__ = ["NotStarted", "Sandbox", "Server", "rendered", "start"]
+__all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
 
 # Somebody may take a port between our letting go of it and the server's taking it; but hardly five times in a row.
 PORTS_TRIED = 5
@@ -30,39 +28,17 @@ PORTS_TRIED = 5
 NOTICED_S = 0.1
 
 
-def start(
-    sandbox: Sandbox,
-    found: Installed,
-    provider: Provider,
-    settings: Mapping[str, str | int],
-    operations: Sequence[Mapping[str, Any]] = (),
-    core: int | None = None,
-) -> Server:
-    """Starts a bed for one trial and returns when it answers. Raises NotStarted.
-
-    `settings` are the cell's, as plain words and numbers (see `tls.Settings`); `bytes` is the size of the
-    document that will be asked for. `operations` are tasks that the embedded server offers under `/op/`.
-    """
+def start(sandbox: Sandbox, request: Request, core: int | None = None) -> Server:
+    """Starts a bed for one trial, on this core, and returns when it answers. Raises NotStarted."""
+    server = Server(sandbox, replace(request, documents=sandbox.documents, account=sandbox.account))
     try:
-        asked = tls.Settings.read(settings)
-    except tls.Impossible as impossible:
-        raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
-    able = found.bed.runs_on if asked.encrypted else (*found.bed.runs_on, *found.bed.performs)
-    if provider.kind not in able:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
-    request = Request(
-        found, provider, settings, asked, operations, sandbox.certificates, sandbox.documents, sandbox.account
-    )
-    server = Server(sandbox, request)
-    try:
-        size = settings.get("bytes")
-        if isinstance(size, int):
+        for size in request.sizes:
             sandbox.lay_out(size)
         server._start(core)
     except OSError as error:
         # No room on the disk, no more processes.
         server._stop(failed=True)
-        raise NotStarted(Outcome.FAILED, f"{found.bed.title} cannot be started: {error}") from error
+        raise NotStarted(Outcome.FAILED, f"{request.found.bed.title} cannot be started: {error}") from error
     except BaseException:
         server._stop(failed=True)
         raise
@@ -120,7 +96,7 @@ class Server:
         frontend = self._running[found.bed.frontend.name]
         self.address = f"{ADDRESS}:{frontend.port}"
         try:
-            libraries = loading.prove(found, provider, frontend.pid, encrypted=self._request.asked.encrypted)
+            checked = self._request.check(frontend.pid)
         except NotStarted:
             # One that has ended has nothing loaded: that is no answer to what it runs on.
             if (fault := self.fault(NOTICED_S)) is not None:
@@ -131,7 +107,7 @@ class Server:
             "server": found.server,
             "program": str(found.programs[found.bed.frontend.name]),
             "provider": provider.name,
-            **libraries,
+            **checked,
         }
         if frontend.said.get("tls"):
             self.receipt["tls"] = str(frontend.said["tls"])
@@ -155,10 +131,7 @@ class Server:
         """Starts a component, on another port where somebody was quicker, and waits until it is ready."""
         request = self._request
         programs = request.found.programs
-        environment: Mapping[str, str] = {}
-        if component.programs:
-            with self._sandbox.starting:
-                environment = loading.environment(request.provider, self._sandbox.folder_of(request.provider.spec))
+        environment = request.environment if component.programs else {}
         for _ in range(PORTS_TRIED):
             port = free_port()
             work_dir = self._sandbox.work_dir(self._name(component))

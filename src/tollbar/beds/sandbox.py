@@ -27,7 +27,6 @@ from types import TracebackType
 from typing import Protocol
 
 from tollbar.beds import proc
-from tollbar.beds.certificates import Certificates
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner import engine
@@ -64,7 +63,6 @@ class Sandbox:
     def __init__(self, logs: Path | None = None) -> None:
         self.logs = logs
         self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
-        self.certificates = Certificates(self.directory / "certificates")
         self.account = account()
         self.running: list[Ending] = []
         """What has to end before the directory goes."""

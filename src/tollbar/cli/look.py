@@ -11,12 +11,11 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from tollbar import beds, console, families, libraries, measure, study, units
+from tollbar import beds, console, families, libraries, study, units, workloads
 from tollbar import plan as planning
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, Plan
-from tollbar.runner import engine
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
@@ -132,14 +131,9 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
         for answer in first.choice.answers_of(str(first.coordinates["op"]))
     ]
-    shown: dict[str, object] = {
-        "task": first.task("measure", planned.seed),
-        "runner": list(first.provider.runner),
-        "answers": answers,
-    }
-    if first.service is not None:
-        shown |= {"task": measure.load_task_shown(first, planned.seed), "runner": [str(engine()), "load"]}
-    configuration = measure.configuration_of(first, planned.seed)
+    work = workloads.of(first).shown(first, planned.seed)
+    shown: dict[str, object] = {"task": work.task, "runner": list(work.runner), "answers": answers}
+    configuration = work.configuration
     if json:
         _print_json(shown | ({"configuration": configuration} if configuration else {}))
         return ExitStatus.DONE

@@ -190,9 +190,9 @@ class Ready(BaseModel):
 
 
 class Observed(BaseModel):
-    """What a chunk showed beside its cost."""
+    """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
     components: Mapping[str, ComponentRecord] = {}
     requests: int = 0
     errors: Mapping[str, int] = {}
@@ -209,6 +209,11 @@ class Observed(BaseModel):
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
     unsettled: bool = False
     """The server was still at work long after it was asked nothing more: the account was never closed."""
+
+    def value_of(self, metric: str) -> float | None:
+        """The total over the chunk of one of the family's own metrics; None: the runner did not observe it."""
+        value = (self.model_extra or {}).get(metric)
+        return value if isinstance(value, int | float) else None
 
     @property
     def is_exact(self) -> bool:

@@ -13,7 +13,9 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
+from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
 
 if TYPE_CHECKING:
@@ -113,6 +115,16 @@ class Certificates:
             write(path, _signed(_authority_name(kind), key, key, authority=kind, role="authority"), 0o644)
             self._authorities[kind] = key
         return self._authorities[kind]
+
+
+_OF_RUNS: WeakKeyDictionary[Sandbox, Certificates] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def certificates_of(sandbox: Sandbox) -> Certificates:
+    """The certificates of a run."""
+    with _MAKING:
+        return _OF_RUNS.setdefault(sandbox, Certificates(sandbox.directory / "certificates"))
 
 
 class UnmadeCertificates(Certificates):
