@@ -124,7 +124,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
     asked = []
-    for one in results.studies(directory):
+    for one in results.studies(directory, to_measure=True):
         already = said["studies"][one.name]["blocks"]
         asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
     planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])

@@ -25,6 +25,8 @@ class Ledger:
     def __init__(self, rows: Sequence[Row], terms: Terms, metric: str = "cpu", family: Family | None = None) -> None:
         self.rows = rows
         self.metric = metric
+        self.own_metrics = tuple(family.metrics.values()) if family else ()
+        """What the family's runners observe beside what every runner does."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         keys = dict.fromkeys(row.against for row in rows)
         self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)

@@ -111,6 +111,7 @@ def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
         "cpu_ns": sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by),
         "wall_ns": chunk.wall_ns,
         **{f"{name}_cpu_ns": ns for name, ns in chunk.cpu_ns.items()},
+        **{"_".join(filter(None, key)): value for key, value in chunk.observed.items()},
     }
 
 

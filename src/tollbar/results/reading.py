@@ -111,13 +111,17 @@ def about(directory: Path) -> dict[str, Any]:
     return said
 
 
-def studies(directory: Path) -> tuple[study.Study, ...]:
-    """The studies as they were asked, with the number of blocks that the command asked for."""
+def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, ...]:
+    """The studies as they were, with the number of blocks that the command asked for.
+
+    Their families are those that the run keeps; or, `to_measure` on, those that are installed, with their answers.
+    """
     found = []
+    kept = None if to_measure else directory / "families"
     for name, entry in about(directory)["studies"].items():
         path = directory / "studies" / f"{name}.toml"
         try:
-            one = study.read(name, path.read_text("utf-8"), where=str(path))
+            one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         found.append(replace(one, measure=replace(one.measure, blocks=entry["blocks"])))
@@ -125,7 +129,7 @@ def studies(directory: Path) -> tuple[study.Study, ...]:
 
 
 def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, ...]) -> StudyRun:
-    series: dict[int, dict[tuple[str, str], list[int | None]]] = defaultdict(dict)
+    series: dict[int, dict[tuple[str, str], list[float | None]]] = defaultdict(dict)
     for number, component, metric, by_round in database.execute(
         "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
     ):

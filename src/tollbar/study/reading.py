@@ -6,8 +6,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from string import Formatter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, ValidationError, model_validator
 
@@ -28,6 +29,8 @@ from tollbar.study.definition import (
     Study,
 )
 from tollbar.wire import Wire, fault
+
+Named = TypeVar("Named", bound=Value)
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -136,16 +139,23 @@ class _WireStudy(Wire):
         return self
 
 
-def read(name: str, text: str, *, where: str) -> Study:
-    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one."""
+def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study:
+    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
+
+    `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
+    be here any more.
+    """
     try:
         wire = _WireStudy.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
         raise fault(error, _WireStudy, where, gone=_GONE, renamed=_RENAMED, example=_EXAMPLE) from error
-    family = families.family(wire.family, where=f"{where}: `family`")
-    reader = _Reader(family, where)
+    if kept is None:
+        family = families.family(wire.family, where=f"{where}: `family`")
+    else:
+        family = families.read_family(kept / wire.family, with_answers=False)
+    reader = _Reader(family, where, None if kept else tuple(beds.all_beds()))
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
     return Study(
@@ -156,7 +166,7 @@ def read(name: str, text: str, *, where: str) -> Study:
         source=wire.source,
         choices=choices,
         providers=wire.providers,
-        beds=_beds(wire.beds, where),
+        beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         url=wire.url,
         address=None,
         load=_load(wire.load, family, where),
@@ -182,14 +192,6 @@ def read(name: str, text: str, *, where: str) -> Study:
         ),
         notes=wire.notes,
     )
-
-
-def _beds(names: tuple[str, ...], where: str) -> tuple[str, ...]:
-    known = beds.all_beds()
-    for name in names:
-        if name not in known:
-            raise unknown("bed", name, known, where=f"{where}: `beds`")
-    return names
 
 
 def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
@@ -244,6 +246,8 @@ class _Reader:
 
     family: Family
     where: str
+    beds: tuple[str, ...] | None
+    """Those that there are; None: they need not be here."""
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """The choices these names and patterns stand for, in the family's order, the null one only by name."""
@@ -288,20 +292,20 @@ class _Reader:
             return tuple(given)
         if name in ("users", "rate"):
             return self._counts(key, given)
-        known = {
-            "choice": tuple(self.family.choices),
-            "op": self.family.operations,
-            "bed": tuple(beds.all_beds()),
-        }.get(name)
-        for value in given:
-            if known is not None and value not in known:
-                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
-        if known is not None:
-            return tuple(given)
+        known = {"choice": tuple(self.family.choices), "op": self.family.operations, "bed": self.beds}
+        if name in known:
+            return self.known(name, given, known[name], key)
         try:
             return tuple(self.family.settings[name].read(value) for value in given)
         except ValueError as error:
             raise TollbarError(f"`{key}`: {error}", where=self.where) from error
+
+    def known(self, name: str, given: Sequence[Named], known: Sequence[str] | None, key: str) -> tuple[Named, ...]:
+        """These names, all of them known."""
+        for value in given:
+            if known is not None and value not in known:
+                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
+        return tuple(given)
 
     def _counts(self, key: str, given: Sequence[Value]) -> tuple[Value, ...]:
         if not all(isinstance(value, int) for value in given):
