@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tollbar import beds
-from tollbar.beds import Bed, Installed
+from tollbar.beds import Bed, Installed, Unavailable
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value
@@ -52,10 +52,10 @@ class Cell:
     @property
     def server(self) -> str | None:
         """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
-        if self.bed is None or isinstance(self.bed, Remote):
-            return self.bed and self.bed.server
-        found = beds.find(self.bed)
-        return found.server if isinstance(found, Installed) else self.bed.name
+        if self.bed is None:
+            return None
+        found = beds.find(self.bed) if isinstance(self.bed, Bed) else self.bed
+        return found.name if isinstance(found, Unavailable) else found.server
 
     @property
     def label(self) -> str:

@@ -122,6 +122,10 @@ class Work:
 class Workload(ABC):
     """What the cells of a family do."""
 
+    def serves(self, cell: Cell) -> bool:
+        """Whether it is for this cell; if not, a general one is."""
+        return True
+
     @abstractmethod
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Has the cell done once, right and wrong."""
@@ -139,7 +143,7 @@ def of(cell: Cell) -> Workload:
     """The workload of this cell: its family's own, or else the general one for cells with or without a bed."""
     folder = families.family(cell.family).folder
     own = folder / "workload.py" if folder else None
-    if own is not None and own.exists():
+    if own is not None and own.exists() and _own(own).serves(cell):
         return _own(own)
     return _request() if cell.bed else _operation()
 

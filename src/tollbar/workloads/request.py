@@ -50,6 +50,10 @@ class Server(Protocol):
 class RequestWorkload(Workload):
     """A request has the server perform the family's operation."""
 
+    def serves(self, cell: Cell) -> bool:
+        """A cell without a bed has nothing that could be asked."""
+        return cell.bed is not None
+
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
         """What the bed is asked for; without a sandbox, to be shown. Raises NotStarted."""
         if cell.provider.kind not in found.bed.performs:
