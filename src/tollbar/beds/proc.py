@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -72,9 +74,9 @@ def _kill(is_meant: Callable[[int], bool]) -> int:
     return killed
 
 
-def listens(pids: Iterable[int], port: int) -> bool:
-    """Whether the listener on this loopback port is a socket of one of these processes."""
-    inode = _listener(port)
+def listens(pids: Iterable[int], address: str, port: int) -> bool:
+    """Whether the listener on this address (IPv4) and port is a socket of one of these processes."""
+    inode = _listener(address, port)
     return inode is not None and any(f"socket:[{inode}]" in _open_files(pid) for pid in pids)
 
 
@@ -121,8 +123,9 @@ def _stat(pid: int) -> list[str] | None:
     return fields if len(fields) > 19 else None
 
 
-def _listener(port: int) -> str | None:
-    wanted = f"0100007F:{port:04X}"
+def _listener(address: str, port: int) -> str | None:
+    # The kernel prints the four bytes as a number of the machine's own byte order.
+    wanted = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     with open("/proc/net/tcp") as table:
         next(table, None)
         for line in table:

@@ -20,13 +20,14 @@ import stat
 import subprocess
 import tempfile
 import threading
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
-from tollbar.beds import proc
+from tollbar.beds import Component, proc
 from tollbar.beds.certificates import Certificates
 from tollbar.errors import TollbarError
 from tollbar.files import write
@@ -40,9 +41,10 @@ REMOVED_LIMIT_S = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom servers run as when the lab is root."""
+    """The unprivileged account of servers and their workers when the lab is root."""
 
     user: str
+    user_id: int
     group: str
     group_id: int
 
@@ -50,7 +52,7 @@ class Account:
 class Ending(Protocol):
     """Something that runs and can be ended."""
 
-    def stop(self) -> str | None:
+    def end(self) -> str | None:
         """Ends it; says what could not be ended."""
 
 
@@ -68,12 +70,12 @@ class Sandbox:
         self.account = account()
         self.running: list[Ending] = []
         """What has to end before the directory goes."""
-        self.shared: dict[str, Ending] = {}
-        """What was started for the run, by name."""
+        self.shared: dict[Hashable, Any] = {}
+        """The components of the run (`running.Shared`), by what makes each another one."""
         self._keeper: subprocess.Popen[bytes] | None = None
         self._work_dirs = itertools.count(1)
-        self.starting = threading.RLock()
-        """Held for what servers that start and stop at the same time do one after the other."""
+        self.starting = threading.Lock()
+        """Held for the moment in which one of several threads makes what all of them use."""
 
     def __enter__(self) -> Sandbox:
         sweep(self.directory.parent)
@@ -106,7 +108,7 @@ class Sandbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        left = [left for running in self.running[::-1] if (left := running.stop())]
+        left = [left for running in self.running[::-1] if (left := running.end())]
         self._let_go()
         # Somebody may have killed the keeper.
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -115,13 +117,19 @@ class Sandbox:
         if self.directory.exists():
             raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
 
-    def work_dir(self, name: str) -> Path:
-        """A new directory, for one start of one server."""
+    def work_dir(self, name: str, account: Account | None = None) -> Path:
+        """A new directory, for one start of one server; the account's own where it is given."""
         work_dir = self.directory / f"{name}-{next(self._work_dirs)}"
         work_dir.mkdir()
-        # The workers of a server that was started by root pass through as somebody else.
+        # The workers of a server that was started by root may have another account, and pass through.
         work_dir.chmod(0o711)
+        if account:
+            os.chown(work_dir, account.user_id, account.group_id)
         return work_dir
+
+    def account_of(self, component: Component) -> Account | None:
+        """The account that this component is started under; None: the lab's own."""
+        return self.account if component.run_as == "unprivileged" else None
 
     def folder_of(self, name: str) -> Path:
         """The place of a folder that is the same for the whole run; whoever is first makes it."""
@@ -224,11 +232,11 @@ def _others_can_pass(folder: Path) -> bool:
 
 
 def account() -> Account | None:
-    """Somebody who may do nothing, for servers to run as when the lab is root; None: they run as the lab does."""
+    """The account without rights that servers of root's lab have; None: the lab is not root, and they have its own."""
     if os.geteuid() != 0:
         return None
     for name in ("nobody", "www-data"):
         with suppress(KeyError):
-            group_id = pwd.getpwnam(name).pw_gid
-            return Account(name, grp.getgrgid(group_id).gr_name, group_id)
+            entry = pwd.getpwnam(name)
+            return Account(name, entry.pw_uid, grp.getgrgid(entry.pw_gid).gr_name, entry.pw_gid)
     return None
