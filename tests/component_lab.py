@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,14 +25,14 @@ PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 class FakeBed:
     """A folder with a bed whose components are all the fake one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.folder = folder / "fake"
         self.folder.mkdir()
+        script = shutil.copy(FAKE_COMPONENT, self.folder)
         self.count = folder / "count"
         """A line for each time that a component was prepared."""
         self.program = self.folder / "fake-component"
-        script = shlex.join([sys.executable, "-I", "-S", str(FAKE_COMPONENT)])
-        self.program.write_text(f'#!/bin/sh\nexec {script} "$@"\n')
+        self.program.write_text(f'#!/bin/sh\nexec {shlex.join([python, "-I", "-S", script])} "$@"\n')
         self.program.chmod(0o755)
 
     @property

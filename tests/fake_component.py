@@ -1,7 +1,8 @@
 """A component that becomes ready in each way, or does not, and prepares itself, or fails to.
 
 fake_component.py -v                                says its version
-fake_component.py serve HOW FAULT ADDRESS PORT      HOW is a kind of readiness; FAULT is `none`, `never` or `dies`
+fake_component.py serve HOW FAULT ADDRESS PORT      HOW is a kind of readiness; FAULT is one of `none`,
+                                                    `never` (ready), `dies` and `stubborn` (does not stop)
 fake_component.py prepare COUNT FAULT               adds a line to the file COUNT, and writes `state`, half of it first
 fake_component.py count COUNT                       succeeds when it has been run three times
 
@@ -14,14 +15,21 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FOREVER_S = 3600.0
 
 
 def serve(how: str, fault: str, address: str, port: int) -> None:
+    def end(number: int, frame: object) -> None:
+        Path(os.environ.get("ENDED_BY", "ended-by")).write_text(signal.Signals(number).name)
+        if fault != "stubborn":
+            sys.exit(0)
+
     for one in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
         signal.signal(one, end)
+    is_ready = fault in ("none", "stubborn")
     Path("started").touch()
     if fault == "dies":
         sys.exit("out of luck")
@@ -30,23 +38,20 @@ def serve(how: str, fault: str, address: str, port: int) -> None:
         listener.bind((address, port))
         if fault != "never" or how == "http":
             listener.listen()
-        if fault == "none":
+        if is_ready:
             Path("up").touch()
             if how == "line":
                 print(json.dumps({"listening": f"{address}:{port}"}), flush=True)
         kept = []
-        while fault == "none" or how == "http":
+        while is_ready or how == "http":
             connection, _ = listener.accept()
-            if fault == "none":
-                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            with suppress(OSError):
+                if is_ready and connection.recv(65536):
+                    connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            if is_ready:
                 connection.close()
             kept.append(connection)
         time.sleep(FOREVER_S)
-
-
-def end(number: int, frame: object) -> None:
-    Path(os.environ.get("ENDED_BY", "ended-by")).write_text(signal.Signals(number).name)
-    sys.exit(0)
 
 
 def prepare(count: Path, fault: str) -> None:

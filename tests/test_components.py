@@ -22,7 +22,7 @@ from survivors_ground import mentioning, program
 from tollbar import beds
 from tollbar.beds import prepared, proc
 from tollbar.beds.driver import NotStarted, Server
-from tollbar.beds.sandbox import Sandbox, folder_for_all
+from tollbar.beds.sandbox import Sandbox, account, folder_for_all
 from tollbar.errors import TollbarError
 from tollbar.runner import Outcome
 
@@ -377,17 +377,20 @@ def test_a_shared_component_reads_the_settings_that_make_it_another(at: Sandbox,
     assert Outcome.FAILED == caught.value.outcome
 
 
-# Whoever ends the lab, and whenever.
+# A lab that is ended while a component is at this, and the fault that makes it stay so.
+FAULTS = {"preparing": "none", "starting": "never", "ready": "none", "stopping": "stubborn"}
+# The lab is not to have given up.
+LONG = {"by": "http", "limit": "60 s"}
 
 
-@pytest.mark.parametrize("moment", ["preparing", "starting", "ready"])
+@pytest.mark.parametrize("moment", FAULTS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
     tmp_path: Path, fake: FakeBed, how: signal.Signals, moment: str
 ) -> None:
     """No process, no directory and no half-made state is left of it, and the next lab does the work anew."""
     preparation = fake.preparation("hangs" if moment == "preparing" else "none")
-    fake.write(fake.component("http", "never" if moment == "starting" else "none", prepare=preparation) | SLOW)
+    fake.write(fake.component("http", FAULTS[moment], prepare=preparation, ready=LONG, grace="10 s"))
     lab = subprocess.Popen(
         [sys.executable, component_lab.__file__, str(fake.folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -398,9 +401,14 @@ def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
         {
             "preparing": lambda: any(directory.glob("*/state")),
             "starting": lambda: any(directory.glob("*/started")),
-            "ready": lambda: lab.stdout is not None and lab.stdout.readline() == b"ready\n",
+            "ready": lambda: any(directory.glob("*/up")),
+            "stopping": lambda: any(directory.glob("*/up")),
         }[moment]
     )
+    if moment == "stopping":
+        assert b"ready\n" == lab.stdout.readline()
+        lab.stdin.close()
+        wait_until(lambda: any(directory.glob("*/ended-by")))
     lab.send_signal(how)
     lab.wait(PATIENCE_S)
     for pipe in (lab.stdin, lab.stdout):
@@ -409,10 +417,6 @@ def test_nothing_is_left_of_a_lab_that_ends_at_any_moment(
     assert ([] if moment == "preparing" else [".tar"]) == kept(fake)
     with Sandbox() as at, start(at, fake.of(fake.component(prepare=fake.preparation()))):
         assert "whole" == (work_dir_of(at, "web") / "state").read_text()
-
-
-# A lab is to be ended while it waits, and not to have given up.
-SLOW = {"ready": {"by": "http", "limit": "60 s"}}
 
 
 def wait_until(there: Callable[[], bool]) -> None:
@@ -433,7 +437,7 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         folder = Path(name)
         folder.chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        fake = FakeBed(folder)
+        fake = FakeBed(folder, python_of_others())
         fake.count.touch()
         fake.count.chmod(0o666)
         component = fake.component(
@@ -441,9 +445,6 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         with Sandbox() as at:
             assert at.account is not None
-            probe = ["setpriv", f"--reuid={at.account.user_id}", "--clear-groups", sys.executable, "-c", ""]
-            if subprocess.run(probe, capture_output=True).returncode:
-                pytest.skip("the unprivileged account cannot run this Python")
             for _ in range(2):
                 with start(at, fake.of(component)) as server:
                     server_pid = proc.tree(server.components["web"])[-1]
@@ -453,11 +454,31 @@ def test_a_component_runs_without_rights(monkeypatch: pytest.MonkeyPatch) -> Non
         assert 1 == fake.times_prepared
 
 
+def python_of_others() -> str:
+    """A Python that an account without rights can run."""
+    who = account()
+    assert who is not None
+    for python in (sys.executable, "/usr/bin/python3"):
+        probe = [
+            "setpriv",
+            f"--reuid={who.user_id}",
+            f"--regid={who.group_id}",
+            "--clear-groups",
+            python,
+            "-I",
+            "-c",
+            "",
+        ]
+        if subprocess.run(probe, capture_output=True).returncode == 0:
+            return python
+    pytest.skip("there is no Python here that the unprivileged account can run")
+
+
 # What a bed's file says wrong.
 
 
 WRONG = [
-    ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`?"),
+    ({"redy": 1}, "`component.0.redy`: no such key", "did you mean `ready`"),
     ({"ready": {"by": "htpp"}}, "`component.0.ready.by`: no such value: `htpp`", "did you mean `http`"),
     ({"ready": {"by": "tcp", "limt": "1 s"}}, "`component.0.ready.limt`: no such key", "did you mean `limit`?"),
     ({"ready": {"by": "tcp", "limit": 5}}, '`component.0.ready.limit`: say the unit, as in "5 s"', None),

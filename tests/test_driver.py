@@ -30,20 +30,20 @@ class FakeBed:
     folder: Path
 
     @classmethod
-    def of(cls, script: str, by: str = "http") -> beds.Installed:
+    def of(cls, script: str, by: str = "http", limit: str = "20 s") -> beds.Installed:
         """The bed, found."""
         folder = cls.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "server"
         program.write_text(f"#!/bin/sh\nif [ $1 = -v ]; then echo fake/1.2; exit; fi\n{script}\n")
         program.chmod(0o755)
-        (folder / "bed.toml").write_text(cls.toml(folder, by))
+        (folder / "bed.toml").write_text(cls.toml(folder, by, limit))
         found = beds.find(beds.read(folder))
         assert isinstance(found, beds.Installed)
         return found
 
     @classmethod
-    def toml(cls, folder: Path, by: str) -> str:
+    def toml(cls, folder: Path, by: str, limit: str) -> str:
         """A file that is as it should be."""
         return f"""
 title = "Fake"
@@ -57,7 +57,7 @@ program = ["server"]
 folders = ["{folder}"]
 version = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 start = ["{{{{ port }}}}"]
-ready = {{ by = "{by}", limit = "0.3 s" }}
+ready = {{ by = "{by}", limit = "{limit}" }}
 grace = "0.3 s"
 refusals = ['refused: (.*)']
 """
@@ -65,7 +65,7 @@ refusals = ['refused: (.*)']
 
 def test_a_server_that_is_never_ready_times_out(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
     """The wait has a limit, and what was waited for is ended with all it started."""
-    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234")
+    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234", limit="0.3 s")
     with pytest.raises(NotStarted, match="not ready within") as caught:
         driver.start(at, found, system, PLAINTEXT)
     assert Outcome.TIMED_OUT == caught.value.outcome

@@ -177,7 +177,8 @@ def read(folder: Path) -> Bed:
 
 def _fault(error: ValidationError, where: str) -> TollbarError:
     """The first fault of the file, in this project's words rather than the library's."""
-    fault = error.errors()[0]
+    # A key that is written wrong is missing as well, and only the first of the two says what to do.
+    fault = min(error.errors(), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
     path = [str(part) for part in fault["loc"]]
     key, wrong = ".".join(path), str(fault["input"])
     match fault["type"]:

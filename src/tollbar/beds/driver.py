@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +21,7 @@ from tollbar.beds import Component, Installed, NotStarted, loading, prepared, tl
 from tollbar.beds.configuration import ADDRESS, Endpoint, Request, read_settings, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
-from tollbar.beds.sandbox import Sandbox
+from tollbar.beds.sandbox import Account, Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
@@ -76,7 +78,7 @@ class Server:
 
     def __init__(self, sandbox: Sandbox, request: Request) -> None:
         self.address = ""
-        """Of the component that the load talks to."""
+        """Of the frontend."""
         self.components: dict[str, int] = {}
         """The process at the root of each component's tree."""
         self.receipt: dict[str, str] = {}
@@ -175,9 +177,7 @@ class Server:
                 environment = loading.environment(request.provider, self._sandbox.folder_of(request.provider.spec))
         for _ in range(PORTS_TRIED):
             endpoint = free_endpoint(component)
-            work_dir = self._sandbox.work_dir(self._name(component), account)
-            if component.prepare:
-                prepared.unpack(request, component, component.prepare, self._sandbox, work_dir)
+            work_dir = self._work_dir(component, account)
             running = Running(
                 component,
                 request.found.programs[component.name],
@@ -200,6 +200,17 @@ class Server:
                 running.end()
                 raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
+
+    def _work_dir(self, component: Component, account: Account | None) -> Path:
+        """A new directory for one start of the component, with its prepared state."""
+        work_dir = self._sandbox.work_dir(self._name(component), account)
+        try:
+            if component.prepare:
+                prepared.unpack(self._request, component, component.prepare, self._sandbox, work_dir)
+        except BaseException:
+            shutil.rmtree(work_dir, ignore_errors=True)
+            raise
+        return work_dir
 
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:

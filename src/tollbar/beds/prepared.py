@@ -1,7 +1,7 @@
 """Prepared state: what a component's preparation has made, kept for later runs and unpacked for each start.
 
 It is packed in the sandbox of the run, and then kept in the user's cache directory under a key of all that it depends
-on, where it has no name until it is whole: whatever ends a preparation half way, nothing of it is found later.
+on, where it has no name until it is whole: what ends a preparation half way leaves nothing that is found later.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             archive = _prepare(sandbox.directory / name, request, component, preparation, sandbox)
             archive = _keep(archive, cache) if cache else archive
         packed = open(archive, "rb")  # noqa: SIM115
+    log = sandbox.directory / f"{work_dir.name}-unpack.log"
     with packed:
         # Says when the state was last used.
         os.utime(packed.fileno())
@@ -51,7 +52,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             ["tar", "--extract", "--preserve-permissions"],
             sandbox=sandbox,
             work_dir=work_dir,
-            log=sandbox.directory / f"{work_dir.name}-unpack.log",
+            log=log,
             # Its files are then of the account that the component has.
             account=sandbox.account_of(component),
             stdin=packed,
@@ -62,6 +63,8 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             # It may be damaged: the next start is not to meet it again.
             archive.unlink(missing_ok=True)
             raise
+        finally:
+            log.unlink()
 
 
 def key(request: Request, component: Component, preparation: Preparation) -> str:
@@ -108,6 +111,7 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
         archive.unlink(missing_ok=True)
         raise
     finally:
+        log.unlink(missing_ok=True)
         shutil.rmtree(directory, ignore_errors=True)
     return archive
 

@@ -58,6 +58,8 @@ class Running:
         """What it said on standard output when it was ready."""
         self._component = component
         self._ready_command = rendered.ready
+        self._last_words: list[str] = []
+        """What that command said when it last ended."""
         self._common: dict[str, Any] = {
             "sandbox": sandbox,
             "work_dir": work_dir,
@@ -143,22 +145,18 @@ class Running:
         return False
 
     def _command_succeeds(self, deadline: float) -> bool:
-        log = self._ready_log
-        log.unlink(missing_ok=True)
+        log = self.work_dir / f"{self._component.name}-ready.log"
+        command = Guarded(self._ready_command, **self._common, log=log)
         with suppress(subprocess.TimeoutExpired):
-            return Guarded(self._ready_command, **self._common, log=log).ends_well(deadline)
+            succeeds = command.ends_well(deadline)
+            self._last_words = command.output().splitlines()[-1:]
+            log.unlink(missing_ok=True)
+            return succeeds
         return False
-
-    @property
-    def _ready_log(self) -> Path:
-        return self.work_dir / f"{self._component.name}-ready.log"
 
     def _not_ready(self) -> NotStarted:
         reason = f"{self._guarded.name} was not ready within {self._component.ready.limit:g} s"
-        with suppress(OSError):
-            # What the command said of it when it was last run.
-            reason = ": ".join([reason, *self._ready_log.read_text(errors="replace").strip().splitlines()[-1:]])
-        return NotStarted(Outcome.TIMED_OUT, reason)
+        return NotStarted(Outcome.TIMED_OUT, ": ".join([reason, *self._last_words]))
 
     def _read_line(self, deadline: float) -> None:
         """Reads `{"listening": …}`, or why it does not: `{"outcome": …, "reason": …}`."""

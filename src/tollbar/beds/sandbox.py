@@ -1,7 +1,7 @@
-"""Sandbox: the private directory that the beds of one run live in, and that goes with the run.
+"""Sandbox: the private directory of the beds of one run, which is removed when the run ends.
 
-The directory is made and kept by a small process that outlives the lab by the time it takes to remove it. What a
-power cut leaves is swept by the next run.
+The directory is made and kept by a small process, the keeper, which outlives the lab by the time it takes to remove
+it. What a power cut leaves is swept by the next run.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class Ending(Protocol):
 class Sandbox:
     """A context: inside it there is a directory for servers, after it there is none.
 
-    `logs` is where the rendered configurations and error logs that somebody may want to read are copied to,
-    in a folder for each bed.
+    `logs` is where rendered configurations and error logs are copied to, in a folder for each bed.
     """
 
     def __init__(self, logs: Path | None = None) -> None:
@@ -91,14 +90,14 @@ class Sandbox:
         if _first_line(keeper, MADE_LIMIT_S) != b"ready":
             assert keeper.stdin is not None
             keeper.stdin.close()
-            talk = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
+            error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
             self._let_go()
-            raise TollbarError(talk or "the keeper did not say that it is ready", where=str(self.directory))
+            raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
             for folder in (self.documents, self.documents / "bytes"):
                 folder.mkdir()
                 folder.chmod(0o755)
-            # What a server is asked for to hear whether it is ready.
+            # What the readiness probe requests.
             self.lay_out(0)
         except BaseException:
             self._let_go()
@@ -110,7 +109,7 @@ class Sandbox:
     ) -> None:
         left = [left for running in self.running[::-1] if (left := running.end())]
         self._let_go()
-        # Somebody may have killed the keeper.
+        # The keeper may have been killed.
         shutil.rmtree(self.directory, ignore_errors=True)
         if left:
             raise TollbarError("; ".join(left))
@@ -132,7 +131,7 @@ class Sandbox:
         return self.account if component.run_as == "unprivileged" else None
 
     def folder_of(self, name: str) -> Path:
-        """The place of a folder that is the same for the whole run; whoever is first makes it."""
+        """The place of a folder that is the same for the whole run; the first that needs it makes it."""
         return self.directory / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
 
     @property
@@ -162,21 +161,21 @@ class Sandbox:
 
 
 def sweep(parent: Path) -> None:
-    """Removes what earlier runs left here: directories of this user whose keeper is gone, and who lives in them."""
+    """Removes what earlier runs left here: directories of this user whose keeper is gone, and processes in them."""
     for directory in parent.glob(f"{PREFIX}*"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             about = directory.lstat()
-            # Anybody may make a directory of that name in a place for all.
+            # In a place for all, any user may make a directory of that name.
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
                 continue
             if not _is_kept(directory / "keeper.json"):
-                # Nobody saw them out, where the guards were killed at the same moment as all else.
+                # Left where the guards were killed at the same moment as the lab and its keeper.
                 proc.end_writers(directory)
                 shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_kept(keeper: Path) -> bool:
-    """Whether the keeper that wrote this is there: its lock is held, or its process lives.
+    """Whether the keeper that wrote this is there: its lock is held, or its process runs.
 
     A process id alone says nothing: this may be another container, or another start of the machine.
     """
@@ -186,8 +185,8 @@ def _is_kept(keeper: Path) -> bool:
         except BlockingIOError:
             return True
         said = json.load(file)
-    lives = proc.start_time(int(said["pid"])) == int(said["start_time"])
-    return lives and said.get("boot_id", proc.boot_id()) == proc.boot_id()
+    runs = proc.start_time(int(said["pid"])) == int(said["start_time"])
+    return runs and said.get("boot_id", proc.boot_id()) == proc.boot_id()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
