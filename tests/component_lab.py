@@ -28,7 +28,7 @@ class FakeBed:
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.folder = folder / "fake"
         self.folder.mkdir()
-        script = shutil.copy(FAKE_COMPONENT, self.folder)
+        script = str(shutil.copy(FAKE_COMPONENT, self.folder))
         self.count = folder / "count"
         """A line for each time that a component was prepared."""
         self.program = self.folder / "fake-component"

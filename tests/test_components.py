@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -20,7 +21,7 @@ import component_lab
 from component_lab import FakeBed, start
 from survivors_ground import mentioning, program
 from tollbar import beds
-from tollbar.beds import prepared, proc
+from tollbar.beds import configuration, prepared, proc
 from tollbar.beds.driver import NotStarted, Server
 from tollbar.beds.sandbox import Sandbox, account, folder_for_all
 from tollbar.errors import TollbarError
@@ -171,7 +172,9 @@ def test_what_a_preparation_depends_on_makes_another_one(
     component = fake.component(prepare=fake.preparation(settings=["users"], render=["accounts"]))
 
     def text(**settings: str | int) -> str:
+        # A process reads a bed once; these are the beds of four.
         beds.find.cache_clear()
+        configuration._templates.cache_clear()
         with start(at, fake.of(component), settings):
             return (work_dir_of(at, "web") / "accounts").read_text()
 
@@ -249,7 +252,7 @@ def test_a_cache_that_takes_nothing_is_done_without(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(prepared.shutil, "copyfileobj", full)
+    monkeypatch.setattr(shutil, "copyfileobj", full)
     found = fake.of(fake.component(prepare=fake.preparation()))
     for _ in range(2):
         with start(at, found):
@@ -459,16 +462,9 @@ def python_of_others() -> str:
     who = account()
     assert who is not None
     for python in (sys.executable, "/usr/bin/python3"):
-        probe = [
-            "setpriv",
-            f"--reuid={who.user_id}",
-            f"--regid={who.group_id}",
-            "--clear-groups",
-            python,
-            "-I",
-            "-c",
-            "",
-        ]
+        # Through a shell, for setpriv itself starts programs with root's rights to find them.
+        run = ["sh", "-c", 'exec "$0" -I -c ""', python]
+        probe = ["setpriv", f"--reuid={who.user_id}", f"--regid={who.group_id}", "--clear-groups", *run]
         if subprocess.run(probe, capture_output=True).returncode == 0:
             return python
     pytest.skip("there is no Python here that the unprivileged account can run")
