@@ -15,7 +15,7 @@ import pytest
 
 from served_lab import Lab
 from tollbar import beds, libraries
-from tollbar.beds import loading, proc, running
+from tollbar.beds import loading, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.workloads import request
@@ -140,7 +140,6 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     # Which OpenSSL Python runs on is no property of any bed.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
     monkeypatch.setattr(request, "REQUEST_LIMIT_S", 0.5)
-    monkeypatch.setattr(running, "TERM_GRACE_S", 0.5)
     cores = os.sched_getaffinity(0)
     before = set(proc._children(os.getpid()))
     with Sandbox(tmp_path / "logs") as sandbox:

@@ -20,7 +20,6 @@ BED = """
 title    = "Fake"
 install  = "wishing"
 runs-on  = ["libcrypto"]
-version  = { arguments = ["-v"], pattern = 'fake/(\\S+)' }
 """
 
 COMPONENT = """
@@ -29,9 +28,11 @@ name     = "{name}"
 lifetime = "trial"
 program  = ["fake-server"]
 folders  = ["{folder}"]
+version  = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 start    = []
 stdin    = "told.json"
-ready    = "answer"
+ready    = {{ by = "http" }}
+grace    = "0.5 s"
 refusals = ['refused: (.*)']
 """
 

@@ -224,7 +224,7 @@ def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: 
     with socket.create_server((driver.ADDRESS, 0)) as other:
         taken = other.getsockname()[1]
         ports = iter([taken, driver.free_port()])
-        monkeypatch.setattr(driver, "free_port", lambda: next(ports))
+        monkeypatch.setattr(driver, "free_port", lambda address: next(ports))
         with start(at, found, provider_of(found.bed), PLAINTEXT) as server:
             assert str(taken) not in server.address
             assert "200" == ask(server.address).status
@@ -233,7 +233,7 @@ def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: 
 def test_no_port_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every port is taken at the last moment, the row says so."""
     with socket.create_server((driver.ADDRESS, 0)) as other:
-        monkeypatch.setattr(driver, "free_port", lambda: other.getsockname()[1])
+        monkeypatch.setattr(driver, "free_port", lambda address: other.getsockname()[1])
         with pytest.raises(NotStarted, match="5 ports were taken") as caught:
             start(at, here("embedded"), system, PLAINTEXT)
     assert Outcome.FAILED == caught.value.outcome

@@ -7,22 +7,27 @@ hang: every wait has a limit.
 from __future__ import annotations
 
 import re
+import secrets
+import shutil
 import socket
 import time
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
-from tollbar.beds import Component, NotStarted
-from tollbar.beds.configuration import ADDRESS, Request, render, rendered, shown
-from tollbar.beds.running import KEPT_LOG_BYTES, POLL_S, PortTaken, Running
-from tollbar.beds.sandbox import Sandbox
+from tollbar.beds import Component, NotStarted, prepared
+from tollbar.beds.configuration import ADDRESS, Endpoint, Request, read_settings, render, rendered, shown
+from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
+from tollbar.beds.sandbox import Account, Sandbox
 from tollbar.errors import TollbarError
 from tollbar.runner import Outcome
 
 __all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
 
-# Somebody may take a port between our letting go of it and the server's taking it; but hardly five times in a row.
+# Another program may take a port after it was found free and before the server has it; hardly five times in a row.
 PORTS_TRIED = 5
 # That a server has ended is noticed within this.
 NOTICED_S = 0.1
@@ -50,7 +55,7 @@ class Server:
 
     def __init__(self, sandbox: Sandbox, request: Request) -> None:
         self.address = ""
-        """Of the component that the load talks to."""
+        """Of the frontend."""
         self.components: dict[str, int] = {}
         """The process at the root of each component's tree."""
         self.receipt: dict[str, str] = {}
@@ -72,12 +77,12 @@ class Server:
 
     @property
     def configuration(self) -> str:
-        """What the servers were told, for people: without keys."""
+        """The rendered configuration of the servers, for people: without keys."""
         work_dirs = {name: running.work_dir for name, running in self._running.items()}
-        return shown(self._request, work_dirs, self._ports())
+        return shown(self._request, work_dirs, self._endpoints())
 
     def fault(self, within_s: float = 0.0) -> str | None:
-        """What became of a server that ended, or does so soon, although nobody asked it to; None: all are there."""
+        """How a server ended that was not stopped, or that ends within this time; None: all run."""
         deadline = time.monotonic() + within_s
         while True:
             fault = next((fault for running in self._running.values() if (fault := running.fault())), None)
@@ -86,15 +91,15 @@ class Server:
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Stops what was started for the trial, politely and then not. Raises TollbarError if a process is left."""
+        """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
         self._stop(failed=self.fault() is not None)
 
     def _start(self, core: int | None) -> None:
         found, provider = self._request.found, self._request.provider
         for component in found.bed.components:
-            self.components[component.name] = self._there(component, core).pid
+            self.components[component.name] = self._component(component, core).pid
         frontend = self._running[found.bed.frontend.name]
-        self.address = f"{ADDRESS}:{frontend.port}"
+        self.address = str(frontend.endpoint)
         try:
             checked = self._request.check(frontend.pid)
         except NotStarted:
@@ -108,54 +113,78 @@ class Server:
             "program": str(found.programs[found.bed.frontend.name]),
             "provider": provider.name,
             **checked,
+            **{
+                f"component {name}": f"{found.programs[name].name} {version}"
+                for name, version in found.versions.items()
+                if name != found.bed.frontend.name
+            },
         }
         if frontend.said.get("tls"):
             self.receipt["tls"] = str(frontend.said["tls"])
 
-    def _there(self, component: Component, core: int | None) -> Running:
-        """The component, started for this trial or by whoever of the run was first."""
+    def _component(self, component: Component, core: int | None) -> Running:
+        """The component, started for this trial, or for the run by the first of its trials."""
         if component.lifetime == "trial":
-            return self._start_one(component, core)
-        with self._sandbox.starting:
-            return self._started_for_run(component) or self._start_one(component, core)
-
-    def _started_for_run(self, component: Component) -> Running | None:
-        """The component that an earlier trial of this run has started, if it is still there."""
-        running = self._sandbox.shared.get(self._name(component))
-        if not isinstance(running, Running) or running.fault():
-            return None
+            running = self._start_one(component, core)
+        else:
+            with self._sandbox.starting:
+                shared = self._sandbox.shared.setdefault(self._shared_by(component), Shared())
+            running = shared.running(lambda: self._start_one(component, core))
         self._running[component.name] = running
         return running
 
-    def _start_one(self, component: Component, core: int | None) -> Running:
-        """Starts a component, on another port where somebody was quicker, and waits until it is ready."""
+    def _shared_by(self, component: Component) -> Hashable:
+        """What makes a component of the run another one."""
         request = self._request
-        programs = request.found.programs
-        environment = request.environment if component.programs else {}
+        return (
+            request.found.bed.name,
+            component.name,
+            request.provider.spec if component.on_provider else None,
+            tuple(read_settings(request, component).items()),
+            # Its configuration may name where those before it listen, and they may be other ones.
+            tuple(self._endpoints().items()),
+        )
+
+    def _start_one(self, component: Component, core: int | None) -> Running:
+        """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
+        request, account = self._request, self._sandbox.account_of(component)
+        environment = request.environment if component.programs and component.on_provider else {}
         for _ in range(PORTS_TRIED):
-            port = free_port()
-            work_dir = self._sandbox.work_dir(self._name(component))
-            told = render(request, component, work_dir, {**self._ports(), component.name: port})
+            endpoint = free_endpoint(component)
+            work_dir = self._work_dir(component, account)
             running = Running(
                 component,
-                programs[component.name],
-                told,
+                request.found.programs[component.name],
+                render(request, component, work_dir, {**self._endpoints(), component.name: endpoint}),
                 sandbox=self._sandbox,
                 work_dir=work_dir,
-                port=port,
+                endpoint=endpoint,
+                account=account,
                 core=core,
                 environment=environment,
             )
             self._running[component.name] = running
             try:
                 running.wait_until_ready()
+                return running
             except PortTaken:
                 running.stop()
-                continue
-            if component.lifetime == "run":
-                self._sandbox.shared[self._name(component)] = running
-            return running
+            except BaseException:
+                # One of the run is not stopped with this trial. Its log is still to be read.
+                running.end()
+                raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
+
+    def _work_dir(self, component: Component, account: Account | None) -> Path:
+        """A new directory for one start of the component, with its prepared state."""
+        work_dir = self._sandbox.work_dir(self._name(component), account)
+        try:
+            if component.prepare:
+                prepared.unpack(self._request, component, component.prepare, self._sandbox, work_dir)
+        except BaseException:
+            shutil.rmtree(work_dir, ignore_errors=True)
+            raise
+        return work_dir
 
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:
@@ -166,7 +195,7 @@ class Server:
             raise TollbarError("; ".join(filter(None, left)))
 
     def _copy_logs(self, *, failed: bool) -> None:
-        """Copies what somebody may want to read: of a cell's first start, and of its last that failed."""
+        """Keeps configuration and logs of a cell's first start, and of its last that failed."""
         if self._sandbox.logs is None:
             return
         folder = self._sandbox.logs / self._request.found.bed.name / self._cell()
@@ -190,13 +219,22 @@ class Server:
     def _name(self, component: Component) -> str:
         return f"{self._request.found.bed.name}-{component.name}"
 
-    def _ports(self) -> dict[str, int]:
-        return {name: running.port for name, running in self._running.items()}
+    def _endpoints(self) -> dict[str, Endpoint]:
+        return {name: running.endpoint for name, running in self._running.items()}
 
 
-def free_port() -> int:
-    """A loopback port that nobody has at this moment."""
+def free_endpoint(component: Component) -> Endpoint:
+    """Where the component can listen at this moment: on 127.0.0.1, or on an address that is drawn for it alone."""
+    address = ADDRESS
+    if component.address == "own":
+        # Of 16 million; those of 127.0 are left to what the user may have there.
+        address = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    return Endpoint(address, component.port or free_port(address))
+
+
+def free_port(address: str = ADDRESS) -> int:
+    """A port of this address that no socket has at this moment."""
     with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
+        probe.bind((address, 0))
         port: int = probe.getsockname()[1]
         return port

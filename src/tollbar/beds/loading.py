@@ -22,7 +22,7 @@ def environment(found: Installed, provider: Provider, sandbox: Sandbox) -> dict[
     """
     if provider.kind != "libcrypto" or provider.spec == "libcrypto:system" or provider.path is None:
         return {}
-    if not any(component.programs for component in found.bed.components):
+    if not any(component.programs and component.on_provider for component in found.bed.components):
         # The engine binds its library by itself.
         return {}
     with sandbox.starting:
