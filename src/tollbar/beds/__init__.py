@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.beds.description import Bed, Component, Preparation, Readiness, Version, read
+from tollbar.files import folders_with
 from tollbar.runner import Outcome, engine
 
 __all__ = [
@@ -83,11 +84,12 @@ class NotStarted(Exception):
         super().__init__(f"{outcome}: {reason}")
 
 
-@cache
 def all_beds() -> Mapping[str, Bed]:
-    """Every bed that comes with Tollbar, by name."""
-    folders = sorted(Path(__file__).parent.glob("*/bed.toml"))
-    return {path.parent.name: read(path.parent) for path in folders}
+    """Every bed that comes with Tollbar or is on the user's search path, by name."""
+    return {name: _read(folder) for name, folder in folders_with("bed.toml", Path(__file__).parent).items()}
+
+
+_read = cache(read)
 
 
 @cache

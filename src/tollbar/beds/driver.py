@@ -119,8 +119,7 @@ class Server:
                 if name != found.bed.frontend.name
             },
         }
-        if frontend.said.get("tls"):
-            self.receipt["tls"] = str(frontend.said["tls"])
+        self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
 
     def _component(self, component: Component, core: int | None) -> Running:
         """The component, started for this trial, or for the run by the first of its trials."""
