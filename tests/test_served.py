@@ -19,7 +19,7 @@ from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
 from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
-from tollbar.beds import loading, proc, running
+from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
 from tollbar.measure import Proven, Trial, heat
 from tollbar.measure.heat import _Member
@@ -102,10 +102,9 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
 
 
 @pytest.mark.parametrize("fault", AT_START)
-def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
-    monkeypatch.setattr(running, "READY_LIMIT_S", 2.0)
-    lab.bed(fault)
+    lab.bed(fault, limit="2 s")
     planned = lab.study()
     proven, trials = lab.prove(planned), lab.trials(planned)
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
