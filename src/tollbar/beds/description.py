@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from tollbar import units
-from tollbar.errors import TollbarError, nearest
+from tollbar import units, wire
+from tollbar.wire import KEYS
 
 # The guard kills a server that takes longer, whatever its file says.
 LONGEST_GRACE_S = 10.0
-
-_KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
 
 def _pattern(text: Any) -> re.Pattern[str]:
@@ -35,7 +31,7 @@ Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
 Seconds = Annotated[float, BeforeValidator(units.seconds)]
 
 
-@dataclass(config=_KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Version:
     """How a program is asked for its version, and where in what it says the version is (the pattern's group)."""
 
@@ -43,7 +39,7 @@ class Version:
     pattern: Pattern
 
 
-@dataclass(config=_KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Readiness:
     """How it is known that a component is ready."""
 
@@ -58,7 +54,7 @@ class Readiness:
             raise ValueError('`command` is for `by = "command"`, and both are given or neither')
 
 
-@dataclass(config=_KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Preparation:
     """What is done once, in an empty directory, before a component is started for the first time.
 
@@ -73,7 +69,7 @@ class Preparation:
     limit: Seconds = 60.0
 
 
-@dataclass(config=_KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Component:
     """One server of a bed: a tree of processes with its own account of CPU time."""
 
@@ -123,7 +119,7 @@ class Component:
                     raise ValueError(f"`prepare.settings`: `{setting}` has to be in `shared-by` as well")
 
 
-@dataclass(config=_KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Bed:
     """Servers that work together, and how they are found."""
 
@@ -160,43 +156,6 @@ class Bed:
         return self.components[-1]
 
 
-_BED = TypeAdapter(Bed)
-_TABLES = {"component": Component, "version": Version, "ready": Readiness, "prepare": Preparation}
-
-
 def read(folder: Path) -> Bed:
     """The bed in this folder. Raises TollbarError that names the file, the key, and the nearest right key or value."""
-    path = folder / "bed.toml"
-    try:
-        return _BED.validate_python(tomllib.loads(path.read_text("utf-8")) | {"folder": folder})
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise TollbarError(f"cannot read the bed: {error}", where=str(path)) from error
-    except ValidationError as error:
-        raise _fault(error, str(path)) from error
-
-
-def _fault(error: ValidationError, where: str) -> TollbarError:
-    """The first fault of the file, in this project's words rather than the library's."""
-    # A key that is written wrong is missing as well, and only the first of the two says what to do.
-    fault = min(error.errors(), key=lambda fault: fault["type"] != "unexpected_keyword_argument")
-    path = [str(part) for part in fault["loc"]]
-    key, wrong = ".".join(path), str(fault["input"])
-    match fault["type"]:
-        case "unexpected_keyword_argument":
-            return TollbarError(f"`{key}`: no such key", where=where, hint=nearest(path[-1], _keys_beside(path)))
-        case "missing":
-            return TollbarError(f"`{key}` is missing", where=where)
-        case "literal_error":
-            known = re.findall(r"'([^']+)'", fault["ctx"]["expected"])
-            return TollbarError(f"`{key}`: no such value: `{wrong}`", where=where, hint=nearest(wrong, known))
-    return TollbarError(f"`{key}`: {fault['msg'].removeprefix('Value error, ')}", where=where)
-
-
-def _keys_beside(path: list[str]) -> list[str]:
-    """The keys of the table that the last key of this path is in."""
-    table = next((_TABLES[part] for part in reversed(path[:-1]) if part in _TABLES), Bed)
-    names = [_RENAMED.get(field.name, field.name.replace("_", "-")) for field in fields(table)]
-    return [name for name in names if name != "folder"]
-
-
-_RENAMED = {"components": "component", "programs": "program"}
+    return wire.read(folder / "bed.toml", Bed, folder=folder)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.families.definition import (
@@ -27,7 +26,7 @@ from tollbar.families.definition import (
     Value,
 )
 from tollbar.metrics import METRICS, Metric
-from tollbar.wire import Wire, fault
+from tollbar.wire import Wire, read
 
 # Public test keys that choices of several families use, beside the families' own.
 SHARED_KEYS = Path(__file__).with_name("keys")
@@ -135,7 +134,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     """
     path = folder / "family.toml"
     try:
-        wire = _WireFamily.model_validate(tomllib.loads(path.read_text("utf-8")))
+        wire = read(path, _WireFamily)
         head = wire.family
         found = Family(
             name=folder.name,
@@ -150,9 +149,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
         )
         for complaint in _complaints(found):
             raise ValueError(complaint)
-    except ValidationError as error:
-        raise fault(error, _WireFamily, str(path)) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise TollbarError(str(error), where=str(path)) from error
     return found
 

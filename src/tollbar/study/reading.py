@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +9,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BeforeValidator, ValidationError, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from tollbar import beds, families, units
 from tollbar.errors import TollbarError, nearest, unknown
@@ -28,7 +27,7 @@ from tollbar.study.definition import (
     Measure,
     Study,
 )
-from tollbar.wire import Wire, fault
+from tollbar.wire import Wire, parse
 
 Named = TypeVar("Named", bound=Value)
 
@@ -145,12 +144,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
     be here any more.
     """
-    try:
-        wire = _WireStudy.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise TollbarError(f"not TOML: {error}", where=where) from error
-    except ValidationError as error:
-        raise fault(error, _WireStudy, where, gone=_GONE, renamed=_RENAMED, example=_EXAMPLE) from error
+    wire = parse(text, _WireStudy, where=where, known=_GONE)
     if kept is None:
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
@@ -323,8 +317,5 @@ class _Reader:
 _GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
-}
-_RENAMED = {
     "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
 }
-_EXAMPLE = "`tollbar list studies` names examples to copy"
