@@ -78,7 +78,7 @@ BAD_SERVED = {
 BAD = {
     "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such key", "`rounds`"),
     "a trial's length": ("[measure]", "[measure]\ntrial = '1 s'", "`measure.trial`: no such", "`measure.chunk`"),
-    "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`rounds`"),
+    "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`measure.rounds`"),
     "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such key", None),
     "no unit": ('"10 ms"', "10", "`measure.chunk`: say the unit", None),
     "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),

@@ -36,9 +36,7 @@ def read(path: Path, table: type[Table], **more: Any) -> Table:
     return parse(text, table, where=str(path), **more)
 
 
-def parse(
-    text: str, table: type[Table], *, where: str, known: Mapping[str, str] | None = None, **more: Any
-) -> Table:
+def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str] | None = None, **more: Any) -> Table:
     """The text as this table. Raises TollbarError: one line with the file, the key, and the nearest right one.
 
     `known` are keys and values of earlier versions, each with what is said instead.

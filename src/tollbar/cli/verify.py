@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -120,17 +121,5 @@ def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding])
 
 
 def _print_json(proven: list[measure.Proven]) -> None:
-    rows = [
-        {
-            "study": one.study,
-            "cell": json.loads(one.cell),
-            "outcome": one.outcome,
-            "reason": one.reason,
-            "known_answers": one.known_answers,
-            "accepted": one.accepted,
-            "refused": one.refused,
-            "not_tried": one.not_tried,
-        }
-        for one in proven
-    ]
+    rows = [asdict(one) | {"cell": json.loads(one.cell)} for one in proven]
     print(json.dumps(rows, indent=1))

@@ -144,7 +144,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
             choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
-            metrics={name: Metric(name, m.title, m.unit, m.more_is_better) for name, m in wire.metric.items()},
+            metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
             folder=folder,
         )
         for complaint in _complaints(found):
@@ -224,44 +224,22 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
 
 
 def _value(name: str, wire: _WireValue) -> SettingValue:
-    return SettingValue(
-        name=name,
-        title=wire.title,
-        spec=wire.spec,
-        strength=wire.strength,
-        strength_from=wire.strength_from,
-        standing=wire.standing,
-        authority=_authorities(wire.authority),
-        mitigates=_mitigations(wire.mitigates),
-        only=wire.only,
-        note=wire.note,
-    )
+    said = {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
+    return SettingValue(name, **{**dict(wire), **said})
 
 
 def _choice(name: str, wire: _WireChoice, head: _WireHead, folder: Path | None) -> Choice:
     """The choice; without a `folder`, without its key and known answers."""
     key = folder and wire.key and _key(folder, wire.key)
-    return Choice(
-        name=name,
-        title=wire.title,
-        spec=wire.spec,
-        year=wire.year,
-        strength=wire.strength,
-        strength_from=wire.strength_from,
-        standing=wire.standing,
-        authority=_authorities(wire.authority),
-        answers=tuple(_answer(name, a, folder) for a in wire.answers) if folder else (),
-        setting=wire.setting,
-        inputs={"private_key_pem": key} if key else {},
-        note=wire.note,
-        mitigates=_mitigations(wire.mitigates),
-        varies=wire.varies,
-        unanswered=head.unanswered,
-    )
+    given = dict(wire)
+    del given["key"]
+    given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
+    given["answers"] = tuple(_answer(name, answer, folder) for answer in wire.answers) if folder else ()
+    return Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)
 
 
 def _authorities(wire: tuple[_WireAuthority, ...]) -> tuple[Authority, ...]:
-    return tuple(Authority(a.by, a.where, a.says, a.seen, a.checked) for a in wire)
+    return tuple(Authority(**dict(one)) for one in wire)
 
 
 def _mitigations(wire: _WireMitigations) -> dict[str, Mitigation]:

@@ -147,23 +147,11 @@ def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, .
 
 
 def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
-    return Trial(
-        study=found["study"],
-        cell=found["cell"],
-        twin=bool(found["twin"]),
-        block=found["block"],
-        heat=found["heat"],
-        order=found["ord"],
-        started_s=found["started_s"],
-        outcome=Outcome(found["outcome"]),
-        reason=found["reason"],
-        chunks=chunks,
-        paid_by=tuple(json.loads(found["paid_by"])),
-        memory_bytes=found["memory_bytes"],
-        steal_ns=found["steal_ns"],
-        machine_load=found["machine_load"],
-        load=LoadRecord.model_validate_json(found["load"]) if found["load"] else None,
-    )
+    columns = {name: found[name] for name in found.keys() if name not in ("id", "ord")}  # noqa: SIM118
+    columns |= {"twin": bool(found["twin"]), "order": found["ord"], "outcome": Outcome(found["outcome"])}
+    columns |= {"paid_by": tuple(json.loads(found["paid_by"])), "chunks": chunks}
+    columns["load"] = LoadRecord.model_validate_json(found["load"]) if found["load"] else None
+    return Trial(**columns)
 
 
 def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:

@@ -21,7 +21,8 @@ from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Standing
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, Steady, Totals, engine, failed
+from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Steady, Totals, engine, failed
+from tollbar.runner.records import Observed
 from tollbar.study import NOT_SETTINGS, Load
 from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
@@ -242,38 +243,31 @@ def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequen
     session_ns = sum(record.wall_ns for record in (*chunks, *([stretch] if stretch else [])))
     share = sum(record.wall_ns for record in records) / session_ns if session_ns else 0.0
     observed = [record.observed for record in records]
-    components = {
-        name: total.model_copy(
-            update={
-                "cpu_ns": sum(one.components[name].cpu_ns for one in observed if name in one.components),
-                "run_queue_wait_ns": sum(
-                    one.components[name].run_queue_wait_ns for one in observed if name in one.components
-                ),
-            }
-        )
-        for name, total in totals.components.items()
-    }
     latencies: Counter[int] = Counter()
     for one in observed:
         latencies.update(dict(one.latency_us))
     steady = [one.steady for one in observed if one.steady]
-    return LoadRecord(
-        requests=sum(one.requests for one in observed),
-        wall_ns=sum(record.wall_ns for record in records),
-        steady=Steady(requests=sum(s.requests for s in steady), wall_ns=sum(s.wall_ns for s in steady)),
-        latency_us=tuple(sorted(latencies.items())),
-        bytes_sent=sum(one.bytes_sent for one in observed),
-        bytes_received=sum(one.bytes_received for one in observed),
-        connections=sum(one.connections for one in observed),
-        handshakes_full=sum(one.handshakes_full for one in observed),
-        handshakes_resumed=sum(one.handshakes_resumed for one in observed),
-        is_settled=stretch is not None,
-        reopened=sum(record.observed.reopened for record in chunks),
-        negotiated=totals.negotiated,
-        client_libraries=totals.client_libraries,
-        client_cpu_ns=sum(record.cpu_ns for record in records),
-        client_run_queue_wait_ns=round(share * totals.client_run_queue_wait_ns),
-        client_context_switches=round(share * totals.client_context_switches),
-        client_memory_bytes=totals.client_memory_bytes,
-        components=components,
+    of_client = ("client_run_queue_wait_ns", "client_context_switches")
+    return LoadRecord(wall_ns=0, **dict(totals)).model_copy(
+        update={
+            **{name: sum(getattr(one, name) for one in observed) for name in _COUNTS},
+            **{name: round(share * getattr(totals, name)) for name in of_client},
+            "wall_ns": sum(record.wall_ns for record in records),
+            "steady": Steady(requests=sum(s.requests for s in steady), wall_ns=sum(s.wall_ns for s in steady)),
+            "latency_us": tuple(sorted(latencies.items())),
+            "is_settled": stretch is not None,
+            "reopened": sum(record.observed.reopened for record in chunks),
+            "client_cpu_ns": sum(record.cpu_ns for record in records),
+            "components": {name: _spent(total, name, observed) for name, total in totals.components.items()},
+        }
     )
+
+
+_COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed")
+
+
+def _spent(total: ComponentRecord, name: str, observed: Sequence[Observed]) -> ComponentRecord:
+    """A component's account of these chunks, beside what is known of it for the whole session."""
+    parts = [one.components[name] for one in observed if name in one.components]
+    summed = {key: sum(getattr(part, key) for part in parts) for key in ("cpu_ns", "run_queue_wait_ns")}
+    return total.model_copy(update=summed)
