@@ -202,8 +202,10 @@ def test_a_preparation_that_does_not_end_well_leaves_nothing(
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component(prepare=fake.preparation(fault, limit=limit))))
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
+    assert at.logs is not None
+    assert ("no more than half" if fault == "fails" else "") in (at.logs / "fake" / "web-preparing.log").read_text()
     assert [] == kept(fake)
-    assert [] == [*at.directory.glob("*prepare-?"), *at.directory.glob("*.tar")]
+    assert [] == [*at.directory.glob("*prepare-*"), *at.directory.glob("fake-*"), *at.directory.glob("*.tar")]
     assert [] == at.running
     with start(at, fake.of(fake.component(prepare=fake.preparation()))):
         assert "whole" == (work_dir_of(at, "web") / "state").read_text()
@@ -378,6 +380,7 @@ def test_a_shared_component_reads_the_settings_that_make_it_another(at: Sandbox,
     with pytest.raises(NotStarted, match=r"the bed fake: .* has no attribute 'users'") as caught:
         start(at, fake.of(store, fake.component()), {"groups": 1, "users": 1})
     assert Outcome.FAILED == caught.value.outcome
+    assert [] == [*at.directory.glob("fake-*")]
 
 
 # A lab that is ended while a component is at this, and the fault that makes it stay so.
