@@ -325,6 +325,14 @@ def test_a_component_on_the_provider_is_another_with_another(at: Sandbox, fake: 
         assert one.components["store"] != other.components["store"]
 
 
+def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fake: FakeBed) -> None:
+    """One that was started for a proof, and may run anywhere, is not the one that trials use."""
+    found, core = shared_bed(fake), max(os.sched_getaffinity(0))
+    with start(at, found) as proof, start(at, found, core=core) as trial, start(at, found, core=core) as other:
+        assert proof.components["store"] != trial.components["store"] == other.components["store"]
+        assert {(core,)} == {tuple(os.sched_getaffinity(pid)) for pid in tree_of(trial)}
+
+
 def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: FakeBed) -> None:
     """The trials of a heat may be started at the same time."""
     found = shared_bed(fake)

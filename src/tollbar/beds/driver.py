@@ -151,12 +151,12 @@ class Server:
             running = self._start_one(component, core)
         else:
             with self._sandbox.starting:
-                shared = self._sandbox.shared.setdefault(self._shared_by(component), Shared())
+                shared = self._sandbox.shared.setdefault(self._shared_by(component, core), Shared())
             running = shared.running(lambda: self._start_one(component, core))
         self._running[component.name] = running
         return running
 
-    def _shared_by(self, component: Component) -> Hashable:
+    def _shared_by(self, component: Component, core: int | None) -> Hashable:
         """What makes a component of the run another one."""
         request = self._request
         return (
@@ -164,6 +164,8 @@ class Server:
             component.name,
             request.provider.spec if component.on_provider else None,
             tuple(read_settings(request, component).items()),
+            # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
+            core,
             # Its configuration may name where those before it listen, and they may be other ones.
             tuple(self._endpoints().items()),
         )
