@@ -1,4 +1,4 @@
-"""A lab to be ended, and somebody who ends it and counts who is left.
+"""A lab to be ended, and a program that ends it and counts what is left.
 
 bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, over and over
 bed_lab.py kill BED SECONDS      does that in a child, kills it after so long, and says what was left when
@@ -149,7 +149,7 @@ def end(name: str, after_s: float, how: signal.Signals) -> None:
 
 
 def listens(address: str) -> bool:
-    """Whether anybody does there."""
+    """Whether a server listens there."""
     host, port = address.split(":")
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0

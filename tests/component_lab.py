@@ -85,11 +85,15 @@ def toml(value: Any) -> str:
 
 
 def start(
-    at: Sandbox, found: beds.Installed, settings: Mapping[str, str | int] | None = None, provider: str = "libcrypto"
+    at: Sandbox,
+    found: beds.Installed,
+    settings: Mapping[str, str | int] | None = None,
+    provider: str = "libcrypto",
+    core: int | None = None,
 ) -> Server:
     """The bed, started for a trial in clear with these settings."""
     (resolved,) = libraries.resolve([provider])
-    return driver.start(at, driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}))
+    return driver.start(at, driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}), core)
 
 
 def main(folder: Path) -> None:

@@ -33,7 +33,7 @@ LAB = Path(__file__).with_name("bed_lab.py")
 # More on demand: a lab may be killed at any moment, and these are few.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
 BEDS = sorted(beds.all_beds())
-# Those that are told in OpenSSL's words.
+# Those that are configured in OpenSSL's words.
 OPENSSL_BEDS = ["httpd", "nginx"]
 
 
@@ -117,7 +117,7 @@ def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
-    """Where clients must show a certificate, one of the run's authority is served and nobody else."""
+    """Where clients must show a certificate, one of the run's authority is served and no other."""
     found = here(name)
     settings = {**SETTINGS, "client-certificate": "ecdsa-p256"}
     with start(at, found, provider_of(found.bed), settings) as server:
@@ -154,7 +154,7 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", BEDS)
 def test_nothing_survives_an_interrupted_lab(name: str, how: str) -> None:
-    """Nor after Ctrl-C, or when the lab is asked to end and has no time to tidy up."""
+    """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
     here(name)
     assert NOTHING == left_after(how, name, 0.3)
 
@@ -184,7 +184,7 @@ def test_an_ordinary_user_can_start_it(name: str) -> None:
 
 
 def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
-    """No key is in a configuration, a command line, a log or a file that anybody else can read."""
+    """No key is in a configuration, a command line, a log or a file that another user can read."""
     cells = [
         SETTINGS,
         {**SETTINGS, "client-certificate": "rsa-2048"},
@@ -209,7 +209,7 @@ def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_configuration_is_shown_without_starting_anything(name: str, system: Provider) -> None:
-    """What a server would be told can be read beforehand, and it names the suite and not the key."""
+    """A server's configuration can be read beforehand, and it names the suite and not the key."""
     found = here(name)
     shown = driver.rendered(shown_request(found, system, SETTINGS))
     assert str(found.programs["web"]) in shown
@@ -219,7 +219,7 @@ def test_a_configuration_is_shown_without_starting_anything(name: str, system: P
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where somebody else listens on the port, the server gets another and is not mistaken for that somebody."""
+    """Where another program listens on the port, the server gets another port and is not mistaken for that program."""
     found = here(name)
     with socket.create_server((driver.ADDRESS, 0)) as other:
         taken = other.getsockname()[1]

@@ -202,8 +202,10 @@ def test_a_preparation_that_does_not_end_well_leaves_nothing(
     with pytest.raises(NotStarted) as caught:
         start(at, fake.of(fake.component(prepare=fake.preparation(fault, limit=limit))))
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
+    assert at.logs is not None
+    assert ("no more than half" if fault == "fails" else "") in (at.logs / "fake" / "web-preparing.log").read_text()
     assert [] == kept(fake)
-    assert [] == [*at.directory.glob("*prepare-?"), *at.directory.glob("*.tar")]
+    assert [] == [*at.directory.glob("*prepare-*"), *at.directory.glob("fake-*"), *at.directory.glob("*.tar")]
     assert [] == at.running
     with start(at, fake.of(fake.component(prepare=fake.preparation()))):
         assert "whole" == (work_dir_of(at, "web") / "state").read_text()
@@ -323,6 +325,14 @@ def test_a_component_on_the_provider_is_another_with_another(at: Sandbox, fake: 
         assert one.components["store"] != other.components["store"]
 
 
+def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fake: FakeBed) -> None:
+    """One that was started for a proof, and may run anywhere, is not the one that trials use."""
+    found, core = shared_bed(fake), max(os.sched_getaffinity(0))
+    with start(at, found) as proof, start(at, found, core=core) as trial, start(at, found, core=core) as other:
+        assert proof.components["store"] != trial.components["store"] == other.components["store"]
+        assert {(core,)} == {tuple(os.sched_getaffinity(pid)) for pid in tree_of(trial)}
+
+
 def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: FakeBed) -> None:
     """The trials of a heat may be started at the same time."""
     found = shared_bed(fake)
@@ -378,6 +388,7 @@ def test_a_shared_component_reads_the_settings_that_make_it_another(at: Sandbox,
     with pytest.raises(NotStarted, match=r"the bed fake: .* has no attribute 'users'") as caught:
         start(at, fake.of(store, fake.component()), {"groups": 1, "users": 1})
     assert Outcome.FAILED == caught.value.outcome
+    assert [] == [*at.directory.glob("fake-*")]
 
 
 # A lab that is ended while a component is at this, and the fault that makes it stay so.

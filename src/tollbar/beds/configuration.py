@@ -161,7 +161,7 @@ def write_files(files: Mapping[str, str], work_dir: Path, account: Account | Non
     for name, text in files.items():
         write(work_dir / name, text.encode(), 0o600)
         if account:
-            os.chown(work_dir / name, account.user_id, account.group_id)
+            os.chown(work_dir / name, account.user_id, account.group_id, follow_symlinks=False)
 
 
 def rendered(request: Request) -> str:

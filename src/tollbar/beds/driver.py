@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 
 from tollbar.beds import Component, NotStarted, prepared
-from tollbar.beds.configuration import ADDRESS, Endpoint, Request, read_settings, render, rendered, shown
+from tollbar.beds.configuration import ADDRESS, Endpoint, Rendered, Request, read_settings, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
-from tollbar.beds.sandbox import Account, Sandbox
+from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.runner import Outcome
 
@@ -127,12 +127,12 @@ class Server:
             running = self._start_one(component, core)
         else:
             with self._sandbox.starting:
-                shared = self._sandbox.shared.setdefault(self._shared_by(component), Shared())
+                shared = self._sandbox.shared.setdefault(self._shared_by(component, core), Shared())
             running = shared.running(lambda: self._start_one(component, core))
         self._running[component.name] = running
         return running
 
-    def _shared_by(self, component: Component) -> Hashable:
+    def _shared_by(self, component: Component, core: int | None) -> Hashable:
         """What makes a component of the run another one."""
         request = self._request
         return (
@@ -140,25 +140,27 @@ class Server:
             component.name,
             request.provider.spec if component.on_provider else None,
             tuple(read_settings(request, component).items()),
+            # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
+            core,
             # Its configuration may name where those before it listen, and they may be other ones.
             tuple(self._endpoints().items()),
         )
 
     def _start_one(self, component: Component, core: int | None) -> Running:
         """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
-        request, account = self._request, self._sandbox.account_of(component)
+        request = self._request
         environment = request.environment if component.programs and component.on_provider else {}
         for _ in range(PORTS_TRIED):
             endpoint = free_endpoint(component)
-            work_dir = self._work_dir(component, account)
+            work_dir, configured = self._work_dir(component, endpoint)
             running = Running(
                 component,
                 request.found.programs[component.name],
-                render(request, component, work_dir, {**self._endpoints(), component.name: endpoint}),
+                configured,
                 sandbox=self._sandbox,
                 work_dir=work_dir,
                 endpoint=endpoint,
-                account=account,
+                account=self._sandbox.account_of(component),
                 core=core,
                 environment=environment,
             )
@@ -174,16 +176,17 @@ class Server:
                 raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
 
-    def _work_dir(self, component: Component, account: Account | None) -> Path:
-        """A new directory for one start of the component, with its prepared state."""
-        work_dir = self._sandbox.work_dir(self._name(component), account)
+    def _work_dir(self, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
+        """A new directory for one start of the component, with its prepared state, and its configuration there."""
+        work_dir = self._sandbox.work_dir(self._name(component), self._sandbox.account_of(component))
         try:
+            configured = render(self._request, component, work_dir, {**self._endpoints(), component.name: endpoint})
             if component.prepare:
                 prepared.unpack(self._request, component, component.prepare, self._sandbox, work_dir)
         except BaseException:
             shutil.rmtree(work_dir, ignore_errors=True)
             raise
-        return work_dir
+        return work_dir, configured
 
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:

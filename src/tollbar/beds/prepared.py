@@ -45,6 +45,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             archive = _keep(archive, cache) if cache else archive
         packed = open(archive, "rb")  # noqa: SIM115
     log = sandbox.directory / f"{work_dir.name}-unpack.log"
+    logs = sandbox.logs / request.found.bed.name if sandbox.logs else None
     with packed:
         # Says when the state was last used.
         os.utime(packed.fileno())
@@ -58,7 +59,7 @@ def unpack(request: Request, component: Component, preparation: Preparation, san
             stdin=packed,
         )
         try:
-            _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "unpacking")
+            _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "unpacking", logs)
         except NotStarted:
             # It may be damaged: the next start is not to meet it again.
             archive.unlink(missing_ok=True)
@@ -87,6 +88,7 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
     account = sandbox.account_of(component)
     directory = sandbox.work_dir(f"{component.name}-prepare", account)
     log = sandbox.directory / f"{directory.name}.log"
+    logs = sandbox.logs / request.found.bed.name if sandbox.logs else None
     try:
         rendered = render_preparation(request, component, preparation, directory)
         write_files(rendered.files, directory, account)
@@ -100,13 +102,13 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
                 account=account,
                 environment=rendered.environment,
             )
-            _finish(command, component, deadline, "preparing")
+            _finish(command, component, deadline, "preparing", logs)
         # Not compressed: unpacking is what every start waits for.
         with open(archive, "xb") as packed:
             tar = Guarded(
                 ["tar", "--create", "--sparse", "."], sandbox=sandbox, work_dir=directory, log=log, stdout=packed
             )
-            _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "packing")
+            _finish(tar, component, time.monotonic() + TAR_LIMIT_S, "packing", logs)
     except BaseException:
         archive.unlink(missing_ok=True)
         raise
@@ -116,15 +118,18 @@ def _prepare(archive: Path, request: Request, component: Component, preparation:
     return archive
 
 
-def _finish(command: Guarded, component: Component, deadline: float, doing: str) -> None:
-    """Waits for a command to end with status 0. Raises NotStarted if it does not."""
+def _finish(command: Guarded, component: Component, deadline: float, doing: str, logs: Path | None) -> None:
+    """Waits for a command to end with status 0. Raises NotStarted if it does not, and puts its output among `logs`."""
     try:
         if command.ends_well(deadline):
             return
+        why = command.why_it_ended(component.refusals)
     except subprocess.TimeoutExpired:
-        reason = f"{doing} the component {component.name}: {command.name} took too long"
-        raise NotStarted(Outcome.TIMED_OUT, reason) from None
-    why = command.why_it_ended(component.refusals)
+        why = NotStarted(Outcome.TIMED_OUT, f"{command.name} took too long")
+    if logs:
+        with suppress(OSError):
+            logs.mkdir(parents=True, exist_ok=True)
+            (logs / f"{component.name}-{doing}.log").write_text(command.output() + "\n", "utf-8")
     raise NotStarted(why.outcome, f"{doing} the component {component.name}: {why.reason}")
 
 
