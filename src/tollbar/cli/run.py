@@ -145,15 +145,21 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
 
 
 def _measure(planned: Plan, store: Store) -> None:
-    core = machine.measuring_core()
-    machine.keep_off(core)
-    cells = [cell for one in planned.studies for cell in one.cells]
-    console.say(f"  plan       {len(cells)} cells, about {units.show_seconds(planned.estimated_s)}")
+    cells = sum(len(one.cells) for one in planned.studies)
+    console.say(f"  plan       {cells} cells, about {units.show_seconds(planned.estimated_s)}")
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
     if machine.load() > BUSY:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
+    measure_into(store, planned)
+
+
+def measure_into(store: Store, planned: Plan) -> None:
+    """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes."""
+    core = machine.measuring_core()
+    machine.keep_off(core)
+    cells = [cell for one in planned.studies for cell in one.cells]
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds") as sandbox,

@@ -156,23 +156,10 @@ def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
 
 def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
-    return Row(
-        key=found["key"],
-        coordinates=json.loads(found["coordinates"]),
-        title=found["title"],
-        standing=Standing(found["standing"]),
-        strength=found["strength"],
-        against=found["against"],
-        outcome=outcome,
-        reason=reason,
-        trials=trials,
-        twins=twins,
-        known_answers=found["known_answers"],
-        accepted=tuple(json.loads(found["accepted"])),
-        refused=tuple(json.loads(found["refused"])),
-        not_tried=tuple(json.loads(found["not_tried"])),
-        server=found["server"],
-    )
+    columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
+    columns |= {name: tuple(json.loads(found[name])) for name in ("accepted", "refused", "not_tried")}
+    columns |= {"coordinates": json.loads(found["coordinates"]), "standing": Standing(found["standing"])}
+    return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins)
 
 
 def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:

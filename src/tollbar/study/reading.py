@@ -174,13 +174,11 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         worth=wire.judge.worth,
         claims=tuple(
             Claim(
-                c.says,
-                reader.coordinates("claim.of", c.of),
-                reader.coordinates("claim.over", c.over),
-                c.metric,
-                c.ratio,
-                c.order,
-                c.note,
+                **{
+                    **dict(c),
+                    "of": reader.coordinates("claim.of", c.of),
+                    "over": reader.coordinates("claim.over", c.over),
+                }
             )
             for c in wire.claim
         ),
