@@ -172,16 +172,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         ),
         measure=_measure(wire, where),
         worth=wire.judge.worth,
-        claims=tuple(
-            Claim(
-                **{
-                    **dict(c),
-                    "of": reader.coordinates("claim.of", c.of),
-                    "over": reader.coordinates("claim.over", c.over),
-                }
-            )
-            for c in wire.claim
-        ),
+        claims=tuple(reader.claim(claim) for claim in wire.claim),
         notes=wire.notes,
     )
 
@@ -255,6 +246,10 @@ class _Reader:
         if not found:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
+
+    def claim(self, wire: _WireClaim) -> Claim:
+        sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
+        return Claim(**dict(wire) | sides)
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}

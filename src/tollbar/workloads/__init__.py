@@ -145,24 +145,11 @@ def of(cell: Cell) -> Workload:
     own = folder / "workload.py" if folder else None
     if own is not None and own.exists() and _own(own).serves(cell):
         return _own(own)
-    return _request() if cell.bed else _operation()
-
-
-# Imported when they are used: the command's help must not wait for either.
-
-
-@cache
-def _operation() -> Workload:
+    # They import this package.
     from tollbar.workloads.operation import OperationWorkload
-
-    return OperationWorkload()
-
-
-@cache
-def _request() -> Workload:
     from tollbar.workloads.request import RequestWorkload
 
-    return RequestWorkload()
+    return RequestWorkload() if cell.bed else OperationWorkload()
 
 
 @cache
