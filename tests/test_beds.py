@@ -281,7 +281,7 @@ IMPOSSIBLE = [
     ({"choice": "tls-1.2", "key-exchange": "rsa", "certificate": "rsa-2048", "cipher": "chacha20-poly1305"}, "ChaCha"),
     ({"choice": "tls-1.3", "certificate": "rsa-2049"}, "no such certificate: `rsa-2049`; did you mean"),
     ({"choice": "tls-1.3", "certificate": "rsa-2048+rsa-3072"}, "of one algorithm"),
-    ({"choice": "tls-1.3", "resumed": 50}, "nobody can resume"),
+    ({"choice": "tls-1.3", "resumed": 50}, "no connection can resume"),
     ({"choice": "tls-1.3", "old-clients": 50}, "old clients"),
     ({"choice": "tls-1.3", "resumption": "ticket", "resumed": 101}, "percent"),
     ({"choice": "tls-1.4"}, "no such choice"),

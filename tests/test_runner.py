@@ -80,7 +80,7 @@ SESSION_FAULTS = {
     "chunk:hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
     "chunk:spew": (Outcome.FAILED, "answered more than 16 MiB"),
     "chunk:twice": (Outcome.FAILED, "answered out of turn"),
-    "chunk:bye": (Outcome.FAILED, "ended before it was told to"),
+    "chunk:bye": (Outcome.FAILED, "ended before its input did"),
     "chunk:rubbish": (Outcome.FAILED, "no JSON object"),
     "chunk:half": (Outcome.FAILED, "no JSON object"),
     "chunk:nothing": (Outcome.FAILED, "ended with status 0"),

@@ -29,7 +29,7 @@ def folders_with(file: str, own: Path) -> Mapping[str, Path]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that whoever looks finds the old one or the new one, whole and on the disk. Raises OSError."""
+    """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError."""
     # An ordinary file: who may read it is for the user's mask to say.
     with _unfinished(path, 0o666) as file:
         file.write(text.encode())

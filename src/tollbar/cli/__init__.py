@@ -43,7 +43,7 @@ COMMANDS = {
     "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
         "tollbar.cli.look:show",
-        "Show one cell of a study: the exact task, what a server would be told, and the answers that must come.",
+        "Show one cell of a study: the exact task, what a server would be configured with, and the answers that must come.",
     ),
     "verify": (
         "tollbar.cli.verify:verify",
@@ -79,7 +79,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         status = ExitStatus.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the answer has had enough; Python would complain once more at exit.
+        # The reader of the answer has closed its end; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = ExitStatus.DONE
     sys.exit(int(status or 0))

@@ -94,7 +94,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
 
 
 def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
-    """Show one cell of a study: the exact task, what a server would be told, and the answers that must come.
+    """Show one cell of a study: the exact task, what a server would be configured with, and the answers that must come.
 
     Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
@@ -245,7 +245,7 @@ def _print_json(value: object) -> None:
 
 
 def _shortened(value: object) -> object:
-    """The same with long texts cut: a key or a signature fills the screen and tells nobody anything."""
+    """The same with long texts cut: a key or a signature fills the screen and says nothing."""
     if isinstance(value, dict):
         return {name: _shortened(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -175,7 +175,7 @@ def measure_into(store: Store, planned: Plan) -> None:
             store.record(heat)
 
 
-# Above this somebody else is using a core all the time.
+# Above this another program is using a core all the time.
 BUSY = 0.7
 
 

@@ -50,7 +50,7 @@ class Mitigation:
 
 @dataclass(frozen=True, slots=True)
 class Threat:
-    """Something that may happen to whoever uses a family."""
+    """Something that may happen to the users of a family."""
 
     name: str
     title: str

@@ -143,7 +143,7 @@ class Store:
 
     def close(self) -> None:
         """Lets the run go. The results are then one file, which can be read where nothing can be written."""
-        # A reader may keep the log in use: then it stays beside the file, and is part of it for whoever reads next.
+        # A reader may keep the log in use: then it stays beside the file, and the next reader reads it too.
         with contextlib.suppress(sqlite3.Error):
             self.database.execute("pragma wal_checkpoint(truncate)")
             self.database.execute("pragma journal_mode = delete")

@@ -29,7 +29,7 @@ LOWEST_LEVEL = "@SECLEVEL=0"
 
 
 class Impossible(ValueError):
-    """Settings that no TLS can have at once, or that nobody knows."""
+    """Settings that no TLS can have at once, or that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Settings:
             if self.key_exchange in ("rsa", "dhe") and signers != ["rsa"]:
                 raise Impossible(f"the key exchange `{self.key_exchange}` takes an RSA certificate")
         if self.resumed and self.resumption == "none":
-            raise Impossible("nobody can resume where `resumption` is `none`")
+            raise Impossible("no connection can resume where `resumption` is `none`")
         if self.old_clients and not {"rsa"} < set(signers):
             raise Impossible("old clients and new ones need a certificate of RSA and another")
 
@@ -195,7 +195,7 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
 def client_spec(
     asked: Settings, certificates: Certificates, *, certificate: str | None = None, resume: bool = False
 ) -> dict[str, Any] | None:
-    """What a load client is told (`ClientSpec` of the engine); None in clear.
+    """What a load client is configured with (`ClientSpec` of the engine); None in clear.
 
     `certificate` is the kind that this client takes; without it, the server's only or first.
     """

@@ -239,7 +239,7 @@ def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequen
     """What a load client saw: requests a second and response times in its stretch, or else in all chunks together."""
     totals = last.load if last and last.load else Totals()
     records = [stretch] if stretch else chunks
-    # What is told of the whole session is taken to be spread evenly over it.
+    # What is known of the whole session alone is taken to be spread evenly over it.
     session_ns = sum(record.wall_ns for record in (*chunks, *([stretch] if stretch else [])))
     share = sum(record.wall_ns for record in records) / session_ns if session_ns else 0.0
     observed = [record.observed for record in records]
