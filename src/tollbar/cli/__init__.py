@@ -43,7 +43,7 @@ COMMANDS = {
     "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
         "tollbar.cli.look:show",
-        "Show one cell of a study: the exact task, what a server would be configured with, and the answers that must come.",
+        "Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.",
     ),
     "verify": (
         "tollbar.cli.verify:verify",

@@ -94,7 +94,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
 
 
 def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
-    """Show one cell of a study: the exact task, what a server would be configured with, and the answers that must come.
+    """Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.
 
     Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
