@@ -117,7 +117,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     Their families are those that the run keeps; or, `to_measure` on, those that are installed, with their answers.
     """
     found = []
-    kept = None if to_measure else directory / "families"
+    # Runs of earlier versions kept none.
+    kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     for name, entry in about(directory)["studies"].items():
         path = directory / "studies" / f"{name}.toml"
         try:
