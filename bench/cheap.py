@@ -80,7 +80,7 @@ def figures() -> Iterator[Figure]:
 
 def _start_ms(path: str | None) -> float:
     """Process, library, key, one signature to warm up and one measured."""
-    key = files("tollbar.catalogue") / "keys" / "rsa-2048.pem"
+    key = files("tollbar.families") / "keys" / "rsa-2048.pem"
     task = {
         "mode": "measure",
         "family": "signature",

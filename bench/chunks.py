@@ -17,13 +17,13 @@ import numpy as np
 
 from bench.figures import Figure
 from bench.studies import half_width
-from tollbar import machine, plan, study
+from tollbar import machine, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import served
 from tollbar.measure.heat import STRETCH_S
 from tollbar.plan import Cell
 from tollbar.runner import LoadRecord, Session
 from tollbar.stats import Visit, undisturbed_ratio
+from tollbar.workloads.request import load_record
 
 BLOCKS = 12
 ROUNDS = 12
@@ -42,7 +42,7 @@ baseline  = "{choice}"
 op = ["{op}"]
 {vary}
 """
-# How each work is named here, and where it is found in the catalogue.
+# How each work is named here, and where it is found among the families.
 WORK = {
     "SHA-256 of 4 KiB": OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]'),
     "RSA-2048 sign": OPERATIONS.format(family="signature", choice="rsa-2048", op="sign", vary='bytes = ["32 B"]'),
@@ -125,15 +125,12 @@ def _cell(text: str) -> Cell:
 def _session(stack: ExitStack, name: str, seed: int, *, lead: bool) -> Session:
     cell = _cell(WORK[name])
     core = machine.measuring_core()
-    if cell.service is None:
-        command, task = cell.provider.runner, cell.task("measure", seed)
-    else:
-        sandbox = stack.enter_context(Sandbox())
-        asked = stack.enter_context(served.up(cell, cell.service, seed, sandbox, core))
-        command, task, core = served.command(), asked.task, machine.client_core()
+    sandbox = stack.enter_context(Sandbox()) if cell.bed else None
+    work = stack.enter_context(workloads.of(cell).up(cell, seed, sandbox, core))
+    task = dict(work.task)
     if not lead:
         task |= {"load": {**task["load"], "lead": False}} if "load" in task else {"lead": False}
-    session = stack.enter_context(Session(command, task, core=core))
+    session = stack.enter_context(Session(work.command, task, core=work.core))
     session.ready(LIMIT_S)
     return session
 
@@ -147,7 +144,7 @@ def _rates() -> Iterator[Figure]:
             chunks = [session.advance(CHUNK_S, 16, LIMIT_S) for _ in range(ROUNDS)]
             stretch, long = (session.advance(seconds, 16, LIMIT_S) for seconds in (STRETCH_S, LONG_S))
             for name, seen in (("chunks", chunks), ("stretch", [stretch]), ("long", [long])):
-                found[name].append(served.load_record(None, None, seen))
+                found[name].append(load_record(None, None, seen))
     long = found.pop("long")
     for name, records in found.items():
         for what, of in (

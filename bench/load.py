@@ -18,14 +18,14 @@ from typing import Any
 from bench import clients
 from bench.clients import Contender, Measured, Spoilt, in_turn, ours, ratio
 from bench.figures import ENGINE, Figure
-from tollbar import beds, libraries, machine
-from tollbar.beds import Installed, NotStarted, Unavailable, driver, proc, tls
+from tollbar import beds, libraries, machine, tls
+from tollbar.beds import Installed, NotStarted, Unavailable, driver, proc
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
-from tollbar.measure.served import load_record
 from tollbar.runner import LoadRecord, Outcome, Session, Stopped
+from tollbar.workloads.request import load_record
 
 USERS = 16
 BYTES = 4096
@@ -104,7 +104,9 @@ class Bed:
 
     def start(self, sandbox: Sandbox, settings: Settings) -> Server:
         """Raises NotStarted."""
-        return driver.start(sandbox, self.found, self.provider, settings, (), machine.measuring_core())
+        return driver.start(
+            sandbox, tls.request(sandbox, self.found, self.provider, settings), machine.measuring_core()
+        )
 
 
 def _bed(name: str, provider: str) -> Bed:
@@ -257,7 +259,7 @@ def _load(server: Server, sandbox: Sandbox, settings: Settings, connection: str)
     return {
         "address": server.address,
         "host": "localhost",
-        "clients": tls.clients(tls.Settings.read(settings), sandbox.certificates),
+        "clients": tls.clients(tls.Settings.read(settings), tls.certificates_of(sandbox)),
         "users": USERS,
         "connection": connection,
         "request": {"paths": [PATH]},

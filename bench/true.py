@@ -75,7 +75,7 @@ def _pair(seconds: int) -> Iterator[tuple[str, Ours, float]]:
 
 
 def _engine(family: str, op: str, choice: str, setting: dict[str, object], seconds: int) -> Ours:
-    key = files("tollbar.catalogue") / "keys" / "rsa-2048.pem"
+    key = files("tollbar.families") / "keys" / "rsa-2048.pem"
     task = {
         "mode": "measure",
         "family": family,

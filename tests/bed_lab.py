@@ -1,4 +1,4 @@
-"""A lab to be ended, and somebody who ends it and counts who is left.
+"""A lab to be ended, and a program that ends it and counts what is left.
 
 bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, over and over
 bed_lab.py kill BED SECONDS      does that in a child, kills it after so long, and says what was left when
@@ -15,11 +15,12 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tollbar import beds, libraries
+from tollbar import beds, libraries, tls
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox
 from tollbar.runner import engine
@@ -83,6 +84,17 @@ def provider_of(bed: beds.Bed) -> libraries.Provider:
     return provider
 
 
+def start(
+    sandbox: Sandbox,
+    found: beds.Installed,
+    provider: libraries.Provider,
+    settings: Mapping[str, str | int],
+    core: int | None = None,
+) -> driver.Server:
+    """The bed, started as a cell of the family `tls` with these settings has it."""
+    return driver.start(sandbox, tls.request(sandbox, found, provider, settings), core)
+
+
 def trials(name: str, count: int) -> None:
     """Says where it is, and each address it serves on."""
     bed = beds.all_beds()[name]
@@ -94,7 +106,7 @@ def trials(name: str, count: int) -> None:
         for _ in range(count):
             # As the lab does it: by a thread that ends before the server does.
             with ThreadPoolExecutor(1) as pool:
-                starting = pool.submit(driver.start, sandbox, found, provider, SETTINGS)
+                starting = pool.submit(start, sandbox, found, provider, SETTINGS)
             with starting.result() as server:
                 print(server.address, flush=True)
                 answer = ask(server.address, anything_goes())
@@ -137,7 +149,7 @@ def end(name: str, after_s: float, how: signal.Signals) -> None:
 
 
 def listens(address: str) -> bool:
-    """Whether anybody does there."""
+    """Whether a server listens there."""
     host, port = address.split(":")
     with socket.socket() as probe:
         return probe.connect_ex((host, int(port))) == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from simulated import Simulated
-from tollbar.catalogue import Choice, Family, Setting, Standing, Value
+from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.results import Row, Run, StudyRun

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from statistics import fmean, stdev
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk

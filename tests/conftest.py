@@ -15,10 +15,10 @@ import pytest
 
 from served_lab import Lab
 from tollbar import beds, libraries
-from tollbar.beds import loading, proc, running
+from tollbar.beds import loading, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.measure import served
+from tollbar.workloads import request
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -139,8 +139,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     monkeypatch.setattr(beds, "all_beds", lambda: {**REAL, "fake": beds.read(tmp_path / "fake")})
     # Which OpenSSL Python runs on is no property of any bed.
     monkeypatch.setattr(loading, "prove", lambda *arguments, **more: {})
-    monkeypatch.setattr(served, "REQUEST_LIMIT_S", 0.5)
-    monkeypatch.setattr(running, "TERM_GRACE_S", 0.5)
+    monkeypatch.setattr(request, "REQUEST_LIMIT_S", 0.5)
     cores = os.sched_getaffinity(0)
     before = set(proc._children(os.getpid()))
     with Sandbox(tmp_path / "logs") as sandbox:

@@ -10,7 +10,7 @@ from math import exp, log
 from pathlib import Path
 
 import by_hand
-from tollbar.catalogue import Authority, Choice, Family, Setting, Standing, Value
+from tollbar.families import Authority, Choice, Family, Setting, Standing, Value
 from tollbar.judge import (
     ClaimResult,
     ClaimVerdict,

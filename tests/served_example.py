@@ -9,8 +9,8 @@ from functools import cache
 from math import exp, log
 
 import by_hand
-from tollbar import catalogue
-from tollbar.catalogue import Value
+from tollbar import families
+from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
@@ -157,7 +157,7 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
         name=name,
         text=f'question = "{question}"\nfamily = "tls"\n',
         question=question,
-        family=catalogue.family("tls"),
+        family=families.family("tls"),
         source="Published comparison of TLS certificates, 2014",
         choices=("plaintext", "tls-1.2", "tls-1.3"),
         providers=("libcrypto",),

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import measure, plan, study
-from tollbar.beds.certificates import Certificates
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
+from tollbar.tls import Certificates
 
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 
@@ -20,7 +20,6 @@ BED = """
 title    = "Fake"
 install  = "wishing"
 runs-on  = ["libcrypto"]
-version  = { arguments = ["-v"], pattern = 'fake/(\\S+)' }
 """
 
 COMPONENT = """
@@ -29,9 +28,11 @@ name     = "{name}"
 lifetime = "trial"
 program  = ["fake-server"]
 folders  = ["{folder}"]
+version  = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 start    = []
 stdin    = "told.json"
-ready    = "answer"
+ready    = {{ by = "http", limit = "{limit}" }}
+grace    = "0.5 s"
 refusals = ['refused: (.*)']
 """
 
@@ -89,7 +90,9 @@ class Lab:
         """Once this file is there, a fault that waits for it begins."""
         return self.folder / "now"
 
-    def bed(self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",)) -> None:
+    def bed(
+        self, fault: str = "", *, after: int | None = 0, components: Sequence[str] = ("web",), limit: str = "10 s"
+    ) -> None:
         """Says how the server of the struck cell goes wrong, after so many requests, or at the sign."""
         folder = self.folder / "fake"
         folder.mkdir(exist_ok=True)
@@ -98,7 +101,7 @@ class Lab:
         program.chmod(0o755)
         other = Certificates(self.folder / "others").server("ecdsa-p256")
         identity = json.dumps({"chain": str(other.chain), "key": str(other.key)})
-        parts = "".join(COMPONENT.format(name=name, folder=folder) for name in components)
+        parts = "".join(COMPONENT.format(name=name, folder=folder, limit=limit) for name in components)
         (folder / "bed.toml").write_text(BED + parts)
         told = TOLD.format(struck=STRUCK, after=json.dumps(after), sign=self.sign, other=identity, fault=fault)
         (folder / "told.json.jinja").write_text(told)

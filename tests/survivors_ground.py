@@ -77,22 +77,22 @@ class Ground:
     def start(self, *arguments: object, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """`tollbar run`, as a user types it, but for what is put before it."""
         words = [*(before or [command()]), "run", *map(str, arguments), "--json", "--no-report"]
-        with open(self.folder / "talk", "wb") as talk:
+        with open(self.folder / "output", "wb") as output:
             return subprocess.Popen(
                 words,
                 cwd=self.folder,
                 env={**os.environ, "TMPDIR": str(self.temporary), "HOME": str(self.folder)},
                 stdout=subprocess.DEVNULL if not before else subprocess.PIPE,
-                stderr=talk,
+                stderr=output,
             )
 
     def finish(self, *arguments: object) -> int:
-        """The exit status of a run that nobody ends."""
+        """The exit status of a run that is left to end."""
         return self.start(*arguments).wait(RUN_LIMIT_S)
 
-    def talk(self) -> str:
+    def output(self) -> str:
         """What the last run said."""
-        return (self.folder / "talk").read_text()
+        return (self.folder / "output").read_text()
 
     def under_way(self, run: subprocess.Popen[bytes]) -> list[str]:
         """The programs that this run has going, whose ports are noted."""

@@ -7,14 +7,14 @@ import hmac
 import json
 import tomllib
 from collections.abc import Callable, Iterator
-from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
-from tollbar import catalogue
-from tollbar.catalogue import Answer, Choice, Family, Standing, families
+import tollbar.families
+from tollbar.families import Answer, Choice, Family, Standing, families
 
-ROOT = files(catalogue)
+ROOT = Path(tollbar.families.__file__).parent
 
 # Above these a test would wait for a password hash instead of looking at one.
 FEW_ITERATIONS = 10_000
@@ -42,31 +42,35 @@ def parameters(choice: Choice, answer: Answer) -> dict[str, int]:
     return {name: value for name, value in merged.items() if isinstance(value, int)}
 
 
-def named_files(key: str) -> set[str]:
-    """Every file that some family names under `key`, at a choice (`key`) or at an answer (`file`)."""
+def folders() -> list[Path]:
+    """The folder of every family."""
+    return [path.parent for path in ROOT.glob("*/family.toml")]
+
+
+def named_files(folder: Path, key: str) -> set[str]:
+    """Every file that a family names under `key`, at a choice (`key`) or at an answer (`file`)."""
     named: set[str] = set()
-    for path in (ROOT / "families").iterdir():
-        for choice in tomllib.loads(path.read_text("utf-8"))["choice"].values():
-            holders = [choice, *choice.get("answers", [])]
-            named |= {holder[key] for holder in holders if key in holder}
+    for choice in tomllib.loads((folder / "family.toml").read_text("utf-8"))["choice"].values():
+        holders = [choice, *choice.get("answers", [])]
+        named |= {holder[key] for holder in holders if key in holder}
     return named
 
 
-def test_every_key_and_vector_is_used() -> None:
-    """No test key and no vector lies about unread."""
-    keys = {path.name for path in (ROOT / "keys").iterdir() if path.name.endswith(".pem")}
-    vectors = {path.name for path in (ROOT / "vectors").iterdir()}
-    assert keys == named_files("key")
-    assert vectors == named_files("file")
+def test_every_key_and_answer_is_used() -> None:
+    """No test key and no file of known answers lies about unread."""
+    keys = {path.name for path in (ROOT / "keys").glob("*.pem")}
+    assert keys == {name for folder in folders() for name in named_files(folder, "key")}
+    for folder in folders():
+        assert {path.name for path in folder.glob("answers/*")} == named_files(folder, "file"), folder.name
 
 
 def test_every_answer_names_its_source() -> None:
     """An answer says where it was published or what made it."""
-    for path in (ROOT / "families").iterdir():
-        for name, choice in tomllib.loads(path.read_text("utf-8"))["choice"].items():
+    for folder in folders():
+        for name, choice in tomllib.loads((folder / "family.toml").read_text("utf-8"))["choice"].items():
             for answer in choice.get("answers", []):
-                read = json.loads((ROOT / "vectors" / answer["file"]).read_text()) if "file" in answer else answer
-                assert read.get("source"), f"{path.name}: {name}"
+                read = json.loads((folder / "answers" / answer["file"]).read_text()) if "file" in answer else answer
+                assert read.get("source"), f"{folder.name}: {name}"
 
 
 def test_answers_are_lower_case_hex() -> None:
@@ -202,7 +206,7 @@ def test_test_keys_reach_the_task() -> None:
 
 def test_public_keys_are_subject_public_key_info() -> None:
     """Every public key says what kind it is: a SEQUENCE that begins with an algorithm, not a bare number."""
-    for choice in catalogue.family("signature").choices.values():
+    for choice in families()["signature"].choices.values():
         for answer in choice.answers:
             key = bytes.fromhex(answer.inputs["public_key_der_hex"])
             first_inside = 2 + (key[1] & 0x7F if key[1] & 0x80 else 0)

@@ -18,20 +18,22 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import CANNOT_READ, PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of
+from bed_lab import CANNOT_READ, PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
 from conftest import here
 from tollbar import beds, libraries
-from tollbar.beds import certificates, configuration, driver, loading, proc, tls
+from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome, engine
+from tollbar.tls import certificates, certificates_of, shown_request
+from tollbar.tls import settings as tls
 
 LAB = Path(__file__).with_name("bed_lab.py")
 # More on demand: a lab may be killed at any moment, and these are few.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
 BEDS = sorted(beds.all_beds())
-# Those that are told in OpenSSL's words.
+# Those that are configured in OpenSSL's words.
 OPENSSL_BEDS = ["httpd", "nginx"]
 
 
@@ -42,7 +44,7 @@ def test_a_bed_starts_answers_and_leaves_nothing(at: Sandbox, name: str, setting
     found = here(name)
     provider = provider_of(found.bed)
     before = set(at.directory.iterdir())
-    with driver.start(at, found, provider, settings) as server:
+    with start(at, found, provider, settings) as server:
         pids = proc.tree(server.components["web"])
         assert f"{name} {found.version} ({provider.name})" == server.receipt["name"]
         answer = ask(server.address, anything_goes() if settings is SETTINGS else None)
@@ -71,7 +73,7 @@ def test_tls_1_2_is_as_asked(
 ) -> None:
     """A client that would take anything gets the one suite that the cell names."""
     settings = {"choice": "tls-1.2", "certificate": certificate, "key-exchange": key_exchange, "cipher": cipher}
-    with driver.start(at, here(name), system, {**settings, "bytes": 100}) as server:
+    with start(at, here(name), system, {**settings, "bytes": 100}) as server:
         answer = ask(server.address, anything_goes(), path="/bytes/100")
         assert ("200", 100, suite) == (answer.status, answer.length, answer.cipher)
 
@@ -83,7 +85,7 @@ def test_parameters_are_those_asked_for(at: Sandbox, system: Provider, name: str
     if shutil.which("openssl") is None:
         pytest.skip("there is no `openssl` to ask with")
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "dhe", "dh-parameters": parameters}
-    with driver.start(at, here(name), system, settings) as server:
+    with start(at, here(name), system, settings) as server:
         asked = subprocess.run(
             ["openssl", "s_client", "-connect", server.address, "-tls1_2", "-cipher", "ALL:@SECLEVEL=0"],
             stdin=subprocess.DEVNULL,
@@ -102,7 +104,7 @@ def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice
     """A second connection resumes by whatever way is on, and never where none is."""
     found = here(name)
     settings = {**SETTINGS, "choice": choice, "key-exchange": "ecdhe-p256", "resumption": resumption}
-    with driver.start(at, found, provider_of(found.bed), settings) as server:
+    with start(at, found, provider_of(found.bed), settings) as server:
         context = anything_goes()
         first = ask(server.address, context)
         # Python's ssl takes no session that holds nothing.
@@ -115,11 +117,11 @@ def test_a_session_is_resumed_where_it_is_offered(at: Sandbox, name: str, choice
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
-    """Where clients must show a certificate, one of the run's authority is served and nobody else."""
+    """Where clients must show a certificate, one of the run's authority is served and no other."""
     found = here(name)
     settings = {**SETTINGS, "client-certificate": "ecdsa-p256"}
-    with driver.start(at, found, provider_of(found.bed), settings) as server:
-        leaf = at.certificates.client("ecdsa-p256")
+    with start(at, found, provider_of(found.bed), settings) as server:
+        leaf = certificates_of(at).client("ecdsa-p256")
         known, stranger = anything_goes(), anything_goes()
         known.load_cert_chain(leaf.chain, leaf.key)
         assert "200" == ask(server.address, known).status
@@ -133,7 +135,7 @@ def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) ->
     """With two certificates, an old client is served with RSA and a new one with ECDSA."""
     found = here(name)
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048+ecdsa-p256", "key-exchange": "ecdhe-p256", "bytes": 10}
-    with driver.start(at, found, provider_of(found.bed), settings) as server:
+    with start(at, found, provider_of(found.bed), settings) as server:
         for algorithm in ("RSA", "ECDSA"):
             context = anything_goes()
             context.set_ciphers(f"ECDHE-{algorithm}-AES128-GCM-SHA256")
@@ -152,7 +154,7 @@ def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("name", BEDS)
 def test_nothing_survives_an_interrupted_lab(name: str, how: str) -> None:
-    """Nor after Ctrl-C, or when the lab is asked to end and has no time to tidy up."""
+    """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
     here(name)
     assert NOTHING == left_after(how, name, 0.3)
 
@@ -182,7 +184,7 @@ def test_an_ordinary_user_can_start_it(name: str) -> None:
 
 
 def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
-    """No key is in a configuration, a command line, a log or a file that anybody else can read."""
+    """No key is in a configuration, a command line, a log or a file that another user can read."""
     cells = [
         SETTINGS,
         {**SETTINGS, "client-certificate": "rsa-2048"},
@@ -191,7 +193,7 @@ def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
     for name in BEDS:
         for settings in cells:
             found = here(name)
-            with driver.start(at, found, provider_of(found.bed), settings) as server:
+            with start(at, found, provider_of(found.bed), settings) as server:
                 shown = server.configuration
                 assert str(at.directory) in shown
                 assert "PRIVATE KEY" not in shown
@@ -207,9 +209,9 @@ def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_configuration_is_shown_without_starting_anything(name: str, system: Provider) -> None:
-    """What a server would be told can be read beforehand, and it names the suite and not the key."""
+    """A server's configuration can be read beforehand, and it names the suite and not the key."""
     found = here(name)
-    shown = driver.rendered(found, system, SETTINGS)
+    shown = driver.rendered(shown_request(found, system, SETTINGS))
     assert str(found.programs["web"]) in shown
     assert ("TLS_AES_128_GCM_SHA256" if name != "embedded" else "aes-128-gcm") in shown
     assert "BEGIN" not in shown
@@ -217,13 +219,13 @@ def test_a_configuration_is_shown_without_starting_anything(name: str, system: P
 
 @pytest.mark.parametrize("name", BEDS)
 def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where somebody else listens on the port, the server gets another and is not mistaken for that somebody."""
+    """Where another program listens on the port, the server gets another port and is not mistaken for that program."""
     found = here(name)
     with socket.create_server((driver.ADDRESS, 0)) as other:
         taken = other.getsockname()[1]
         ports = iter([taken, driver.free_port()])
-        monkeypatch.setattr(driver, "free_port", lambda: next(ports))
-        with driver.start(at, found, provider_of(found.bed), PLAINTEXT) as server:
+        monkeypatch.setattr(driver, "free_port", lambda address: next(ports))
+        with start(at, found, provider_of(found.bed), PLAINTEXT) as server:
             assert str(taken) not in server.address
             assert "200" == ask(server.address).status
 
@@ -231,9 +233,9 @@ def test_a_taken_port_is_left_to_its_owner(at: Sandbox, name: str, monkeypatch: 
 def test_no_port_is_a_failure(at: Sandbox, system: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every port is taken at the last moment, the row says so."""
     with socket.create_server((driver.ADDRESS, 0)) as other:
-        monkeypatch.setattr(driver, "free_port", lambda: other.getsockname()[1])
+        monkeypatch.setattr(driver, "free_port", lambda address: other.getsockname()[1])
         with pytest.raises(NotStarted, match="5 ports were taken") as caught:
-            driver.start(at, here("embedded"), system, PLAINTEXT)
+            start(at, here("embedded"), system, PLAINTEXT)
     assert Outcome.FAILED == caught.value.outcome
 
 
@@ -250,7 +252,7 @@ def test_a_refused_configuration_is_unsupported(
         (SETTINGS, "NoSuchGroup"),
     ]:
         with pytest.raises(NotStarted) as caught:
-            driver.start(at, found, system, settings)
+            start(at, found, system, settings)
         assert Outcome.UNSUPPORTED == caught.value.outcome
         assert words in caught.value.reason
         assert str(at.directory) not in caught.value.reason
@@ -265,7 +267,7 @@ def test_rustls_refuses_what_it_does_not_speak(at: Sandbox) -> None:
     (provider,) = libraries.resolve(["aws-lc"])
     settings = {"choice": "tls-1.2", "certificate": "rsa-2048", "key-exchange": "rsa"}
     with pytest.raises(NotStarted) as caught:
-        driver.start(at, here("embedded"), provider, settings)
+        start(at, here("embedded"), provider, settings)
     assert Outcome.UNSUPPORTED == caught.value.outcome
     assert caught.value.reason
 
@@ -279,7 +281,7 @@ IMPOSSIBLE = [
     ({"choice": "tls-1.2", "key-exchange": "rsa", "certificate": "rsa-2048", "cipher": "chacha20-poly1305"}, "ChaCha"),
     ({"choice": "tls-1.3", "certificate": "rsa-2049"}, "no such certificate: `rsa-2049`; did you mean"),
     ({"choice": "tls-1.3", "certificate": "rsa-2048+rsa-3072"}, "of one algorithm"),
-    ({"choice": "tls-1.3", "resumed": 50}, "nobody can resume"),
+    ({"choice": "tls-1.3", "resumed": 50}, "no connection can resume"),
     ({"choice": "tls-1.3", "old-clients": 50}, "old clients"),
     ({"choice": "tls-1.3", "resumption": "ticket", "resumed": 101}, "percent"),
     ({"choice": "tls-1.4"}, "no such choice"),
@@ -296,7 +298,7 @@ def test_impossible_settings_are_said_to_be(settings: dict[str, str | int], word
 def test_an_impossible_cell_is_unsupported(at: Sandbox, system: Provider) -> None:
     """The same through the driver is a row."""
     with pytest.raises(NotStarted, match=r"TLS 1\.3 has no cipher") as caught:
-        driver.start(at, here("embedded"), system, {"choice": "tls-1.3", "cipher": "aes-128-cbc"})
+        start(at, here("embedded"), system, {"choice": "tls-1.3", "cipher": "aes-128-cbc"})
     assert Outcome.UNSUPPORTED == caught.value.outcome
     assert [] == at.running
 
@@ -306,7 +308,7 @@ def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Sandbox) 
     for name, spec, settings in [("nginx", "aws-lc", PLAINTEXT), ("embedded", "rustcrypto", SETTINGS)]:
         (provider,) = libraries.resolve([spec])
         with pytest.raises(NotStarted, match="does not run on") as caught:
-            driver.start(at, here(name), provider, settings)
+            start(at, here(name), provider, settings)
         assert Outcome.UNSUPPORTED == caught.value.outcome
 
 
@@ -314,7 +316,7 @@ def test_a_provider_that_the_server_does_not_run_on_is_unsupported(at: Sandbox) 
 def test_a_private_openssl_is_the_one_that_is_loaded(at: Sandbox, name: str) -> None:
     """The libcrypto of a row is the one that the server's processes have mapped, and no other."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
-    with driver.start(at, here(name), provider, SETTINGS) as server:
+    with start(at, here(name), provider, SETTINGS) as server:
         assert provider.path is not None
         assert os.path.realpath(provider.path) == server.receipt["libcrypto"]
         assert os.path.dirname(server.receipt["libcrypto"]) == os.path.dirname(server.receipt["libssl"])
@@ -328,9 +330,9 @@ def test_another_openssl_than_the_row_says_is_not_measured(
 ) -> None:
     """A server that loads the system's all the same has no row under the other's name."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
-    monkeypatch.setattr(loading, "environment", lambda provider, folder: {})
+    monkeypatch.setattr(loading, "environment", lambda found, provider, sandbox: {})
     with pytest.raises(NotStarted, match=r"runs on .*, and not on") as caught:
-        driver.start(at, here(name), provider, SETTINGS)
+        start(at, here(name), provider, SETTINGS)
     assert Outcome.UNSUPPORTED == caught.value.outcome
     assert [] == at.running
 
@@ -338,7 +340,7 @@ def test_another_openssl_than_the_row_says_is_not_measured(
 def test_hybrid_groups_work_on_a_new_openssl(at: Sandbox) -> None:
     """Stock nginx starts with X25519MLKEM768 on OpenSSL 3.5, and speaks no other group."""
     (provider,) = libraries.resolve(["libcrypto:psycopg"])
-    with driver.start(at, here("nginx"), provider, {**SETTINGS, "key-exchange": "x25519mlkem768"}) as server:
+    with start(at, here("nginx"), provider, {**SETTINGS, "key-exchange": "x25519mlkem768"}) as server:
         if ssl.OPENSSL_VERSION_INFO < (3, 5):
             with pytest.raises(ssl.SSLError):
                 ask(server.address, anything_goes())
@@ -350,7 +352,7 @@ def test_hybrid_groups_work_on_a_new_openssl(at: Sandbox) -> None:
 def test_a_server_that_dies_says_so(at: Sandbox, name: str) -> None:
     """A server that is gone before it was stopped has a fault, and its logs are kept as those of a failure."""
     found = here(name)
-    server = driver.start(at, found, provider_of(found.bed), PLAINTEXT)
+    server = start(at, found, provider_of(found.bed), PLAINTEXT)
     os.kill(proc.tree(server.components["web"])[1], signal.SIGKILL)
     deadline = time.monotonic() + 5
     while server.fault() is None and time.monotonic() < deadline:
@@ -366,7 +368,7 @@ def test_a_server_stays_on_its_core(at: Sandbox, name: str) -> None:
     """All processes of a server may run on the one core they were given, and open files for ten thousand clients."""
     found = here(name)
     core = max(os.sched_getaffinity(0))
-    with driver.start(at, found, provider_of(found.bed), PLAINTEXT, core=core) as server:
+    with start(at, found, provider_of(found.bed), PLAINTEXT, core=core) as server:
         for pid in proc.tree(server.components["web"]):
             limits = Path(f"/proc/{pid}/limits").read_text()
             assert str(configuration.files_limit()) in limits

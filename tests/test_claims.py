@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import claim, lognormal, measured, row, study, study_run
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
 from tollbar.judge.claims import judge_order, judge_ratio
 from tollbar.measure import Outcome

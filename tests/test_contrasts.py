@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from builders import lognormal, measured, row, study, study_run
-from tollbar.catalogue import Standing, Value
+from tollbar.families import Standing, Value
 from tollbar.judge import Contrast, Verdict, judge_study
 from tollbar.measure import Outcome
 from tollbar.results import Row

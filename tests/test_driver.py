@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bed_lab import PLAINTEXT
-from tollbar import beds, libraries
-from tollbar.beds import driver, running
-from tollbar.beds.driver import NotStarted
+from tollbar import beds
+from tollbar.beds import driver
+from tollbar.beds.driver import NotStarted, Request
 from tollbar.beds.sandbox import Sandbox
-from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
@@ -32,47 +30,44 @@ class FakeBed:
     folder: Path
 
     @classmethod
-    def of(cls, script: str, more: str = "") -> beds.Installed:
+    def of(cls, script: str, by: str = "http", limit: str = "20 s") -> beds.Installed:
         """The bed, found."""
         folder = cls.folder / "fake"
         folder.mkdir(exist_ok=True)
         program = folder / "server"
         program.write_text(f"#!/bin/sh\nif [ $1 = -v ]; then echo fake/1.2; exit; fi\n{script}\n")
         program.chmod(0o755)
-        (folder / "bed.toml").write_text(cls.toml(folder) + more)
+        (folder / "bed.toml").write_text(cls.toml(folder, by, limit))
         found = beds.find(beds.read(folder))
         assert isinstance(found, beds.Installed)
         return found
 
     @classmethod
-    def toml(cls, folder: Path) -> str:
+    def toml(cls, folder: Path, by: str, limit: str) -> str:
         """A file that is as it should be."""
         return f"""
 title = "Fake"
 install = "wishing"
 runs-on = ["libcrypto"]
-version = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 
 [[component]]
 name = "web"
 lifetime = "trial"
 program = ["server"]
 folders = ["{folder}"]
+version = {{ arguments = ["-v"], pattern = 'fake/(\\S+)' }}
 start = ["{{{{ port }}}}"]
-ready = "answer"
+ready = {{ by = "{by}", limit = "{limit}" }}
+grace = "0.3 s"
 refusals = ['refused: (.*)']
 """
 
 
-def test_a_server_that_is_never_ready_times_out(
-    at: Sandbox, system: Provider, fake_bed: type[FakeBed], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody waits for ever, and what was waited for is ended with all it started."""
-    monkeypatch.setattr(running, "READY_LIMIT_S", 0.3)
-    monkeypatch.setattr(running, "TERM_GRACE_S", 0.3)
-    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234")
+def test_a_server_that_is_never_ready_times_out(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
+    """The wait has a limit, and what was waited for is ended with all it started."""
+    found = fake_bed.of("trap '' TERM; setsid sleep 1234 & sleep 1234", limit="0.3 s")
     with pytest.raises(NotStarted, match="not ready within") as caught:
-        driver.start(at, found, system, PLAINTEXT)
+        driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.TIMED_OUT == caught.value.outcome
     assert [] == at.running
 
@@ -92,47 +87,16 @@ def test_a_server_that_dies_at_its_start_is_a_row(
     """How it ended is the outcome, and its last words are the reason."""
     outcome, words = DEATHS[script]
     with pytest.raises(NotStarted) as caught:
-        driver.start(at, fake_bed.of(script), system, PLAINTEXT)
+        driver.start(at, Request(fake_bed.of(script), system, PLAINTEXT))
     assert (outcome, words) == (caught.value.outcome, caught.value.reason)
 
 
 def test_rubbish_instead_of_a_line_is_a_failure(at: Sandbox, system: Provider, fake_bed: type[FakeBed]) -> None:
     """A server that is to say that it is ready and says something else has failed."""
-    found = fake_bed.of("echo rubbish; exit 1")
-    component = next(iter(found.bed.components))
-    object.__setattr__(component, "ready", "line")
+    found = fake_bed.of("echo rubbish; exit 1", "line")
     with pytest.raises(NotStarted, match="ended with status 1") as caught:
-        driver.start(at, found, system, PLAINTEXT)
+        driver.start(at, Request(found, system, PLAINTEXT))
     assert Outcome.FAILED == caught.value.outcome
-
-
-def test_a_component_of_the_run_is_started_once(at: Sandbox, fake_bed: type[FakeBed]) -> None:
-    """What lives for the run is shared by its trials and ended with it; what lives for a trial is not."""
-    (provider,) = libraries.resolve(["libcrypto"])
-    script = (
-        f"exec {sys.executable} -c 'import http.server as h, sys; "
-        'h.HTTPServer(("127.0.0.1", int(sys.argv[1])), h.BaseHTTPRequestHandler).serve_forever()\' "$@"'
-    )
-    found = fake_bed.of(
-        script,
-        f"""
-[[component]]
-name = "frontend"
-lifetime = "trial"
-program = ["server"]
-folders = ["{fake_bed.folder / "fake"}"]
-start = ["{{{{ port }}}}", "{{{{ ports.web }}}}"]
-ready = "answer"
-""",
-    )
-    object.__setattr__(found.bed.components[0], "lifetime", "run")
-    with driver.start(at, found, provider, PLAINTEXT) as first:
-        pass
-    with driver.start(at, found, provider, PLAINTEXT) as second:
-        assert first.components["web"] == second.components["web"]
-        assert first.components["frontend"] != second.components["frontend"]
-        assert 2 == len(at.running)
-    assert 1 == len(at.running)
 
 
 def test_a_bed_that_is_not_installed_says_what_would_help(fake_bed: type[FakeBed]) -> None:
@@ -151,9 +115,3 @@ def test_a_bed_without_a_version_is_not_here(fake_bed: type[FakeBed]) -> None:
     missing = beds.find(beds.read(found.bed.folder))
     assert isinstance(missing, beds.Unavailable)
     assert "does not say its version" in missing.reason
-
-
-def test_an_unknown_key_in_a_bed_is_an_error(fake_bed: type[FakeBed]) -> None:
-    """A bed's file is read as strictly as a study's."""
-    with pytest.raises(TollbarError, match="warmth"):
-        fake_bed.of("exit 1", "warmth = 1")

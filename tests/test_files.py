@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tollbar.beds.configuration import Rendered
+from tollbar.beds.configuration import write_files
 from tollbar.files import write, write_atomically
 
 
@@ -47,7 +47,7 @@ def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
         monkeypatch.setattr(os, name, ended)
     monkeypatch.setattr(os, "unlink", lambda *_: None)
     with pytest.raises(KeyboardInterrupt):
-        Rendered((), {}, {"server.conf": "secret"}, None).write(tmp_path)
+        write_files({"server.conf": "secret"}, tmp_path, None)
     (left,) = tmp_path.iterdir()
     assert 0 == mode_of(left) & 0o077
 

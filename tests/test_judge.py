@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
 from simulated import HANDSHAKE, SHARED, simulate
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
@@ -326,7 +326,7 @@ def served(block: int) -> Trial:
 
 
 def test_operations_that_vary_by_nature_keep_their_mean() -> None:
-    """What the catalogue says varies is told to the estimator, and nothing else is."""
+    """What the family says varies is told to the estimator, and nothing else is."""
     family = builders.family()
     searched = replace(family.choices["none"], name="rsa", varies=("generate-key",))
     family = replace(family, choices={**family.choices, "rsa": searched})

@@ -25,7 +25,7 @@ from served_example import (
     handshakes,
 )
 from tollbar import report
-from tollbar.catalogue import Degree, Value
+from tollbar.families import Degree, Value
 from tollbar.judge import Limit
 from tollbar.measure import Outcome
 from tollbar.present import answers, cells, notes, words
@@ -67,7 +67,7 @@ Cells = list[dict[str, Value]]
     ],
 )
 def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:
-    """What the catalogue knows needs no setting's name, unless another setting has such a value too."""
+    """What the family knows needs no setting's name, unless another setting has such a value too."""
     assert expected == words.named_value(handshakes().study.study.family, name, value)
 
 

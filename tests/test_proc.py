@@ -24,7 +24,7 @@ def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "readlink", closed_first)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert proc.listens([os.getpid()], listener.getsockname()[1])
+        assert proc.listens([os.getpid()], *listener.getsockname())
 
 
 def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tollbar import measure, plan, study
-from tollbar.catalogue import families
+from tollbar.families import families
 from tollbar.plan import Cell
 from tollbar.runner import CONTRACT, Outcome, Record, ask, engine
 
@@ -79,8 +79,8 @@ def proofs(family: str, folder: Path) -> list[tuple[Cell, measure.Proven]]:
     return list(zip(cells, measure.prove(cells, 1), strict=True))
 
 
-def test_a_wrong_answer_in_the_catalogue_is_found(tmp_path: Path) -> None:
-    """The engine's answer is compared with the catalogue's, and not with itself."""
+def test_a_wrong_known_answer_is_found(tmp_path: Path) -> None:
+    """The engine's answer is compared with the family's, and not with itself."""
     path = tmp_path / "one.toml"
     path.write_text(
         'question = "?"\nfamily = "digest"\nproviders = ["rustcrypto"]\nbaseline = "md5"\nchoices = ["md5", "sha-1"]\n'

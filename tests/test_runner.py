@@ -15,9 +15,10 @@ from conftest import FAKE_RUNNER, Tollbar
 from tollbar import libraries, measure, plan, study
 from tollbar.beds import proc
 from tollbar.errors import TollbarError
-from tollbar.measure import heat, primitive
+from tollbar.measure import heat
 from tollbar.plan import Plan
 from tollbar.runner import Outcome, Session, ask, session
+from tollbar.workloads import operation
 
 TASK = {"mode": "list", "provider": {"kind": "fake"}}
 
@@ -31,7 +32,7 @@ def planned(fake_study: Path) -> Plan:
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits two minutes for a test's runner to hang."""
-    monkeypatch.setattr(primitive, "PROOF_LIMIT_S", 2.0)
+    monkeypatch.setattr(operation, "PROOF_LIMIT_S", 2.0)
     monkeypatch.setattr(heat, "READY_LIMIT_S", 2.0)
     monkeypatch.setattr(heat, "CHUNK_LIMIT_S", 2.0)
     monkeypatch.setattr(session, "END_LIMIT_S", 2.0)
@@ -79,7 +80,7 @@ SESSION_FAULTS = {
     "chunk:hang": (Outcome.TIMED_OUT, "no answer within 2 s"),
     "chunk:spew": (Outcome.FAILED, "answered more than 16 MiB"),
     "chunk:twice": (Outcome.FAILED, "answered out of turn"),
-    "chunk:bye": (Outcome.FAILED, "ended before it was told to"),
+    "chunk:bye": (Outcome.FAILED, "ended before its input did"),
     "chunk:rubbish": (Outcome.FAILED, "no JSON object"),
     "chunk:half": (Outcome.FAILED, "no JSON object"),
     "chunk:nothing": (Outcome.FAILED, "ended with status 0"),

@@ -1,4 +1,4 @@
-"""Sandbox and guards: what sees to it that nothing of a run is left."""
+"""Sandboxes and guards, by which nothing of a run is left."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens
+from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, start
 from conftest import here
-from tollbar.beds import driver, proc, sandbox
+from tollbar.beds import proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome, engine
+from tollbar.tls import certificates_of
 
 
 def _living() -> subprocess.Popen[bytes]:
@@ -27,7 +28,7 @@ def _living() -> subprocess.Popen[bytes]:
 
 
 def test_what_dead_labs_left_is_swept(tmp_path: Path) -> None:
-    """A directory whose keeper is gone is removed; one that is kept, or is nobody's, stays."""
+    """A directory whose keeper is gone is removed; one that is kept, or is not a sandbox, stays."""
     keeper = _living()
     try:
         alive = {"pid": keeper.pid, "start_time": proc.start_time(keeper.pid), "boot_id": proc.boot_id()}
@@ -69,21 +70,21 @@ def test_servers_start_and_stop_at_the_same_time(at: Sandbox, system: Provider) 
     """Those of a heat are all up at once: each has its work_dir and port, and all one certificate of a kind."""
     settings = {**SETTINGS, "certificate": "rsa-2048", "key-exchange": "ecdhe-p256"}
     with ThreadPoolExecutor(6) as pool:
-        started = [pool.submit(driver.start, at, here("embedded"), system, settings) for _ in range(6)]
+        started = [pool.submit(start, at, here("embedded"), system, settings) for _ in range(6)]
         servers = [one.result() for one in started]
         assert 6 == len({server.address for server in servers})
         assert 6 == len(at.running)
         assert {"200"} == {ask(server.address, anything_goes()).status for server in servers}
-        assert 1 == len(list(at.certificates.directory.glob("server-*.key")))
+        assert 1 == len(list(certificates_of(at).directory.glob("server-*.key")))
         assert [None] * 6 == list(pool.map(lambda server: server.stop(), servers))
     assert [] == at.running
     assert [] == [server.address for server in servers if listens(server.address)]
 
 
 def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provider) -> None:
-    """The kernel tells its guard that the parent has ended when only a thread has; the guard knows better."""
+    """The kernel signals the guard that its parent has ended when only a thread has; the guard checks."""
     with ThreadPoolExecutor(1) as pool:
-        server = pool.submit(driver.start, at, here("embedded"), system, PLAINTEXT).result()
+        server = pool.submit(start, at, here("embedded"), system, PLAINTEXT).result()
     with server:
         # The signal came with the end of the thread.
         assert server.fault(0.2) is None
@@ -91,7 +92,7 @@ def test_a_server_outlives_the_thread_that_started_it(at: Sandbox, system: Provi
 
 
 def test_sandbox_go_even_without_their_keeper() -> None:
-    """Somebody may kill the keeper; the directory goes with the run all the same."""
+    """Where the keeper was killed, the directory is removed with the run all the same."""
     with Sandbox() as at:
         keeper = json.loads((at.directory / "keeper.json").read_text())
         os.kill(keeper["pid"], signal.SIGKILL)
@@ -106,14 +107,14 @@ def test_a_full_disk_is_a_failure(at: Sandbox, system: Provider, monkeypatch: py
 
     monkeypatch.setattr(Sandbox, "lay_out", full)
     with pytest.raises(NotStarted, match="No space left") as caught:
-        driver.start(at, here("embedded"), system, PLAINTEXT)
+        start(at, here("embedded"), system, PLAINTEXT)
     assert Outcome.FAILED == caught.value.outcome
 
 
 def test_sandbox_end_what_still_runs(system: Provider) -> None:
-    """A server that nobody stopped is stopped with the run."""
+    """A server that was not stopped is stopped with the run."""
     with Sandbox() as at:
-        server = driver.start(at, here("embedded"), system, PLAINTEXT)
+        server = start(at, here("embedded"), system, PLAINTEXT)
         assert 1 == len(at.running)
     assert not listens(server.address)
 
@@ -123,7 +124,7 @@ def _guard(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def test_the_guard_ends_those_who_left_their_parents() -> None:
-    """Daemons that ignore every polite signal end with the command they came from."""
+    """Daemons that ignore every signal they can end with the command that started them."""
     guard = _guard("--", "sh", "-c", "(setsid sh -c 'trap \"\" TERM HUP INT; sleep 1234 & wait' &) ; exec sleep 1234")
     deadline = time.monotonic() + 5
     while len(proc.tree(guard.pid)) < 4 and time.monotonic() < deadline:
@@ -136,7 +137,7 @@ def test_the_guard_ends_those_who_left_their_parents() -> None:
 
 
 def test_the_guard_has_the_status_of_its_command() -> None:
-    """And it ends with it, when somebody was left behind too."""
+    """And it ends with it, when a process was left behind too."""
     guard = _guard("--", "sh", "-c", "setsid sleep 1234 & exit 5")
     assert 5 == guard.wait(10)
 

@@ -19,14 +19,16 @@ from fake_runner import SERVED_NS
 from fake_server import ANSWER_FAULTS, START_FAULTS, TLS_FAULTS
 from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
-from tollbar.beds import loading, proc, running
+from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
-from tollbar.measure import Proven, Trial, heat, served
+from tollbar.measure import Proven, Trial, heat
 from tollbar.measure.heat import _Member
 from tollbar.measure.trial import CLIENT
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Record, session
 from tollbar.study import Measure
+from tollbar.workloads import Work, request
+from tollbar.workloads.request import RequestWorkload
 
 # Whatever a server does, nothing here waits for long.
 pytestmark = pytest.mark.timeout(90)
@@ -100,10 +102,9 @@ def test_a_server_in_good_health_is_proved(lab: Lab, choice: str) -> None:
 
 
 @pytest.mark.parametrize("fault", AT_START)
-def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_started_is_a_row(lab: Lab, fault: str) -> None:
     """A proof and a trial without a server have an outcome and a reason, and nothing that looks like a number."""
-    monkeypatch.setattr(running, "READY_LIMIT_S", 2.0)
-    lab.bed(fault)
+    lab.bed(fault, limit="2 s")
     planned = lab.study()
     proven, trials = lab.prove(planned), lab.trials(planned)
     assert AT_START[fault] == (proven[STRUCK].outcome, proven[STRUCK].reason)
@@ -204,20 +205,20 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
     """While it has no turn a server may die as well: its own cell fails, with how, and the heat's others go on."""
     lab.bed()
     servers: dict[object, list[int]] = {}
-    up = served.up
+    up = RequestWorkload.up
 
     @contextmanager
-    def noted(cell: Cell, *arguments: Any) -> Iterator[served.Asked]:
-        with up(cell, *arguments) as server:
-            servers.setdefault(cell.coordinates["bytes"], []).extend(server.server.components.values())
-            yield server
+    def noted(self: RequestWorkload, cell: Cell, *arguments: Any) -> Iterator[Work]:
+        with up(self, cell, *arguments) as work:
+            servers.setdefault(cell.coordinates["bytes"], []).extend(work.task["load"]["components"].values())
+            yield work
 
     def kill(member: _Member) -> None:
         (guard,) = servers[STRUCK]
         # While the other is asked: a tenth of its chunk has passed, or it has not yet begun.
         threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL)).start()
 
-    monkeypatch.setattr(served, "up", noted)
+    monkeypatch.setattr(RequestWorkload, "up", noted)
     before_chunk(monkeypatch, MIDDLE, BASELINE, kill)
     trials = lab.trials(lab.study())
     (trial,) = trials[STRUCK]
@@ -243,8 +244,8 @@ def test_a_load_client_that_goes_wrong_is_a_row(
     lab: Lab, moment: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asks is believed no more than whoever answers, and neither is left behind."""
-    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
-    monkeypatch.setattr(served, "PROOF_LIMIT_S", 1.0)
+    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "PROOF_LIMIT_S", 1.0)
     for module, limit in [(heat, "READY_LIMIT_S"), (heat, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
         monkeypatch.setattr(module, limit, 1.0)
     monkeypatch.setenv("FAKE_FAULT", f"{moment}:{fault}")
@@ -277,7 +278,7 @@ UNBELIEVED = {
 @pytest.mark.parametrize("fault", UNBELIEVED)
 def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk that contradicts itself, or leaves out what was asked for, is a failure."""
-    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
     monkeypatch.setenv("FAKE_FAULT", fault)
     lab.bed()
     trials = lab.trials(lab.study())
@@ -286,7 +287,7 @@ def test_what_cannot_be_so_is_not_believed(lab: Lab, fault: str, monkeypatch: py
 
 def test_the_cost_is_the_server_s(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a load client paid itself is no part of a cell's cost, and all components are."""
-    monkeypatch.setattr(served, "command", lambda: (str(FAKE_RUNNER),))
+    monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
     lab.bed(components=("db", "web"))
     for trial in (trial for made in lab.trials(lab.study()).values() for trial in made):
         assert (Outcome.OK, ("db", "web")) == (trial.outcome, trial.paid_by)

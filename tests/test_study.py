@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollbar import beds, libraries, plan, study, units
-from tollbar.catalogue import families
 from tollbar.errors import TollbarError
+from tollbar.families import families
 from tollbar.plan import heats
 from tollbar.study.definition import CHOSEN_ELSEWHERE
 
@@ -55,9 +55,9 @@ blocks = 6
 # The same for a study of servers.
 BAD_SERVED = {
     "unknown bed": ('"embedded"', '"nginz"', "no such bed: `nginz`", "`nginx`"),
-    "no load": ("[load]", "[judge]", "`judge.users`: no such setting", None),
+    "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
     "no bed": ('beds      = ["embedded"]', "", "a load needs a server", None),
-    "unknown load key": ("users   =", "user =", "`load.user`: no such setting", "`load.users`"),
+    "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
     "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates`", None),
     "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
@@ -76,10 +76,10 @@ BAD_SERVED = {
 
 # What is changed in a good study, the words that must be in the error, and those in its hint.
 BAD = {
-    "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such setting", "`measure.rounds`"),
+    "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such key", "`rounds`"),
     "a trial's length": ("[measure]", "[measure]\ntrial = '1 s'", "`measure.trial`: no such", "`measure.chunk`"),
     "a warm-up": ("[measure]", "[measure]\nwarm-up = '1 s'", "`measure.warm-up`: no such", "`measure.rounds`"),
-    "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such setting", None),
+    "unknown top key": ("question ", "speed = 1\nquestion ", "`speed`: no such key", None),
     "no unit": ('"10 ms"', "10", "`measure.chunk`: say the unit", None),
     "wrong unit": ('"10 ms"', '"10 KiB"', "`KiB` is not one of the units", None),
     "no time": ('"10 ms"', '"0 ms"', "`measure.chunk`: longer than nothing", None),
@@ -124,13 +124,13 @@ BAD = {
     "claim about throughput": (
         "[measure]",
         "[[claim]]\nmetric = 'throughput'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
-        "`claim.0.metric`: `throughput` is not one of",
+        "`claim.0.metric`: no such value: `throughput`",
         "`capacity`",
     ),
     "claim about luck": (
         "[measure]",
         "[[claim]]\nmetric = 'luck'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
-        "`luck` is not one of 'capacity' or 'cost'",
+        "no such value: `luck`",
         None,
     ),
     "not TOML": ("question", "question question", "not TOML", None),
@@ -310,7 +310,7 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
 
 
 def test_quick_asks_about_every_family() -> None:
-    """`tollbar run` without arguments has a study for each family of the catalogue."""
+    """`tollbar run` without arguments has a study for each family."""
     assert set(families()) == {one.family.name for one in study.load(["quick"])}
 
 

@@ -79,7 +79,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
         programs = ground.under_way(run)
         run.kill()
         status = run.wait()
-        moment = f"kill {number}, {after_s:.2f} s after the start, with {programs}: {ground.talk()}"
+        moment = f"kill {number}, {after_s:.2f} s after the start, with {programs}: {ground.output()}"
         assert status in (0, -signal.SIGKILL), moment
         assert ground.left() == NOTHING, moment
         with_servers += any("guard --tree" in name for name in programs)
@@ -98,7 +98,7 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
     # Kills that all came at one stage would have shown little.
     assert min(while_proving, while_measuring, with_servers) >= 2, (while_proving, while_measuring, with_servers)
     assert unfinished is not None
-    assert 0 == ground.finish("--resume", unfinished), ground.talk()
+    assert 0 == ground.finish("--resume", unfinished), ground.output()
     assert TRIALS == len(trials_of(unfinished))
     assert ground.left() == NOTHING
 
@@ -109,7 +109,7 @@ def undisturbed(ground: Ground, study: Path) -> tuple[float, float]:
     run = ground.start(study)
     until(lambda: trials_there(ground), run)
     measuring_s = time.monotonic() - began
-    assert 0 == run.wait(RUN_LIMIT_S), ground.talk()
+    assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     return measuring_s, time.monotonic() - began
 
 
@@ -126,15 +126,15 @@ def test_nothing_survives_a_run_that_is_asked_to_end(ground: Ground, how: signal
         programs = ground.under_way(run)
         run.send_signal(how)
         status = run.wait(RUN_LIMIT_S)
-        moment = f"{how.name} {number}, {after_s:.2f} s after the run was there, with {programs}: {ground.talk()}"
+        moment = f"{how.name} {number}, {after_s:.2f} s after the run was there, with {programs}: {ground.output()}"
         assert (130 if how is signal.SIGINT else -how) == status, moment
-        assert "Traceback" not in ground.talk(), moment
+        assert "Traceback" not in ground.output(), moment
         assert ground.left() == NOTHING, moment
         if how is signal.SIGINT:
-            assert f"tollbar run --resume runs/{ground.runs[-1].name}" in ground.talk().replace("\n", ""), moment
+            assert f"tollbar run --resume runs/{ground.runs[-1].name}" in ground.output().replace("\n", ""), moment
 
 
-# Who is killed, by words of the command; and how many processes there are below at least when it is at work.
+# What is killed, by words of the command; and how many processes its tree has at least when it is at work.
 PARTS = {
     "guard of nginx": (r"guard --tree .* -- \S*nginx", 3),
     "guard of httpd": (r"guard --tree .* -- \S*(apache2|httpd)", 3),
@@ -152,7 +152,7 @@ PART_BLOCKS = 4
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) -> None:
-    """Who takes part in a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
+    """A part of a heat is killed in mid-round: its trial fails, the others go on, and nothing is left."""
     chance = random.Random(part)
     study = ground.study(PART_BLOCKS, rounds=20)
     killed: list[str] = []
@@ -163,7 +163,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
         until(lambda before=before: trials_there(ground) and len(trials_of(ground.runs[0])) > len(before), run)
         while len(failed_of(trials := trials_of(ground.runs[0]))) == failed:
             killed.append(kill_part(ground, run, part, chance))
-            # Who is killed when its trial is over does no harm, which shows when the heat after it is there.
+            # What is killed when its trial is over does no harm, which shows when the heat after it is there.
             shown = len(trials) + 2 * HEAT
             until(lambda: len(failed_of(now := trials_of(ground.runs[0]))) > failed or len(now) >= shown, run)  # noqa: B023
         time.sleep(chance.uniform(0.0, 0.3))
@@ -173,7 +173,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
         assert ground.left() == NOTHING, killed
         assert before == trials_of(ground.runs[0])[: len(before)], killed
     # The run goes on to its end, at which each cell has most of its trials.
-    assert 0 == ground.finish("--resume", ground.runs[0]), ground.talk()
+    assert 0 == ground.finish("--resume", ground.runs[0]), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     trials = trials_of(ground.runs[0])
     assert PART_BLOCKS * HEAT * len(BEDS) == len(trials)
@@ -182,7 +182,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
 
 
 def kill_part(ground: Ground, run: subprocess.Popen[bytes], part: str, chance: random.Random) -> str:
-    """Kills one who is at work, a random moment after it was seen to be; says who."""
+    """Kills one that is at work, a random moment after it was seen to be; says which."""
     words, processes = PARTS[part]
     killed = ""
 
@@ -215,16 +215,16 @@ def keeper_of(ground: Ground) -> int:
 
 
 def test_a_run_goes_on_without_its_keeper(ground: Ground) -> None:
-    """Somebody kills the process that keeps the directory: the run removes it itself when it ends."""
+    """The process that keeps the directory is killed: the run removes it itself when it ends."""
     run = ground.start(ground.study(2))
     until(lambda: trials_there(ground), run)
     os.kill(keeper_of(ground), signal.SIGKILL)
-    assert 0 == run.wait(RUN_LIMIT_S), ground.talk()
+    assert 0 == run.wait(RUN_LIMIT_S), ground.output()
     assert ground.left() == NOTHING
 
 
-def test_the_next_run_sweeps_what_was_left_with_nobody_to_keep_it(ground: Ground) -> None:
-    """After a power cut, or when all are killed at once, the directory stays until somebody runs again."""
+def test_the_next_run_sweeps_what_was_left_without_a_keeper(ground: Ground) -> None:
+    """After a power cut, or when all are killed at once, the directory stays until the next run."""
     run = ground.start(ground.study(50))
     until(lambda: trials_there(ground), run)
     ground.under_way(run)
@@ -234,7 +234,7 @@ def test_the_next_run_sweeps_what_was_left_with_nobody_to_keep_it(ground: Ground
     # The keeper is dead, and would stay a child of this process for ever.
     (directory,) = ground.temporary.iterdir()
     assert ground.left(directory.name) == NOTHING
-    assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.talk()
+    assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.output()
     assert ground.left() == NOTHING
 
 
@@ -283,7 +283,7 @@ def test_the_next_run_ends_what_outlived_run_keeper_and_guards(ground: Ground) -
     run.wait()
     assert 1 == len([*ground.temporary.iterdir()])
     assert any("nginx: worker" in program(pid) for pid in ground.descendants())
-    assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.talk()
+    assert 0 == ground.finish(ground.study(1, ["embedded"])), ground.output()
     assert ground.left() == NOTHING
 
 
@@ -315,7 +315,7 @@ main()
 
 
 def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
-    """Whoever is not root can run all beds, is left with nothing likewise, and can go on."""
+    """A user who is not root can run all beds, is left with nothing likewise, and can go on."""
     if os.geteuid() != 0:
         pytest.skip("this is an ordinary user, and all tests have shown it")
     for path in (ground.folder, ground.temporary):
@@ -328,19 +328,19 @@ def test_nothing_survives_of_an_ordinary_user_s_run(ground: Ground) -> None:
         with ground.start(*arguments, before=as_ordinary) as run:
             assert run.stdout is not None
             if run.stdout.readline() != b"ordinary\n":
-                assert CANNOT_READ == run.wait(), ground.talk()
+                assert CANNOT_READ == run.wait(), ground.output()
                 pytest.skip("an ordinary user cannot read this checkout, or what is installed for it")
             moment = f"{how} after {after_s:.2f} s"
             if how is None:
                 run.stdout.read()
-                assert 0 == run.wait(RUN_LIMIT_S), ground.talk()
+                assert 0 == run.wait(RUN_LIMIT_S), ground.output()
             else:
                 time.sleep(after_s)
                 ground.under_way(run)
                 run.send_signal(how)
                 run.stdout.read()
-                assert run.wait(RUN_LIMIT_S) in (0, 130, -how), f"{moment}: {ground.talk()}"
-        assert ground.left() == NOTHING, f"{moment}: {ground.talk()}"
+                assert run.wait(RUN_LIMIT_S) in (0, 130, -how), f"{moment}: {ground.output()}"
+        assert ground.left() == NOTHING, f"{moment}: {ground.output()}"
     (run_there,) = ground.runs
     assert {("ok", None)} == set(cells_of(run_there))
     assert 2 * 2 * len(BEDS) == len(trials_of(run_there))

@@ -18,8 +18,8 @@ import bed_lab
 from conftest import Tollbar, here
 from tollbar import plan, results, study
 from tollbar.beds import driver
-from tollbar.beds.certificates import Certificates
 from tollbar.errors import TollbarError
+from tollbar.tls import Certificates
 
 LOOPBACK = ("http://127.0.0.1:1/", "https://localhost:8443/path?x=1", "http://127.8.9.10/", "http://[::1]:80/")
 # Addresses that no name server is asked for; the last is written as a number that means another machine.
@@ -55,7 +55,7 @@ def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     asked = study.refuse_others([study.of_url("http://changing.example:8080/")], None)
     (one,) = plan.make(asked, seed=0).studies
-    assert {"127.0.0.1:8080"} == {cell.service.address for cell in one.cells if cell.service}
+    assert {"127.0.0.1:8080"} == {cell.bed.address for cell in one.cells if cell.bed}
     assert {"http://changing.example:8080/"} == {cell.server for cell in one.cells}
     assert "192.0.2.1" == next(addresses)
 

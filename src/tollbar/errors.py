@@ -27,7 +27,7 @@ class TollbarError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, where: str | None = None) -> TollbarError:
-    """The error for a name nobody knows, with the nearest names that somebody does."""
+    """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)
     return TollbarError(f"no such {kind}: `{name}`", where=where, hint=nearest(name, names))
 

@@ -1,17 +1,35 @@
-"""Files that are there whole or not at all, and only for whom they are meant."""
+"""Files that are there whole or not at all, and only for those they are meant for; and where folders of data are."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+SEARCH_PATH = "TOLLBAR_PATH"
+"""The environment variable of folders, colons between them, that hold `families/` and `beds/` of the user's own."""
+
+
+def folders_with(file: str, own: Path) -> Mapping[str, Path]:
+    """The folders of data that hold this file, by name, in the order of their names.
+
+    Those beside Tollbar's `own`, and those in a folder of the same name on `TOLLBAR_PATH`, of which the first of a
+    name is taken. Tollbar's own is never replaced.
+    """
+    path = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
+    roots = [own, *(Path(folder).resolve() / own.name for folder in path if folder)]
+    found: dict[str, Path] = {}
+    for root in roots:
+        for one in root.glob(f"*/{file}"):
+            found.setdefault(one.parent.name, one.parent)
+    return dict(sorted(found.items()))
+
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that whoever looks finds the old one or the new one, whole and on the disk. Raises OSError."""
+    """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError."""
     # An ordinary file: who may read it is for the user's mask to say.
     with _unfinished(path, 0o666) as file:
         file.write(text.encode())

@@ -150,7 +150,7 @@ def open_provider(spec: str) -> Provider | Broken:
 
 
 def _distinct(providers: Sequence[Provider]) -> tuple[Provider, ...]:
-    """The same providers, told apart by where they come from wherever two have the same name."""
+    """The same providers, with where they come from wherever two have the same name."""
     names = [provider.name for provider in providers]
     return tuple(
         replace(p, name=f"{p.name} ({p.spec.partition(':')[2]})") if names.count(p.name) > 1 else p for p in providers

@@ -20,7 +20,13 @@ class Metric:
     is_limited: bool = False
     """Whether a busy client, an idle server or other programs take its meaning away: it says little of the server."""
 
+    @property
+    def is_per_operation(self) -> bool:
+        """Whether what a chunk showed is shared out among its operations."""
+        return self.unit.endswith("/op")
 
+
+# Those of every family; a family's folder adds its own.
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (

@@ -35,7 +35,7 @@ const ALGORITHMS: &[(&str, Algorithm)] = &[
 const HASH_BYTES: usize = 32;
 const SHA_1_BYTES: usize = 20;
 
-/// The algorithms; their parameters are part of the catalogue's choices.
+/// The algorithms; their parameters are part of the choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
     let offered = |algorithm| match algorithm {
         Algorithm::Scrypt => api.EVP_PBE_scrypt.is_some(),

@@ -92,7 +92,7 @@ fn rows() -> Vec<Row> {
 
 /// Prepares, performs and proves, or says why not.
 fn outcome(api: &Api, [family, op, choice]: [&str; 3], setting: &Value) -> Result<(), Failure> {
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalogue/keys");
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
     let pem = std::fs::read_to_string(format!("{keys}/rsa-2048.pem")).expect("a key");
     let task = json!({"mode": "verify", "provider": {"kind": "libcrypto"}, "family": family, "op": op,
         "choice": choice, "setting": setting, "inputs": {"private_key_pem": pem}, "seed": 7});

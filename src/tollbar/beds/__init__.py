@@ -1,7 +1,7 @@
 """Beds: real servers, started for a measurement and stopped after it.
 
-A bed is a folder here: `bed.toml` says which programs it takes, how they are told what to do, how they are
-asked whether they are ready, and how they stop; beside it lie the templates of what they read. One driver
+A bed is a folder here: `bed.toml` says which programs it takes, how they are prepared, started, found ready and
+stopped; beside it are the templates of their configuration (`beds.description` has every key). One driver
 (`beds.driver`) runs them all, in the sandbox of a run (`beds.sandbox`).
 
 A bed knows no study and no plan. What a cell asks for comes as plain settings.
@@ -9,89 +9,57 @@ A bed knows no study and no plan. What a cell asks for comes as plain settings.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import subprocess
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from tollbar.errors import TollbarError
+from tollbar.beds.description import Bed, Component, Preparation, Readiness, Version, read
+from tollbar.files import folders_with
 from tollbar.runner import Outcome, engine
+
+__all__ = [
+    "Bed",
+    "Component",
+    "Installed",
+    "NotStarted",
+    "Preparation",
+    "Readiness",
+    "Unavailable",
+    "Version",
+    "all_beds",
+    "find",
+    "read",
+]
 
 # A program that cannot say its version within this is not one to measure.
 VERSION_LIMIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One server of a bed: a tree of processes with its own account of CPU time."""
-
-    name: str
-    lifetime: Literal["trial", "run"]
-    """`run`: prepared once, and shared by all cells of a run that want the same (a directory, a database)."""
-    programs: tuple[str, ...]
-    """Its names on different systems; none: the engine."""
-    folders: tuple[str, ...]
-    render: tuple[str, ...]
-    """Files to make in its directory, each from the template of that name."""
-    start: tuple[str, ...]
-    stdin: str | None
-    """The template of what it is given on standard input: the one place where a key may be."""
-    environment: Mapping[str, str]
-    ready: Literal["answer", "line"]
-    """`answer`: it answers a connection, in whatever way. `line`: it says so on standard output."""
-    stop: Literal["TERM", "INT", "QUIT"]
-    refusals: tuple[re.Pattern[str], ...]
-    """How it words a configuration that it cannot serve; the group is what it says of it."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bed:
-    """Servers that work together, and how they are found."""
-
-    name: str
-    title: str
-    install: str
-    """The command that would install it."""
-    runs_on: tuple[str, ...]
-    """The kinds of provider that can do its TLS."""
-    performs: tuple[str, ...]
-    """The kinds of provider whose operations it offers behind a request in clear."""
-    version_arguments: tuple[str, ...]
-    version_pattern: re.Pattern[str]
-    places: Mapping[str, tuple[str, ...]]
-    """Folders its configuration speaks of, and where they may be."""
-    components: tuple[Component, ...]
-    """In the order they are started in; the last is the one that the load talks to."""
-    folder: Path
-
-    def __repr__(self) -> str:
-        return f"<Bed {self.name}>"
-
-    @property
-    def frontend(self) -> Component:
-        """The component that the load talks to, and whose version is the bed's."""
-        return self.components[-1]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Installed:
-    """A bed that is here."""
+    """A bed whose programs are all on this machine."""
 
     bed: Bed
-    version: str
+    versions: Mapping[str, str]
+    """The version of each component."""
     programs: Mapping[str, Path]
     """The program of each component."""
+    tools: Mapping[str, Mapping[str, str]]
+    """The paths of each component's other programs, by the names that its commands use for them."""
     places: Mapping[str, str]
 
     def __repr__(self) -> str:
         return f"<Installed {self.bed.name} {self.version}>"
+
+    @property
+    def version(self) -> str:
+        """The frontend's version, which is the bed's."""
+        return self.versions[self.bed.frontend.name]
 
     @property
     def server(self) -> str:
@@ -108,7 +76,7 @@ class Unavailable:
 
 
 class NotStarted(Exception):
-    """A server that is not there: `unsupported` if it cannot do what is asked, else `failed` or `timed-out`."""
+    """A server that could not be started: `unsupported` if it cannot do what is asked, else `failed` or `timed-out`."""
 
     def __init__(self, outcome: Outcome, reason: str) -> None:
         self.outcome = outcome
@@ -116,61 +84,58 @@ class NotStarted(Exception):
         super().__init__(f"{outcome}: {reason}")
 
 
-@cache
 def all_beds() -> Mapping[str, Bed]:
-    """Every bed that comes with Tollbar, by name."""
-    folders = sorted(Path(__file__).parent.glob("*/bed.toml"))
-    return {path.parent.name: read(path.parent) for path in folders}
+    """Every bed that comes with Tollbar or is on the user's search path, by name."""
+    return {name: _read(folder) for name, folder in folders_with("bed.toml", Path(__file__).parent).items()}
 
 
-def read(folder: Path) -> Bed:
-    """The bed in this folder. Raises TollbarError that names file, key and fault."""
-    path = folder / "bed.toml"
-    try:
-        wire = _WireBed.model_validate(tomllib.loads(path.read_text("utf-8")))
-        return wire.bed(folder)
-    except (OSError, tomllib.TOMLDecodeError, re.error) as error:
-        raise TollbarError(f"cannot read the bed: {error}", where=str(path)) from error
-    except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(str(part) for part in fault["loc"])
-        raise TollbarError(f"`{key}`: {fault['msg']}", where=str(path)) from error
+_read = cache(read)
 
 
 @cache
 def find(bed: Bed) -> Installed | Unavailable:
-    """Looks for the bed's programs, once, and asks for the version."""
+    """Looks for the bed's programs, once, and asks each component for its version."""
     programs: dict[str, Path] = {}
+    tools: dict[str, dict[str, str]] = {}
+    versions: dict[str, str] = {}
     for component in bed.components:
-        found = engine() if not component.programs else _first_program(component)
-        if found is None:
-            return Unavailable(bed.name, f"{bed.title} is not installed; to have it: {bed.install}")
-        programs[component.name] = found
+        program = _first_program(component.programs, component) if component.programs else engine()
+        found = {tool: _first_program(names, component) for tool, names in component.tools.items()}
+        missing = [bed.title] if program is None else [tool for tool, path in found.items() if path is None]
+        if program is None or missing:
+            return Unavailable(bed.name, f"{missing[0]} is not installed; to have it: {bed.install}")
+        version = _version(program, component.version)
+        if version is None:
+            reason = f"{program} does not say its version, and a server without one measures nothing"
+            return Unavailable(bed.name, reason)
+        programs[component.name], versions[component.name] = program, version
+        tools[component.name] = {tool: str(path) for tool, path in found.items()}
     places: dict[str, str] = {}
     for place, folders in bed.places.items():
         there = next((folder for folder in folders if os.path.isdir(folder)), None)
         if there is None:
             return Unavailable(bed.name, f"{bed.title} has no folder of {place} here; to have it: {bed.install}")
         places[place] = there
-    program = programs[bed.frontend.name]
-    version = _version(program, bed)
-    if version is None:
-        return Unavailable(bed.name, f"{program} does not say its version, and a server without one measures nothing")
-    return Installed(bed, version, programs, places)
+    return Installed(bed, versions, programs, tools, places)
 
 
-def _first_program(component: Component) -> Path | None:
-    # The user's own path goes first: who put a server of their own there means it.
-    folders = [*os.environ.get("PATH", "").split(os.pathsep), *component.folders]
-    candidates = (Path(folder) / name for name in component.programs for folder in folders if folder)
-    # Not `Path.is_file`, which raises for a folder that nobody may look into: root's, in a path that was kept.
+def _first_program(names: Sequence[str], component: Component) -> Path | None:
+    candidates = (Path(folder) / name for name in names for folder in _folders(component))
+    # Not `Path.is_file`, which raises for a folder that this user may not search.
     return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
-def _version(program: Path, bed: Bed) -> str | None:
+def _folders(component: Component) -> Iterator[str]:
+    """Where its programs may be: the user's own path first, then the newest of `/usr/lib/postgresql/*/bin`."""
+    yield from filter(None, os.environ.get("PATH", "").split(os.pathsep))
+    for pattern in component.folders:
+        yield from sorted(glob.glob(pattern), key=lambda path: [*map(int, re.findall(r"\d+", path))], reverse=True)
+
+
+def _version(program: Path, version: Version) -> str | None:
     try:
-        asked = subprocess.run(
-            [program, *bed.version_arguments],
+        said = subprocess.run(
+            [program, *version.arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -179,60 +144,5 @@ def _version(program: Path, bed: Bed) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = bed.version_pattern.search(asked.stdout.decode(errors="replace"))
+    match = version.pattern.search(said.stdout.decode(errors="replace"))
     return match.group(1) if match else None
-
-
-# What is written in a bed's file.
-
-
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
-
-
-class _WireVersion(_Wire):
-    arguments: Sequence[str]
-    pattern: str
-
-
-class _WireComponent(_Wire):
-    name: str
-    lifetime: Literal["trial", "run"]
-    program: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    render: tuple[str, ...] = ()
-    start: tuple[str, ...]
-    stdin: str | None = None
-    environment: Mapping[str, str] = {}
-    ready: Literal["answer", "line"]
-    stop: Literal["TERM", "INT", "QUIT"] = "TERM"
-    refusals: tuple[str, ...] = ()
-
-    def component(self) -> Component:
-        refusals = tuple(re.compile(pattern, re.MULTILINE) for pattern in self.refusals)
-        given: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
-        return Component(**given | {"programs": given.pop("program"), "refusals": refusals})
-
-
-class _WireBed(_Wire):
-    title: str
-    install: str
-    runs_on: tuple[str, ...] = Field(min_length=1)
-    performs: tuple[str, ...] = ()
-    version: _WireVersion
-    places: Mapping[str, tuple[str, ...]] = {}
-    component: tuple[_WireComponent, ...] = Field(min_length=1)
-
-    def bed(self, folder: Path) -> Bed:
-        return Bed(
-            name=folder.name,
-            title=self.title,
-            install=self.install,
-            runs_on=self.runs_on,
-            performs=self.performs,
-            version_arguments=tuple(self.version.arguments),
-            version_pattern=re.compile(self.version.pattern),
-            places=self.places,
-            components=tuple(component.component() for component in self.component),
-            folder=folder,
-        )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import resource
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tollbar.beds import Component, Installed, tls
-from tollbar.beds.certificates import Certificates, UnmadeCertificates
+from tollbar.beds import Component, Installed, NotStarted, Preparation
 from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
 from tollbar.files import write
 from tollbar.libraries import Provider
+from tollbar.runner import Outcome
 
 if TYPE_CHECKING:
     import jinja2
@@ -21,25 +22,47 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 # What the guard raises the limit to as well.
 OPEN_FILES = 65536
+# Where a bed that is only shown would be.
+SHOWN = Path(folder_for_all(), f"{PREFIX}RUN")
+
+
+class Endpoint(NamedTuple):
+    """Where a component listens."""
+
+    address: str
+    port: int
+    """0: one that is free, which is not known before the start."""
+
+    def __str__(self) -> str:
+        return f"{self.address}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a cell asks of a bed, and what there is to do it with."""
+    """What a workload asks of a bed. The driver reads none of it but hands it on to where it is for."""
 
     found: Installed
     provider: Provider
     settings: Mapping[str, str | int]
-    asked: tls.Settings
-    operations: Sequence[Mapping[str, Any]]
-    certificates: Certificates
-    documents: Path
-    account: Account | None
+    """The cell's, as plain words and numbers."""
+    words: Mapping[str, Any] = field(default_factory=dict)
+    """What templates are filled in with, beside what every bed's are."""
+    shown_words: Mapping[str, Any] | None = None
+    """The same to be shown: they name what is secret, and hold none of it. None: nothing in `words` is secret."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """For programs other than the engine."""
+    sizes: tuple[int, ...] = ()
+    """In bytes, of documents that will be requested as `/bytes/SIZE`."""
+    check: Callable[[int], Mapping[str, str]] = lambda pid: {}
+    """Called with the root of the frontend's process tree once that is ready: what belongs in the receipt beside its
+    version. Raises NotStarted if the server is not what was asked for."""
+    documents: Path = SHOWN / "documents"
+    account: Account | None = field(default_factory=account)
 
     @property
     def without_keys(self) -> Request:
-        """The same to be shown: it names what is secret, and holds none of it."""
-        return replace(self, certificates=UnmadeCertificates(self.certificates.directory))
+        """The same to be shown."""
+        return self if self.shown_words is None else replace(self, words=self.shown_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +73,8 @@ class Rendered:
     environment: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str | None
-
-    def write(self, work_dir: Path) -> None:
-        """Writes the files, each for its owner alone, and none that would be empty."""
-        for name, text in self.files.items():
-            write(work_dir / name, text.encode(), 0o600)
+    ready: tuple[str, ...]
+    """The command that says whether it is ready, where that is how it is known."""
 
     def shown(self, program: Path) -> str:
         """For people: the command, and every file under its name."""
@@ -63,81 +83,132 @@ class Rendered:
         return "\n".join(f"==> {name} <==\n{text}" for name, text in parts.items())
 
 
-def render(request: Request, component: Component, work_dir: Path, ports: Mapping[str, int]) -> Rendered:
-    """Fills in everything of this component, which is to live in `work_dir`; every component listens on its port."""
-    context = _context(request, component, work_dir, ports)
-    templates = _templates(request.found.bed.folder)
+@dataclass(frozen=True, slots=True)
+class RenderedPreparation:
+    """All that a component's preparation is made of."""
 
-    def file(name: str) -> str:
-        return templates.get_template(f"{name}.jinja").render(context)
+    commands: tuple[tuple[str, ...], ...]
+    environment: Mapping[str, str]
+    files: Mapping[str, str]
 
+
+def render(request: Request, component: Component, work_dir: Path, endpoints: Mapping[str, Endpoint]) -> Rendered:
+    """Fills in everything of this component, which is started in `work_dir`; every component has its endpoint."""
+    fill = _Filling(request, _context(request, component, work_dir, endpoints))
     return Rendered(
-        arguments=tuple(_short(templates, text).render(context) for text in component.start),
-        environment={name: _short(templates, text).render(context) for name, text in component.environment.items()},
-        files={name: text for name in component.render if (text := file(name)).strip()},
-        stdin=file(component.stdin) if component.stdin else None,
+        arguments=fill.words(component.start),
+        environment=fill.environment(component.environment),
+        files=fill.files(component.render),
+        stdin=fill.file(component.stdin) if component.stdin else None,
+        ready=fill.words(component.ready.command),
     )
 
 
-def rendered(
-    found: Installed,
-    provider: Provider,
-    settings: Mapping[str, str | int],
-    operations: Sequence[Mapping[str, Any]] = (),
-) -> str:
-    """What the servers of this bed would be told, for people; nothing is started or made.
+def render_preparation(
+    request: Request, component: Component, preparation: Preparation, directory: Path
+) -> RenderedPreparation:
+    """Fills in a component's preparation, which is done in `directory`.
 
-    Raises tls.Impossible where no server could be told so.
+    Where the component listens, and settings that the preparation does not name, are unknown to it: what it makes is
+    used by other starts as well.
     """
-    directory = Path(folder_for_all(), f"{PREFIX}RUN")
-    request = Request(
-        found=found,
-        provider=provider,
-        settings=settings,
-        asked=tls.Settings.read(settings),
-        operations=operations,
-        certificates=UnmadeCertificates(directory / "certificates"),
-        documents=directory / "documents",
-        account=account(),
+    context = {
+        "directory": str(directory),
+        "program": str(request.found.programs[component.name]),
+        "tools": request.found.tools[component.name],
+        "settings": {name: request.settings.get(name) for name in preparation.settings},
+    }
+    fill = _Filling(request, context)
+    return RenderedPreparation(
+        commands=tuple(fill.words(command) for command in preparation.commands),
+        environment=fill.environment(preparation.environment),
+        files=fill.files(preparation.render),
     )
-    return shown(request, {component.name: directory / component.name for component in found.bed.components}, {})
 
 
-def shown(request: Request, work_dirs: Mapping[str, Path], ports: Mapping[str, int]) -> str:
-    """What the components in these work_dirs are told, for people: without keys."""
+class _Filling:
+    """The templates of a bed, and what they are filled in with."""
+
+    def __init__(self, request: Request, context: Mapping[str, Any]) -> None:
+        self._bed = request.found.bed.name
+        self._templates = _templates(request.found.bed.folder)
+        self._context = context
+
+    def words(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self._filled(_short(self._templates, text)) for text in texts)
+
+    def environment(self, texts: Mapping[str, str]) -> dict[str, str]:
+        return dict(zip(texts, self.words(texts.values()), strict=True))
+
+    def file(self, name: str) -> str:
+        return self._filled(self._templates.get_template(f"{name}.jinja"))
+
+    def files(self, names: Iterable[str]) -> dict[str, str]:
+        """Each file's text, and no file that would be empty."""
+        return {name: text for name in names if (text := self.file(name)).strip()}
+
+    def _filled(self, template: jinja2.Template) -> str:
+        import jinja2
+
+        try:
+            return template.render(self._context)
+        except jinja2.UndefinedError as error:
+            raise NotStarted(Outcome.FAILED, f"the templates of the bed {self._bed}: {error}") from error
+
+
+def write_files(files: Mapping[str, str], work_dir: Path, account: Account | None) -> None:
+    """Writes files for this account alone; without one, for the lab's own."""
+    for name, text in files.items():
+        write(work_dir / name, text.encode(), 0o600)
+        if account:
+            os.chown(work_dir / name, account.user_id, account.group_id, follow_symlinks=False)
+
+
+def rendered(request: Request) -> str:
+    """The configuration of a bed's servers, for people; nothing is started or made."""
+    components = request.found.bed.components
+    # Not started, a component has no port yet.
+    endpoints = {component.name: Endpoint(ADDRESS, component.port or 0) for component in components}
+    return shown(request, {component.name: SHOWN / component.name for component in components}, endpoints)
+
+
+def shown(request: Request, work_dirs: Mapping[str, Path], endpoints: Mapping[str, Endpoint]) -> str:
+    """The configuration of the components in these work directories, for people: without keys."""
     found, request = request.found, request.without_keys
     return "\n".join(
-        render(request, component, work_dirs[component.name], ports).shown(found.programs[component.name])
+        render(request, component, work_dirs[component.name], endpoints).shown(found.programs[component.name])
         for component in found.bed.components
         if component.name in work_dirs
     )
 
 
-def _context(request: Request, component: Component, work_dir: Path, ports: Mapping[str, int]) -> dict[str, Any]:
-    on_libcrypto = request.provider.kind == "libcrypto"
+def _context(
+    request: Request, component: Component, work_dir: Path, endpoints: Mapping[str, Endpoint]
+) -> dict[str, Any]:
     return {
         "directory": str(work_dir),
         "documents": str(request.documents),
-        "address": ADDRESS,
-        # Shown without being started, a server has no port yet.
-        "port": ports.get(component.name, "PORT"),
-        "ports": ports,
+        "program": str(request.found.programs[component.name]),
+        "tools": request.found.tools[component.name],
+        "address": endpoints[component.name].address,
+        "port": endpoints[component.name].port or "PORT",
+        "addresses": {name: endpoint.address for name, endpoint in endpoints.items()},
+        "ports": {name: endpoint.port or "PORT" for name, endpoint in endpoints.items()},
         "user": request.account.user if request.account else None,
         "group": request.account.group if request.account else None,
         "group_id": request.account.group_id if request.account else None,
         "files_limit": files_limit(),
         "places": request.found.places,
-        "settings": request.settings,
-        "operations": list(request.operations),
-        "tls": tls.server_configuration(request.asked, request.certificates),
-        # Not made unless a template asks: it holds keys.
-        "server_spec": lambda: tls.server_spec(
-            request.asked,
-            request.certificates,
-            library="libssl" if on_libcrypto else "rustls",
-            libcrypto=request.provider.path if on_libcrypto else None,
-        ),
+        "settings": read_settings(request, component),
+        **request.words,
     }
+
+
+def read_settings(request: Request, component: Component) -> Mapping[str, str | int | None]:
+    """The settings that a component can read: all, or those that make a component of the run another one."""
+    if component.lifetime == "trial":
+        return request.settings
+    return {name: request.settings.get(name) for name in component.shared_by}
 
 
 def files_limit() -> int:

@@ -7,62 +7,43 @@ hang: every wait has a limit.
 from __future__ import annotations
 
 import re
+import secrets
+import shutil
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from tollbar.beds import Component, Installed, NotStarted, loading, tls
-from tollbar.beds.configuration import ADDRESS, Request, render, rendered, shown
-from tollbar.beds.running import KEPT_LOG_BYTES, POLL_S, PortTaken, Running
+from tollbar.beds import Component, NotStarted, prepared
+from tollbar.beds.configuration import ADDRESS, Endpoint, Rendered, Request, read_settings, render, rendered, shown
+from tollbar.beds.guarded import KEPT_LOG_BYTES
+from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
-__all__ = ["NotStarted", "Sandbox", "Server", "rendered", "start"]
+__all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
 
-# Somebody may take a port between our letting go of it and the server's taking it; but hardly five times in a row.
+# Another program may take a port after it was found free and before the server has it; hardly five times in a row.
 PORTS_TRIED = 5
 # That a server has ended is noticed within this.
 NOTICED_S = 0.1
 
 
-def start(
-    sandbox: Sandbox,
-    found: Installed,
-    provider: Provider,
-    settings: Mapping[str, str | int],
-    operations: Sequence[Mapping[str, Any]] = (),
-    core: int | None = None,
-) -> Server:
-    """Starts a bed for one trial and returns when it answers. Raises NotStarted.
-
-    `settings` are the cell's, as plain words and numbers (see `tls.Settings`); `bytes` is the size of the
-    document that will be asked for. `operations` are tasks that the embedded server offers under `/op/`.
-    """
+def start(sandbox: Sandbox, request: Request, core: int | None = None) -> Server:
+    """Starts a bed for one trial, on this core, and returns when it answers. Raises NotStarted."""
+    server = Server(sandbox, replace(request, documents=sandbox.documents, account=sandbox.account))
     try:
-        asked = tls.Settings.read(settings)
-    except tls.Impossible as impossible:
-        raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
-    able = found.bed.runs_on if asked.encrypted else (*found.bed.runs_on, *found.bed.performs)
-    if provider.kind not in able:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
-    request = Request(
-        found, provider, settings, asked, operations, sandbox.certificates, sandbox.documents, sandbox.account
-    )
-    server = Server(sandbox, request)
-    try:
-        size = settings.get("bytes")
-        if isinstance(size, int):
+        for size in request.sizes:
             sandbox.lay_out(size)
         server._start(core)
     except OSError as error:
         # No room on the disk, no more processes.
         server._stop(failed=True)
-        raise NotStarted(Outcome.FAILED, f"{found.bed.title} cannot be started: {error}") from error
+        raise NotStarted(Outcome.FAILED, f"{request.found.bed.title} cannot be started: {error}") from error
     except BaseException:
         server._stop(failed=True)
         raise
@@ -74,7 +55,7 @@ class Server:
 
     def __init__(self, sandbox: Sandbox, request: Request) -> None:
         self.address = ""
-        """Of the component that the load talks to."""
+        """Of the frontend."""
         self.components: dict[str, int] = {}
         """The process at the root of each component's tree."""
         self.receipt: dict[str, str] = {}
@@ -96,12 +77,12 @@ class Server:
 
     @property
     def configuration(self) -> str:
-        """What the servers were told, for people: without keys."""
+        """The rendered configuration of the servers, for people: without keys."""
         work_dirs = {name: running.work_dir for name, running in self._running.items()}
-        return shown(self._request, work_dirs, self._ports())
+        return shown(self._request, work_dirs, self._endpoints())
 
     def fault(self, within_s: float = 0.0) -> str | None:
-        """What became of a server that ended, or does so soon, although nobody asked it to; None: all are there."""
+        """How a server ended that was not stopped, or that ends within this time; None: all run."""
         deadline = time.monotonic() + within_s
         while True:
             fault = next((fault for running in self._running.values() if (fault := running.fault())), None)
@@ -110,17 +91,17 @@ class Server:
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Stops what was started for the trial, politely and then not. Raises TollbarError if a process is left."""
+        """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
         self._stop(failed=self.fault() is not None)
 
     def _start(self, core: int | None) -> None:
         found, provider = self._request.found, self._request.provider
         for component in found.bed.components:
-            self.components[component.name] = self._there(component, core).pid
+            self.components[component.name] = self._component(component, core).pid
         frontend = self._running[found.bed.frontend.name]
-        self.address = f"{ADDRESS}:{frontend.port}"
+        self.address = str(frontend.endpoint)
         try:
-            libraries = loading.prove(found, provider, frontend.pid, encrypted=self._request.asked.encrypted)
+            checked = self._request.check(frontend.pid)
         except NotStarted:
             # One that has ended has nothing loaded: that is no answer to what it runs on.
             if (fault := self.fault(NOTICED_S)) is not None:
@@ -131,58 +112,81 @@ class Server:
             "server": found.server,
             "program": str(found.programs[found.bed.frontend.name]),
             "provider": provider.name,
-            **libraries,
+            **checked,
+            **{
+                f"component {name}": f"{found.programs[name].name} {version}"
+                for name, version in found.versions.items()
+                if name != found.bed.frontend.name
+            },
         }
-        if frontend.said.get("tls"):
-            self.receipt["tls"] = str(frontend.said["tls"])
+        self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
 
-    def _there(self, component: Component, core: int | None) -> Running:
-        """The component, started for this trial or by whoever of the run was first."""
+    def _component(self, component: Component, core: int | None) -> Running:
+        """The component, started for this trial, or for the run by the first of its trials."""
         if component.lifetime == "trial":
-            return self._start_one(component, core)
-        with self._sandbox.starting:
-            return self._started_for_run(component) or self._start_one(component, core)
-
-    def _started_for_run(self, component: Component) -> Running | None:
-        """The component that an earlier trial of this run has started, if it is still there."""
-        running = self._sandbox.shared.get(self._name(component))
-        if not isinstance(running, Running) or running.fault():
-            return None
+            running = self._start_one(component, core)
+        else:
+            with self._sandbox.starting:
+                shared = self._sandbox.shared.setdefault(self._shared_by(component, core), Shared())
+            running = shared.running(lambda: self._start_one(component, core))
         self._running[component.name] = running
         return running
 
-    def _start_one(self, component: Component, core: int | None) -> Running:
-        """Starts a component, on another port where somebody was quicker, and waits until it is ready."""
+    def _shared_by(self, component: Component, core: int | None) -> Hashable:
+        """What makes a component of the run another one."""
         request = self._request
-        programs = request.found.programs
-        environment: Mapping[str, str] = {}
-        if component.programs:
-            with self._sandbox.starting:
-                environment = loading.environment(request.provider, self._sandbox.folder_of(request.provider.spec))
+        return (
+            request.found.bed.name,
+            component.name,
+            request.provider.spec if component.on_provider else None,
+            tuple(read_settings(request, component).items()),
+            # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
+            core,
+            # Its configuration may name where those before it listen, and they may be other ones.
+            tuple(self._endpoints().items()),
+        )
+
+    def _start_one(self, component: Component, core: int | None) -> Running:
+        """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
+        request = self._request
+        environment = request.environment if component.programs and component.on_provider else {}
         for _ in range(PORTS_TRIED):
-            port = free_port()
-            work_dir = self._sandbox.work_dir(self._name(component))
-            told = render(request, component, work_dir, {**self._ports(), component.name: port})
+            endpoint = free_endpoint(component)
+            work_dir, configured = self._work_dir(component, endpoint)
             running = Running(
                 component,
-                programs[component.name],
-                told,
+                request.found.programs[component.name],
+                configured,
                 sandbox=self._sandbox,
                 work_dir=work_dir,
-                port=port,
+                endpoint=endpoint,
+                account=self._sandbox.account_of(component),
                 core=core,
                 environment=environment,
             )
             self._running[component.name] = running
             try:
                 running.wait_until_ready()
+                return running
             except PortTaken:
                 running.stop()
-                continue
-            if component.lifetime == "run":
-                self._sandbox.shared[self._name(component)] = running
-            return running
+            except BaseException:
+                # One of the run is not stopped with this trial. Its log is still to be read.
+                running.end()
+                raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
+
+    def _work_dir(self, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
+        """A new directory for one start of the component, with its prepared state, and its configuration there."""
+        work_dir = self._sandbox.work_dir(self._name(component), self._sandbox.account_of(component))
+        try:
+            configured = render(self._request, component, work_dir, {**self._endpoints(), component.name: endpoint})
+            if component.prepare:
+                prepared.unpack(self._request, component, component.prepare, self._sandbox, work_dir)
+        except BaseException:
+            shutil.rmtree(work_dir, ignore_errors=True)
+            raise
+        return work_dir, configured
 
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:
@@ -193,7 +197,7 @@ class Server:
             raise TollbarError("; ".join(filter(None, left)))
 
     def _copy_logs(self, *, failed: bool) -> None:
-        """Copies what somebody may want to read: of a cell's first start, and of its last that failed."""
+        """Keeps configuration and logs of a cell's first start, and of its last that failed."""
         if self._sandbox.logs is None:
             return
         folder = self._sandbox.logs / self._request.found.bed.name / self._cell()
@@ -217,13 +221,22 @@ class Server:
     def _name(self, component: Component) -> str:
         return f"{self._request.found.bed.name}-{component.name}"
 
-    def _ports(self) -> dict[str, int]:
-        return {name: running.port for name, running in self._running.items()}
+    def _endpoints(self) -> dict[str, Endpoint]:
+        return {name: running.endpoint for name, running in self._running.items()}
 
 
-def free_port() -> int:
-    """A loopback port that nobody has at this moment."""
+def free_endpoint(component: Component) -> Endpoint:
+    """Where the component can listen at this moment: on 127.0.0.1, or on an address that is drawn for it alone."""
+    address = ADDRESS
+    if component.address == "own":
+        # Of 16 million; those of 127.0 are left to what the user may have there.
+        address = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    return Endpoint(address, component.port or free_port(address))
+
+
+def free_port(address: str = ADDRESS) -> int:
+    """A port of this address that no socket has at this moment."""
     with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
+        probe.bind((address, 0))
         port: int = probe.getsockname()[1]
         return port

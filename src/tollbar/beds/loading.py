@@ -8,20 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tollbar.beds import Installed, NotStarted, proc
+from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
 from tollbar.runner import Outcome
 
 _SONAME_END = re.compile(r"\.so(?:\.\d+)*$")
 
 
-def environment(provider: Provider, folder: Path) -> dict[str, str]:
-    """What makes a program that is linked with OpenSSL load this provider's: a folder of links to it.
+def environment(found: Installed, provider: Provider, sandbox: Sandbox) -> dict[str, str]:
+    """What makes programs that are linked with OpenSSL load this provider's: a folder of links to it.
 
     Raises NotStarted where the provider has no libssl.
     """
     if provider.kind != "libcrypto" or provider.spec == "libcrypto:system" or provider.path is None:
         return {}
-    libcrypto = Path(provider.path)
+    if not any(component.programs and component.on_provider for component in found.bed.components):
+        # The engine binds its library by itself.
+        return {}
+    with sandbox.starting:
+        return _linked(provider.path, sandbox.folder_of(provider.spec))
+
+
+def _linked(path: str, folder: Path) -> dict[str, str]:
+    libcrypto = Path(path)
     libssl = libssl_beside(libcrypto)
     if libssl is None:
         raise NotStarted(Outcome.UNSUPPORTED, f"there is no libssl beside {libcrypto}")

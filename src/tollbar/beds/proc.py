@@ -1,10 +1,12 @@
-"""What /proc tells about a server's processes: who they are, what they listen on, what they loaded."""
+"""What /proc shows of a server's processes: which they are, what they listen on, what they loaded."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -17,10 +19,10 @@ _LIBRARY = re.compile(r"/lib(ssl|crypto)[^/]*\.so[^/]*$")
 def start_time(pid: int) -> int | None:
     """When the process started, in ticks since boot: with its id, a name that is never given again.
 
-    None where there is no such process, or a dead one that nobody has buried.
+    None where there is no such process, or one that has ended and was not waited for yet.
     """
     fields = _stat(pid)
-    return int(fields[19]) if fields and _lives(fields) else None
+    return int(fields[19]) if fields and _runs(fields) else None
 
 
 def boot_id() -> str:
@@ -37,10 +39,10 @@ def tree(root: int) -> tuple[int, ...]:
 
 
 def end_session(leader: int, limit_s: float) -> bool:
-    """Kills all who are left of the session that this process, which has ended, once began. False: somebody stayed.
+    """Kills what is left of the session that this process, which has ended, once began. False: a process is left.
 
-    While there is anybody in it, the session's id is not given to another. Once there is not, it may be; and then
-    the process of that id is no dead leader.
+    The kernel gives the session's id to no other process while there is one in the session. Afterwards it may; then
+    a process of that id runs, and is left alone.
     """
     deadline = time.monotonic() + limit_s
     while start_time(leader) is None and _kill(lambda pid: _is_of_session(pid, leader)):
@@ -61,7 +63,7 @@ def _kill(is_meant: Callable[[int], bool]) -> int:
     killed = 0
     for pid in _all_pids():
         with suppress(OSError):
-            # Held before it is looked at: what is ended is what was seen, and never who got its id since.
+            # Opened before it is examined: what is killed is what was seen, and not a process that got its id since.
             handle = os.pidfd_open(pid)
             try:
                 if is_meant(pid):
@@ -72,9 +74,9 @@ def _kill(is_meant: Callable[[int], bool]) -> int:
     return killed
 
 
-def listens(pids: Iterable[int], port: int) -> bool:
-    """Whether the listener on this loopback port is a socket of one of these processes."""
-    inode = _listener(port)
+def listens(pids: Iterable[int], address: str, port: int) -> bool:
+    """Whether the listener on this address (IPv4) and port is a socket of one of these processes."""
+    inode = _listener(address, port)
     return inode is not None and any(f"socket:[{inode}]" in _open_files(pid) for pid in pids)
 
 
@@ -103,11 +105,11 @@ def _children(pid: int) -> list[int]:
 
 def _is_of_session(pid: int, leader: int) -> bool:
     fields = _stat(pid)
-    return fields is not None and fields[3] == str(leader) and _lives(fields)
+    return fields is not None and fields[3] == str(leader) and _runs(fields)
 
 
-def _lives(fields: list[str]) -> bool:
-    # The dead have nothing to be ended, and whoever is to bury them may take his time.
+def _runs(fields: list[str]) -> bool:
+    # A zombie is only waited for by its parent, which may take its time.
     return fields[0] not in "ZX"
 
 
@@ -121,8 +123,9 @@ def _stat(pid: int) -> list[str] | None:
     return fields if len(fields) > 19 else None
 
 
-def _listener(port: int) -> str | None:
-    wanted = f"0100007F:{port:04X}"
+def _listener(address: str, port: int) -> str | None:
+    # The kernel prints the four bytes as a number of the machine's own byte order.
+    wanted = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
     with open("/proc/net/tcp") as table:
         next(table, None)
         for line in table:
@@ -138,7 +141,7 @@ def _listener(port: int) -> str | None:
 def _open_files(pid: int) -> set[str]:
     folder = f"/proc/{pid}/fd"
     links = set()
-    # It may end while we look, and one of its files may be closed: the others count all the same.
+    # It may end meanwhile, and one of its files may be closed: the others count all the same.
     with suppress(OSError):
         for name in os.listdir(folder):
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Sandbox: the private directory that the beds of one run live in, and that goes with the run.
+"""Sandbox: the private directory of the beds of one run, which is removed when the run ends.
 
-The directory is made and kept by a small process that outlives the lab by the time it takes to remove it. What a
-power cut leaves is swept by the next run.
+The directory is made and kept by a small process, the keeper, which outlives the lab by the time it takes to remove
+it. What a power cut leaves is swept by the next run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import stat
 import subprocess
 import tempfile
 import threading
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
-from tollbar.beds import proc
-from tollbar.beds.certificates import Certificates
+from tollbar.beds import Component, proc
 from tollbar.errors import TollbarError
 from tollbar.files import write
 from tollbar.runner import engine
@@ -40,9 +40,10 @@ REMOVED_LIMIT_S = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom servers run as when the lab is root."""
+    """The unprivileged account of servers and their workers when the lab is root."""
 
     user: str
+    user_id: int
     group: str
     group_id: int
 
@@ -50,30 +51,28 @@ class Account:
 class Ending(Protocol):
     """Something that runs and can be ended."""
 
-    def stop(self) -> str | None:
+    def end(self) -> str | None:
         """Ends it; says what could not be ended."""
 
 
 class Sandbox:
     """A context: inside it there is a directory for servers, after it there is none.
 
-    `logs` is where the rendered configurations and error logs that somebody may want to read are copied to,
-    in a folder for each bed.
+    `logs` is where rendered configurations and error logs are copied to, in a folder for each bed.
     """
 
     def __init__(self, logs: Path | None = None) -> None:
         self.logs = logs
         self.directory = Path(folder_for_all(), PREFIX + secrets.token_hex(4))
-        self.certificates = Certificates(self.directory / "certificates")
         self.account = account()
         self.running: list[Ending] = []
         """What has to end before the directory goes."""
-        self.shared: dict[str, Ending] = {}
-        """What was started for the run, by name."""
+        self.shared: dict[Hashable, Any] = {}
+        """The components of the run (`running.Shared`), by what makes each another one."""
         self._keeper: subprocess.Popen[bytes] | None = None
         self._work_dirs = itertools.count(1)
-        self.starting = threading.RLock()
-        """Held for what servers that start and stop at the same time do one after the other."""
+        self.starting = threading.Lock()
+        """Held for the moment in which one of several threads makes what all of them use."""
 
     def __enter__(self) -> Sandbox:
         sweep(self.directory.parent)
@@ -89,14 +88,14 @@ class Sandbox:
         if _first_line(keeper, MADE_LIMIT_S) != b"ready":
             assert keeper.stdin is not None
             keeper.stdin.close()
-            talk = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
+            error = keeper.stderr.read().decode(errors="replace").strip() if keeper.stderr else ""
             self._let_go()
-            raise TollbarError(talk or "the keeper did not say that it is ready", where=str(self.directory))
+            raise TollbarError(error or "the keeper did not say that it is ready", where=str(self.directory))
         try:
             for folder in (self.documents, self.documents / "bytes"):
                 folder.mkdir()
                 folder.chmod(0o755)
-            # What a server is asked for to hear whether it is ready.
+            # What the readiness probe requests.
             self.lay_out(0)
         except BaseException:
             self._let_go()
@@ -106,25 +105,31 @@ class Sandbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        left = [left for running in self.running[::-1] if (left := running.stop())]
+        left = [left for running in self.running[::-1] if (left := running.end())]
         self._let_go()
-        # Somebody may have killed the keeper.
+        # The keeper may have been killed.
         shutil.rmtree(self.directory, ignore_errors=True)
         if left:
             raise TollbarError("; ".join(left))
         if self.directory.exists():
             raise TollbarError("the directory of the run could not be removed", where=str(self.directory))
 
-    def work_dir(self, name: str) -> Path:
-        """A new directory, for one start of one server."""
+    def work_dir(self, name: str, account: Account | None = None) -> Path:
+        """A new directory, for one start of one server; the account's own where it is given."""
         work_dir = self.directory / f"{name}-{next(self._work_dirs)}"
         work_dir.mkdir()
-        # The workers of a server that was started by root pass through as somebody else.
+        # The workers of a server that was started by root may have another account, and pass through.
         work_dir.chmod(0o711)
+        if account:
+            os.chown(work_dir, account.user_id, account.group_id)
         return work_dir
 
+    def account_of(self, component: Component) -> Account | None:
+        """The account that this component is started under; None: the lab's own."""
+        return self.account if component.run_as == "unprivileged" else None
+
     def folder_of(self, name: str) -> Path:
-        """The place of a folder that is the same for the whole run; whoever is first makes it."""
+        """The place of a folder that is the same for the whole run; the first that needs it makes it."""
         return self.directory / re.sub(r"[^A-Za-z0-9.-]+", "-", name)
 
     @property
@@ -154,21 +159,21 @@ class Sandbox:
 
 
 def sweep(parent: Path) -> None:
-    """Removes what earlier runs left here: directories of this user whose keeper is gone, and who lives in them."""
+    """Removes what earlier runs left here: directories of this user whose keeper is gone, and processes in them."""
     for directory in parent.glob(f"{PREFIX}*"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             about = directory.lstat()
-            # Anybody may make a directory of that name in a place for all.
+            # In a place for all, any user may make a directory of that name.
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
                 continue
             if not _is_kept(directory / "keeper.json"):
-                # Nobody saw them out, where the guards were killed at the same moment as all else.
+                # Left where the guards were killed at the same moment as the lab and its keeper.
                 proc.end_writers(directory)
                 shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_kept(keeper: Path) -> bool:
-    """Whether the keeper that wrote this is there: its lock is held, or its process lives.
+    """Whether the keeper that wrote this is there: its lock is held, or its process runs.
 
     A process id alone says nothing: this may be another container, or another start of the machine.
     """
@@ -178,8 +183,8 @@ def _is_kept(keeper: Path) -> bool:
         except BlockingIOError:
             return True
         said = json.load(file)
-    lives = proc.start_time(int(said["pid"])) == int(said["start_time"])
-    return lives and said.get("boot_id", proc.boot_id()) == proc.boot_id()
+    runs = proc.start_time(int(said["pid"])) == int(said["start_time"])
+    return runs and said.get("boot_id", proc.boot_id()) == proc.boot_id()
 
 
 def wait(process: subprocess.Popen[bytes], limit_s: float) -> int:
@@ -224,11 +229,11 @@ def _others_can_pass(folder: Path) -> bool:
 
 
 def account() -> Account | None:
-    """Somebody who may do nothing, for servers to run as when the lab is root; None: they run as the lab does."""
+    """The account without rights that servers of root's lab have; None: the lab is not root, and they have its own."""
     if os.geteuid() != 0:
         return None
     for name in ("nobody", "www-data"):
         with suppress(KeyError):
-            group_id = pwd.getpwnam(name).pw_gid
-            return Account(name, grp.getgrgid(group_id).gr_name, group_id)
+            entry = pwd.getpwnam(name)
+            return Account(name, entry.pw_uid, grp.getgrgid(entry.pw_gid).gr_name, entry.pw_gid)
     return None

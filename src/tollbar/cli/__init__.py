@@ -8,18 +8,28 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from tollbar import __version__
 from tollbar.errors import ExitStatus, TollbarError
 
+
+def _version() -> str:
+    from tollbar import __version__
+
+    return __version__
+
+
 app = App(
+    # Markdown would take half as long again to import as all the rest.
+    help_format="plaintext",
     name="tollbar",
-    version=__version__,
+    version=_version,
     help="""Measure what each security design choice costs on this machine, beside what it protects against.
 
     Start with `tollbar run`: one condensed study for each family, in about a minute.
     """,
-    help_epilogue="""Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments
-    or files, 130 interrupted. Data go to standard output, talk to standard error.""",
+    help_epilogue=(
+        "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
+        "130 interrupted. Data go to standard output, talk to standard error."
+    ),
 )
 
 # Named, not imported: a command's own imports are paid for by those who call it. The line is the first of
@@ -33,7 +43,7 @@ COMMANDS = {
     "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
         "tollbar.cli.look:show",
-        "Show one cell of a study: the exact task, what a server would be told, and the answers that must come.",
+        "Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.",
     ),
     "verify": (
         "tollbar.cli.verify:verify",
@@ -69,7 +79,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         status = ExitStatus.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the answer has had enough; Python would complain once more at exit.
+        # The reader of the answer has closed its end; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = ExitStatus.DONE
     sys.exit(int(status or 0))

@@ -10,7 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, judge, libraries, machine, measure, plan, results, study
+from tollbar import beds, console, judge, libraries, machine, plan, results, study
+from tollbar.cli.run import measure_into
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict, Judgement
 from tollbar.runner import engine
@@ -109,16 +110,8 @@ def _close(ratio: Interval | None, published: float | None) -> bool:
 def rehearsal() -> Judgement:
     """Measures the study `rehearsal` in a directory that is thrown away."""
     planned = plan.make(study.load(["rehearsal"]), seed=0)
-    core = machine.measuring_core()
-    machine.keep_off(core)
-    (one,) = planned.studies
-    with tempfile.TemporaryDirectory() as folder, console.Progress() as progress:
+    with tempfile.TemporaryDirectory() as folder:
         store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
-        for proven in measure.prove(one.cells, planned.seed):
-            store.record_proof(proven)
-        counts = {one.study.name: one.study.measure.blocks}
-        heats = measure.heats_left(planned, counts=counts, done=(), excluded=store.excluded())
-        for heat in progress.follow("rehearse", measure.measured(planned, heats, core=core), len(heats)):
-            store.record(heat)
+        measure_into(store, planned)
         store.close()
         return judge.judge(results.read(store.directory))

@@ -11,12 +11,11 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from tollbar import beds, catalogue, console, libraries, measure, study, units
+from tollbar import beds, console, families, libraries, study, units, workloads
 from tollbar import plan as planning
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, Plan
-from tollbar.runner import engine
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
@@ -95,7 +94,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
 
 
 def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
-    """Show one cell of a study: the exact task, what a server would be told, and the answers that must come.
+    """Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.
 
     Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
@@ -132,14 +131,9 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         {"inputs": dict(answer.inputs), "setting": dict(answer.setting), "is": answer.expected}
         for answer in first.choice.answers_of(str(first.coordinates["op"]))
     ]
-    shown: dict[str, object] = {
-        "task": first.task("measure", planned.seed),
-        "runner": list(first.provider.runner),
-        "answers": answers,
-    }
-    if first.service is not None:
-        shown |= {"task": measure.load_task_shown(first, planned.seed), "runner": [str(engine()), "load"]}
-    configuration = measure.configuration_of(first, planned.seed)
+    work = workloads.of(first).shown(first, planned.seed)
+    shown: dict[str, object] = {"task": work.task, "runner": list(work.runner), "answers": answers}
+    configuration = work.configuration
     if json:
         _print_json(shown | ({"configuration": configuration} if configuration else {}))
         return ExitStatus.DONE
@@ -172,8 +166,8 @@ def _studies() -> list[dict[str, object]]:
     for name in study.shipped():
         members = study.load([name])
         first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
-        families = ", ".join(dict.fromkeys(one.family.name for one in members))
-        rows.append({"study": name, "family": families, "question": first})
+        of = ", ".join(dict.fromkeys(one.family.name for one in members))
+        rows.append({"study": name, "family": of, "question": first})
     return rows
 
 
@@ -186,7 +180,7 @@ def _families() -> list[dict[str, object]]:
             "operations": ", ".join(family.operations),
             "settings": ", ".join(family.settings),
         }
-        for family in catalogue.families().values()
+        for family in families.families().values()
     ]
 
 
@@ -199,7 +193,7 @@ def _choices() -> list[dict[str, object]]:
             "strength": choice.strength,
             "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
         }
-        for family in catalogue.families().values()
+        for family in families.families().values()
         for choice in family.choices.values()
     ]
 
@@ -251,7 +245,7 @@ def _print_json(value: object) -> None:
 
 
 def _shortened(value: object) -> object:
-    """The same with long texts cut: a key or a signature fills the screen and tells nobody anything."""
+    """The same with long texts cut: a key or a signature fills the screen and says nothing."""
     if isinstance(value, dict):
         return {name: _shortened(inner) for name, inner in value.items()}
     if isinstance(value, list):

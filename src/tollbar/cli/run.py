@@ -124,7 +124,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
     asked = []
-    for one in results.studies(directory):
+    for one in results.studies(directory, to_measure=True):
         already = said["studies"][one.name]["blocks"]
         asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
     planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])
@@ -145,15 +145,21 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
 
 
 def _measure(planned: Plan, store: Store) -> None:
-    core = machine.measuring_core()
-    machine.keep_off(core)
-    cells = [cell for one in planned.studies for cell in one.cells]
-    console.say(f"  plan       {len(cells)} cells, about {units.show_seconds(planned.estimated_s)}")
+    cells = sum(len(one.cells) for one in planned.studies)
+    console.say(f"  plan       {cells} cells, about {units.show_seconds(planned.estimated_s)}")
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
     if machine.load() > BUSY:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
+    measure_into(store, planned)
+
+
+def measure_into(store: Store, planned: Plan) -> None:
+    """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes."""
+    core = machine.measuring_core()
+    machine.keep_off(core)
+    cells = [cell for one in planned.studies for cell in one.cells]
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds") as sandbox,
@@ -169,7 +175,7 @@ def _measure(planned: Plan, store: Store) -> None:
             store.record(heat)
 
 
-# Above this somebody else is using a core all the time.
+# Above this another program is using a core all the time.
 BUSY = 0.7
 
 

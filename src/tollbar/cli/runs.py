@@ -126,7 +126,7 @@ def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", t
 
 
 def _judged(run: Path) -> Judgement:
-    """A run, judged. That is a look, and whoever adds blocks to the run afterwards pays for it."""
+    """A run, judged. That is a look, which blocks that are added afterwards pay for."""
     not_noted = results.look(run)
     if not_noted is not None:
         console.say(f"warning: {not_noted}", "yellow")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import catalogue, console, libraries, measure, study
+from tollbar import console, families, libraries, measure, study
 from tollbar import plan as planning
 from tollbar.cli.look import make_plan
 from tollbar.errors import ExitStatus, TollbarError
@@ -75,14 +76,14 @@ def _of_runner(path: Path) -> Plan:
     spec = f"runner:{path.resolve()}"
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
-    known = catalogue.families()
+    known = families.families()
     texts = {
         family: json.dumps([name for name in names if name in known[family].choices])
         for family, names in offers.items()
         if family in known
     }
     if not texts:
-        raise TollbarError("it offers nothing that the catalogue knows", where=str(path))
+        raise TollbarError("it offers nothing that any family knows", where=str(path))
     return planning.make(
         [
             study.read(
@@ -120,17 +121,5 @@ def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding])
 
 
 def _print_json(proven: list[measure.Proven]) -> None:
-    rows = [
-        {
-            "study": one.study,
-            "cell": json.loads(one.cell),
-            "outcome": one.outcome,
-            "reason": one.reason,
-            "known_answers": one.known_answers,
-            "accepted": one.accepted,
-            "refused": one.refused,
-            "not_tried": one.not_tried,
-        }
-        for one in proven
-    ]
+    rows = [asdict(one) | {"cell": json.loads(one.cell)} for one in proven]
     print(json.dumps(rows, indent=1))

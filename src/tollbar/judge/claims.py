@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import rate_of

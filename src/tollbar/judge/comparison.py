@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from tollbar.catalogue import Value
 from tollbar.errors import TollbarError
+from tollbar.families import Value
 from tollbar.judge.verdicts import Judgement, StudyJudgement, Toll
 from tollbar.machine import differences
 from tollbar.results import Row, Run

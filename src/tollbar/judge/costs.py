@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tollbar import stats
-from tollbar.catalogue import Family
+from tollbar.families import Family
 from tollbar.judge.decisions import Terms
 from tollbar.judge.moments import with_moments
 from tollbar.measure import Outcome, Trial
@@ -26,6 +26,8 @@ class Ledger:
     def __init__(self, rows: Sequence[Row], terms: Terms, metric: str = "cpu", family: Family | None = None) -> None:
         self.rows = rows
         self.metric = metric
+        self.own_metrics = tuple(family.metrics.values()) if family else ()
+        """What the family's runners observe beside what every runner does."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         keys = dict.fromkeys(row.against for row in rows)
         self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)

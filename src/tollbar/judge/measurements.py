@@ -12,7 +12,7 @@ from tollbar.judge.costs import Ledger, Value, Visits
 from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
-from tollbar.metrics import METRICS, TYPICAL
+from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
 from tollbar.stats import Interval, Visit
@@ -65,6 +65,7 @@ def settled(trials: Sequence[Trial]) -> list[LoadRecord]:
 def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _costs(row, ledger.metric, ledger.undisturbed(row), ledger.typical(row))
     trials = [t for t in row.trials if t.outcome is Outcome.OK]
+    yield from _own(row, trials, ledger)
     if not any(trial.load for trial in trials):
         yield from _typical(
             row, "wall", ledger.visits_of(row, trials, lambda _, chunk: chunk.wall_ns / chunk.operations), ledger
@@ -97,6 +98,25 @@ def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[M
             yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
 
 
+def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
+    """The family's own metrics, of the whole and of each component that has them."""
+    seen = dict.fromkeys(key for trial in trials for chunk in trial.chunks for key in chunk.observed)
+    for metric in ledger.own_metrics:
+        for component in (component for component, name in seen if name == metric.name):
+            visits = ledger.visits_of(row, trials, _observed(component, metric))
+            if visits:
+                found = stats.typical(visits, confidence=ledger.confidence)
+                yield _measurement(row, metric, found, component=component or None)
+
+
+def _observed(component: str, metric: Metric) -> Value:
+    def value(trial: Trial, chunk: Chunk) -> float:
+        seen = chunk.observed.get((component, metric.name), 0.0)
+        return seen / chunk.operations if metric.is_per_operation else seen
+
+    return value
+
+
 def _share_of(component: str) -> Value:
     def cost(trial: Trial, chunk: Chunk) -> float:
         paid_ns = sum(each.cpu_ns.get(component, 0) for each in trial.chunks)
@@ -120,7 +140,7 @@ def _costs(
     """A cost is shown twice: undisturbed, and as disturbed."""
     for name, found in ((metric, undisturbed), (metric + TYPICAL, typical)):
         if found is not None:
-            yield _measurement(row, name, found, component=component)
+            yield _measurement(row, METRICS[name], found, component=component)
 
 
 def _per_trial(
@@ -143,11 +163,10 @@ def _typical(
     row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
 ) -> Iterator[Measurement]:
     if visits:
-        yield _measurement(row, metric, stats.typical(visits, confidence=ledger.confidence), limit)
+        yield _measurement(row, METRICS[metric], stats.typical(visits, confidence=ledger.confidence), limit)
 
 
 def _measurement(
-    row: Row, metric: str, found: Interval, limit: Limit | None = None, component: str | None = None
+    row: Row, metric: Metric, found: Interval, limit: Limit | None = None, component: str | None = None
 ) -> Measurement:
-    unit = METRICS[metric].unit
-    return Measurement(row, metric, unit, found.estimate, found.low, found.high, found.n, limit, component)
+    return Measurement(row, metric.name, metric.unit, found.estimate, found.low, found.high, found.n, limit, component)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import Study

@@ -8,23 +8,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from tollbar import workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
-from tollbar.measure import primitive, served
-from tollbar.measure.served import configuration_of, load_task_shown
-from tollbar.measure.trial import Ask, Chunk, Proven, Trial
+from tollbar.measure.trial import Chunk, Trial
 from tollbar.plan import Cell, Plan
 from tollbar.plan.heats import Heat, blocks
 from tollbar.runner import Outcome, ask
+from tollbar.workloads import Ask, Given, Proven
 
 __all__ = [
     "Chunk",
     "Outcome",
     "Proven",
     "Trial",
-    "configuration_of",
     "heats_left",
-    "load_task_shown",
     "measured",
     "prove",
     "sandbox_for",
@@ -36,9 +34,8 @@ MOST_FAILURES = 2
 
 
 def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:
-    """Where the servers of a plan live while it is proved and measured; nothing, where it needs none."""
-    cells = (cell for study in plan.studies for cell in study.cells)
-    if any(cell.service is not None and cell.service.bed is not None for cell in cells):
+    """Where the servers of a plan are started while it is proved and measured; None where it has none."""
+    if any(cell.bed is not None for study in plan.studies for cell in study.cells):
         return Sandbox(logs)
     return nullcontext()
 
@@ -46,14 +43,10 @@ def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[
 def prove(cells: Iterable[Cell], seed: int, *, sandbox: Sandbox | None = None, ask: Ask = ask) -> Iterator[Proven]:
     """Verifies each cell both ways before its first trial: right things accepted, wrong things refused.
 
-    `sandbox` are where servers live; cells that are measured through one need them.
+    Cells that are measured through servers need a sandbox.
     """
-    met: primitive.VerifiedAnswers = {}
-    for cell in cells:
-        if cell.service is None:
-            yield primitive.prove(cell, seed, met, ask)
-        else:
-            yield served.prove(cell, cell.service, seed, met, sandbox, ask)
+    given = Given(sandbox, ask)
+    return (workloads.of(cell).prove(cell, seed, given) for cell in cells)
 
 
 def heats_left(

@@ -10,7 +10,7 @@ from tollbar.plan import Cell
 from tollbar.runner import CONTRACT, Outcome, Session, Stopped, ask
 
 LIMIT_S = 60.0
-# Long enough that a runner which ignores what it was asked for is told from one that keeps to it.
+# Long enough that a runner that ignores the length of a chunk and one that keeps to it differ.
 SECONDS = 0.02
 OPERATIONS = 3
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from tollbar import machine
+from tollbar import machine, workloads
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import primitive, served
-from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Trial
+from tollbar.measure.trial import Chunk, Trial
 from tollbar.plan.heats import Heat, Visit
 from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
 from tollbar.study import Measure
+from tollbar.workloads import CLIENT, RUNNER, Work
 
 # Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
 READY_LIMIT_S = 120.0
@@ -27,8 +27,6 @@ SLOW_CHUNKS = 4
 # A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
 # machine's states, so that fewer of them do.
 MOST_SPENT = 2
-# A closed load needs so many requests a user, that users are not all in their first one.
-REQUESTS_A_USER = 2
 # Requests a second and response times want a load that has settled, which chunks have not: see METHOD.md.
 STRETCH_S = 0.05
 # They get no verdict, so that some of the blocks are enough to show them.
@@ -41,7 +39,7 @@ class _Member:
 
     visit: Visit
     session: Session | None = None
-    asked: served.Asked | None = None
+    work: Work | None = None
     ready: Ready | None = None
     chunks: list[Chunk] = field(default_factory=list)
     seen: list[ChunkRecord] = field(default_factory=list)
@@ -55,16 +53,10 @@ class _Member:
     def is_up(self) -> bool:
         return self.session is not None and self.fault is None
 
-    @property
-    def fewest(self) -> int:
-        """Operations that a chunk must have."""
-        users = self.visit.cell.coordinates.get("users") if self.visit.cell.service else None
-        return REQUESTS_A_USER * users if isinstance(users, int) else 1
-
     def chunk_s(self, how: Measure) -> float:
         """How long a chunk of it takes, as far as its warm-up showed."""
         each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
-        return max(how.chunk_s, each_s * self.fewest)
+        return max(how.chunk_s, each_s * (self.work.fewest if self.work else 1))
 
 
 def measure(
@@ -89,8 +81,9 @@ def measure(
                 if member.is_up and number in turns[id(member)]:
                     _advance(member, number, how)
         for member in members if heat.block % BLOCKS_A_STRETCH == 0 else ():
-            if member.is_up and member.asked is not None:
-                _stretch(member)
+            if member.is_up and member.work is not None and member.work.settles:
+                # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
+                member.stretch = _chunk(member, STRETCH_S)
         for member in members:
             _finish(member)
     steal_ns = machine.steal_ns() - steal_before_ns
@@ -104,12 +97,8 @@ def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, sandb
     """Brings a member up, ready and warm."""
     cell = member.visit.cell
     try:
-        if cell.service is None:
-            command, task, where = cell.provider.runner, primitive.task(cell, seed), core
-        else:
-            member.asked = stack.enter_context(served.up(cell, cell.service, seed, sandbox, core))
-            command, task, where = served.command(), member.asked.task, machine.client_core()
-        member.session = stack.enter_context(Session(command, task, core=where))
+        member.work = work = stack.enter_context(workloads.of(cell).up(cell, seed, sandbox, core))
+        member.session = stack.enter_context(Session(work.command, work.task, core=work.core))
         member.ready = member.session.ready(READY_LIMIT_S)
     except NotStarted as error:
         member.fault = failed(error.reason, error.outcome)
@@ -144,25 +133,20 @@ def _advance(member: _Member, number: int, how: Measure) -> None:
     record = _chunk(member, how.chunk_s)
     if record is None:
         return
+    assert member.work is not None
     member.seen.append(record)
-    cpu_ns = {RUNNER: record.cpu_ns}
-    if member.asked is not None:
-        cpu_ns = {name: one.cpu_ns for name, one in record.observed.components.items()} | {CLIENT: record.cpu_ns}
     if record.observed.is_exact:
-        member.chunks.append(Chunk(number, record.operations, record.wall_ns, cpu_ns))
-
-
-def _stretch(member: _Member) -> None:
-    """One longer chunk, for what users notice. Nothing of what the study asks rests on it."""
-    member.stretch = _chunk(member, STRETCH_S)
+        cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
+        member.chunks.append(Chunk(number, record.operations, record.wall_ns, cpu_ns, observed))
 
 
 def _chunk(member: _Member, seconds: float) -> ChunkRecord | None:
     """What its runner says of the next so many seconds; None where that ends it."""
     assert member.session is not None
+    assert member.work is not None
     try:
-        record = member.session.advance(seconds, member.fewest, CHUNK_LIMIT_S)
-        contradiction = member.asked.contradiction(record) if member.asked else None
+        record = member.session.advance(seconds, member.work.fewest, CHUNK_LIMIT_S)
+        contradiction = member.work.contradiction(record)
         if contradiction is not None:
             raise Stopped(failed(contradiction))
         return record
@@ -178,12 +162,12 @@ def _finish(member: _Member) -> None:
     member.last = member.session.finish()
     if member.last.outcome is not Outcome.OK:
         _stop(member, Stopped(member.last))
-    elif member.asked is not None and member.last.load is None:
-        member.fault = failed("the load client says nothing of the load")
+    elif member.work is not None and (reason := member.work.lacks(member.last)) is not None:
+        member.fault = failed(reason)
 
 
 def _stop(member: _Member, stopped: Stopped) -> None:
-    member.fault = member.asked.with_fault(stopped.record) if member.asked else stopped.record
+    member.fault = member.work.with_fault(stopped.record) if member.work else stopped.record
 
 
 def _trial(member: _Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:
@@ -193,7 +177,7 @@ def _trial(member: _Member, how: Measure, order: int, started_s: float, steal_ns
         fault = failed(
             "no chunk has a closed account: the server never came to rest, or its processes came and went in each"
         )
-    load = served.load_record(member.last, member.stretch, member.seen) if member.asked and not fault else None
+    load = member.work.load(member.last, member.stretch, member.seen) if member.work and not fault else None
     components = {name for chunk in member.chunks for name in chunk.cpu_ns}
     servers = sorted(components - {CLIENT, RUNNER})
     paid_by = {"cpu": (RUNNER,), "server-cpu": tuple(servers), "client-cpu": (CLIENT,)}

@@ -1,35 +1,14 @@
-"""What measuring gives: whether a cell may be measured, and one visit to it, chunk by chunk."""
+"""What measuring gives: one visit to a cell, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from tollbar.plan import Cell
-from tollbar.runner import LoadRecord, Outcome, Record
+from tollbar.runner import LoadRecord, Outcome
+from tollbar.workloads import CLIENT, RUNNER, Observed, Proven
 
-Ask = Callable[..., Record]
-"""`runner.ask`, or a fake of it."""
-
-RUNNER = "runner"
-"""The component of a runner that performs the operations itself."""
-CLIENT = "client"
-"""The component of a load client: what asking costs, which is no part of what the server pays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
-
-    study: str
-    cell: str
-    outcome: Outcome
-    reason: str | None
-    known_answers: int
-    accepted: tuple[str, ...]
-    refused: tuple[str, ...]
-    not_tried: tuple[str, ...] = ()
-    """Refusals that could not be tried, each with the reason."""
+__all__ = ["CLIENT", "RUNNER", "Chunk", "Observed", "Proven", "Trial"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +21,7 @@ class Chunk:
     wall_ns: int
     cpu_ns: Mapping[str, int]
     """CPU nanoseconds of each component: `RUNNER`; or each of a server's, and `CLIENT`."""
+    observed: Observed = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +75,3 @@ class Trial:
     def cost_ns(self) -> float:
         """CPU nanoseconds per operation, over all its chunks."""
         return self.cpu_ns / self.operations
-
-
-def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
-    """A cell that may not be measured."""
-    return Proven(cell.study, cell.key, outcome, reason, 0, (), ())

@@ -9,35 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tollbar import beds
-from tollbar.beds import Bed, Installed
-from tollbar.catalogue import Answer, Choice, Standing, Value
+from tollbar.beds import Bed, Installed, Unavailable
+from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
+from tollbar.families import Answer, Choice, Standing, Value
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.runner import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
 """One task of the runner contract."""
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """How a cell is reached where it is measured through a server."""
-
-    bed: Bed | None
-    """None where the server is the user's own."""
-    url: str | None
-    address: str | None
-    """`address:port` that the URL was found to stand for; None where it was not looked up, and for a bed."""
-    load: Load
-
-    @property
-    def server(self) -> str:
-        """Which server answers, with its version where that is known."""
-        if self.bed is None:
-            return str(self.url)
-        found = beds.find(self.bed)
-        return found.server if isinstance(found, Installed) else self.bed.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +29,9 @@ class Cell:
     family: str
     choice: Choice
     provider: Provider
-    service: Service | None
-    """The server it is measured through; None where the provider itself is measured."""
+    bed: Bed | Remote | None
+    """The servers it is measured through; None where the provider itself is measured."""
+    load: Load | None
     coordinates: Coordinates
     standing: Standing
     """The worst among its choice and its settings."""
@@ -70,7 +52,10 @@ class Cell:
     @property
     def server(self) -> str | None:
         """Which server it is measured through: `nginx 1.22.1`; the URL of one of the user's own."""
-        return self.service.server if self.service else None
+        if self.bed is None:
+            return None
+        found = beds.find(self.bed) if isinstance(self.bed, Bed) else self.bed
+        return found.name if isinstance(found, Unavailable) else found.server
 
     @property
     def label(self) -> str:
@@ -140,7 +125,7 @@ class Plan:
     @property
     def servers(self) -> Mapping[str, Mapping[str, str]]:
         """Which program every bed's server is, by the bed's name; for one that is not here, what would help."""
-        found = {bed: beds.find(bed) for cell in self._cells() if cell.service and (bed := cell.service.bed)}
+        found = {cell.bed: beds.find(cell.bed) for cell in self._cells() if isinstance(cell.bed, Bed)}
         return {
             bed.name: {"version": one.version, "program": str(one.programs[bed.frontend.name])}
             if isinstance(one, Installed)
@@ -229,14 +214,15 @@ class _Grid:
                 for values in itertools.product(*varied.values()):
                     wanted = dict(zip(varied, values, strict=True))
                     at: dict[str, Value] = {"choice": name, "provider": provider.name}
-                    at |= {"bed": bed.name if bed else "url"} if study.load else {}
+                    at |= {"bed": bed.name} if bed else {}
                     coordinates = self.normal({**at, **wanted})
                     yield Cell(
                         study=study.name,
                         family=family.name,
                         choice=family.choices[name],
                         provider=provider,
-                        service=Service(bed, study.url, study.address, study.load) if study.load else None,
+                        bed=bed,
+                        load=study.load,
                         coordinates=coordinates,
                         standing=family.standing_of(coordinates),
                         strength=family.strength_of(coordinates),
@@ -254,10 +240,11 @@ class _Grid:
                 coordinates[name] = wanted.get(name, setting.default)
         return coordinates | {n: wanted[n] for n in ("users", "rate") if n in wanted}
 
-    def places(self) -> Iterator[tuple[Bed | None, Provider]]:
+    def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
         if not self.study.beds:
-            yield from ((None, provider) for provider in self.providers)
+            own = Remote(self.study.url, self.study.address or "") if self.study.url else None
+            yield from ((own, provider) for provider in self.providers)
             return
         for name in self.study.beds:
             bed = beds.all_beds()[name]

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from tollbar.catalogue import Standing, Value
+from tollbar.families import Standing, Value
 from tollbar.study import Claim, Coordinates, Study, matches
 
 

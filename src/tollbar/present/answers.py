@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar.catalogue import Family, Value
+from tollbar.families import Family, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
 from tollbar.present import cells, words
 from tollbar.present.cells import labels, split

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.metrics import TYPICAL
 from tollbar.present import words

@@ -8,7 +8,7 @@ from math import inf
 from statistics import median
 from typing import Literal
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.measure import Outcome
 from tollbar.present import words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Verdict
 from tollbar.present import notes, words
 from tollbar.present.cells import MOST_ROWS, places, prevailing, varying

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
 from tollbar.measure import Outcome
 from tollbar.present import words

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 from tollbar.judge import ClaimVerdict, Verdict
 
 

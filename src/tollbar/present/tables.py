@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tollbar.catalogue import Authority, Choice, Part, Standing
+from tollbar.families import Authority, Choice, Part, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
@@ -39,7 +39,7 @@ def full_table(study: StudyJudgement) -> Table:
         *(numbers("per second of CPU") if speed else ()),
         *numbers(f"against {cells.baseline_words(study)}", "typical ratio"),
         Column("verdict"),
-        *numbers(*(_metric_title(*of) for of in others), "blocks"),
+        *numbers(*(_metric_title(study, *of) for of in others), "blocks"),
         Column("standing"),
         *(numbers("strength, bits") if strengths else ()),
     ]
@@ -76,8 +76,9 @@ def beside(study: StudyJudgement) -> dict[tuple[str, str | None], dict[str, Meas
     return {of: rows for of, rows in found.items() if of[0] != "memory" or memory_matters(rows.values())}
 
 
-def _metric_title(name: str, component: str | None) -> str:
-    title = METRICS[name].title if name in METRICS else name.replace("-", " ")
+def _metric_title(study: StudyJudgement, name: str, component: str | None) -> str:
+    known = {**METRICS, **study.about.family.metrics}
+    title = known[name].title if name in known else name.replace("-", " ")
     return title if component is None else f"{title}, {component}"
 
 

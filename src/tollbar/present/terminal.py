@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tollbar import units
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import ClaimResult, Comparison, Contrast, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.present import words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tollbar.catalogue import Degree, Mitigation, Standing
+from tollbar.families import Degree, Mitigation, Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present import words
 from tollbar.present.cells import labels, varying

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
-from tollbar.catalogue import Value
+from tollbar.families import Value
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.judge.noise import reach
 from tollbar.present import words

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from tollbar import units
-from tollbar.catalogue import Family, Setting, Standing, Value
+from tollbar.families import Family, Setting, Standing, Value
 from tollbar.judge import Limit, Measurement, Verdict
 from tollbar.stats import Interval
 

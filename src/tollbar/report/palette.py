@@ -5,7 +5,7 @@ Every colour is a variable of the stylesheet: light, dark and paper are then its
 
 from __future__ import annotations
 
-from tollbar.catalogue import Standing
+from tollbar.families import Standing
 
 # Vega's own symbols; the legends draw the same. A shape says the standing, and its colour says it again.
 SHAPES = {

@@ -1,8 +1,8 @@
 """Results: a run's directory, written as each heat ends and read back whole.
 
-The studies as they were, `run.json` (command, seed, fingerprint, receipts, looks), `results.sqlite` (cells, proofs,
-heats, trials, what was observed in each of their rounds, events), `report.html`. Nothing that was measured is thrown
-away.
+The studies and what is known of their families as they were, `run.json` (command, seed, fingerprint, receipts, looks),
+`results.sqlite` (cells, proofs, heats, trials, what was observed in each of their rounds, events), `report.html`.
+Nothing that was measured is thrown away.
 """
 
 from tollbar.results.export import export

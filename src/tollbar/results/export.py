@@ -111,7 +111,12 @@ def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
         "cpu_ns": sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by),
         "wall_ns": chunk.wall_ns,
         **{f"{name}_cpu_ns": ns for name, ns in chunk.cpu_ns.items()},
+        **{"_".join(filter(None, key)): value for key, value in chunk.observed.items()},
     }
+
+
+_SEEN = ("bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed", "client_busy",
+         "client_run_queue_wait_ns")  # fmt: skip
 
 
 def _of_load(load: LoadRecord) -> dict[str, Any]:
@@ -119,16 +124,8 @@ def _of_load(load: LoadRecord) -> dict[str, Any]:
     return {
         "requests": load.requests,
         "requests_per_s": load.requests_per_s,
-        "latency_p50_us": load.latency_at(0.50),
-        "latency_p95_us": load.latency_at(0.95),
-        "latency_p99_us": load.latency_at(0.99),
-        "bytes_sent": load.bytes_sent,
-        "bytes_received": load.bytes_received,
-        "connections": load.connections,
-        "handshakes_full": load.handshakes_full,
-        "handshakes_resumed": load.handshakes_resumed,
-        "client_busy": load.client_busy,
-        "client_run_queue_wait_ns": load.client_run_queue_wait_ns,
+        **{f"latency_p{share}_us": load.latency_at(share / 100) for share in (50, 95, 99)},
+        **{name: getattr(load, name) for name in _SEEN},
         **{
             f"{name}_{what}": value
             for name, component in load.components.items()

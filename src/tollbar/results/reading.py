@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import study
-from tollbar.catalogue import Standing
 from tollbar.errors import TollbarError
+from tollbar.families import Standing
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results.observations import chunks_of
@@ -111,13 +111,18 @@ def about(directory: Path) -> dict[str, Any]:
     return said
 
 
-def studies(directory: Path) -> tuple[study.Study, ...]:
-    """The studies as they were asked, with the number of blocks that the command asked for."""
+def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, ...]:
+    """The studies as they were, with the number of blocks that the command asked for.
+
+    Their families are those that the run keeps; or, `to_measure` on, those that are installed, with their answers.
+    """
     found = []
+    # Runs of earlier versions kept none.
+    kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     for name, entry in about(directory)["studies"].items():
         path = directory / "studies" / f"{name}.toml"
         try:
-            one = study.read(name, path.read_text("utf-8"), where=str(path))
+            one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
         found.append(replace(one, measure=replace(one.measure, blocks=entry["blocks"])))
@@ -125,7 +130,7 @@ def studies(directory: Path) -> tuple[study.Study, ...]:
 
 
 def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, ...]) -> StudyRun:
-    series: dict[int, dict[tuple[str, str], list[int | None]]] = defaultdict(dict)
+    series: dict[int, dict[tuple[str, str], list[float | None]]] = defaultdict(dict)
     for number, component, metric, by_round in database.execute(
         "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
     ):
@@ -143,44 +148,19 @@ def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, .
 
 
 def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
-    return Trial(
-        study=found["study"],
-        cell=found["cell"],
-        twin=bool(found["twin"]),
-        block=found["block"],
-        heat=found["heat"],
-        order=found["ord"],
-        started_s=found["started_s"],
-        outcome=Outcome(found["outcome"]),
-        reason=found["reason"],
-        chunks=chunks,
-        paid_by=tuple(json.loads(found["paid_by"])),
-        memory_bytes=found["memory_bytes"],
-        steal_ns=found["steal_ns"],
-        machine_load=found["machine_load"],
-        load=LoadRecord.model_validate_json(found["load"]) if found["load"] else None,
-    )
+    columns = {name: found[name] for name in found.keys() if name not in ("id", "ord")}  # noqa: SIM118
+    columns |= {"twin": bool(found["twin"]), "order": found["ord"], "outcome": Outcome(found["outcome"])}
+    columns |= {"paid_by": tuple(json.loads(found["paid_by"])), "chunks": chunks}
+    columns["load"] = LoadRecord.model_validate_json(found["load"]) if found["load"] else None
+    return Trial(**columns)
 
 
 def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
-    return Row(
-        key=found["key"],
-        coordinates=json.loads(found["coordinates"]),
-        title=found["title"],
-        standing=Standing(found["standing"]),
-        strength=found["strength"],
-        against=found["against"],
-        outcome=outcome,
-        reason=reason,
-        trials=trials,
-        twins=twins,
-        known_answers=found["known_answers"],
-        accepted=tuple(json.loads(found["accepted"])),
-        refused=tuple(json.loads(found["refused"])),
-        not_tried=tuple(json.loads(found["not_tried"])),
-        server=found["server"],
-    )
+    columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
+    columns |= {name: tuple(json.loads(found[name])) for name in ("accepted", "refused", "not_tried")}
+    columns |= {"coordinates": json.loads(found["coordinates"]), "standing": Standing(found["standing"])}
+    return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins)
 
 
 def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tollbar.catalogue import Standing, Value
+from tollbar.families import Standing, Value
 from tollbar.measure import Outcome, Trial
 from tollbar.study import Study
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import IO, Any
 
 from tollbar import __version__
 from tollbar.errors import TollbarError
+from tollbar.families import Family
 from tollbar.files import write_atomically
 from tollbar.measure import Outcome, Proven, Trial
 from tollbar.plan import Plan, StudyPlan
@@ -141,7 +143,7 @@ class Store:
 
     def close(self) -> None:
         """Lets the run go. The results are then one file, which can be read where nothing can be written."""
-        # A reader may keep the log in use: then it stays beside the file, and is part of it for whoever reads next.
+        # A reader may keep the log in use: then it stays beside the file, and the next reader reads it too.
         with contextlib.suppress(sqlite3.Error):
             self.database.execute("pragma wal_checkpoint(truncate)")
             self.database.execute("pragma journal_mode = delete")
@@ -177,6 +179,7 @@ def create(
         (directory / "studies").mkdir()
         for planned in plan.studies:
             (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
+            _keep(planned.study.family, directory / "families")
         studies = {one.study.name: {"looks": [], "blocks": one.study.measure.blocks} for one in plan.studies}
         said = {
             "schema": SCHEMA,
@@ -205,6 +208,13 @@ def create(
             hint="choose another with --runs DIRECTORY",
         ) from error
     return store
+
+
+def _keep(family: Family, folder: Path) -> None:
+    """Copies what is known of a family: a run can be judged and reported after that has changed or gone."""
+    assert family.folder is not None, "a family that is measured was read from a folder"
+    (folder / family.name).mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(family.folder / "family.toml", folder / family.name / "family.toml")
 
 
 def reopen(directory: Path) -> Store:

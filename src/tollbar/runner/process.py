@@ -71,7 +71,7 @@ class Process:
         assert self._process.stdout
         assert self._process.stderr
         self._stdin: IO[bytes] = self._process.stdin
-        # A runner that never reads cannot block the lab: whatever it is told fits into the pipe.
+        # A runner that never reads cannot block the lab: what it is sent fits into the pipe.
         fcntl.fcntl(self._stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._heard, self._talk = bytearray(), bytearray()
         self._selector = selectors.DefaultSelector()

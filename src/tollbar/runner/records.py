@@ -69,35 +69,47 @@ class Steady(BaseModel):
     wall_ns: int
 
 
-class LoadRecord(BaseModel):
-    """What a load client saw of a server, beside its own cost: in a longer stretch, or in all chunks together."""
+class Requested(BaseModel):
+    """What a load client saw in a stretch of time, beside its own cost."""
 
     model_config = ConfigDict(frozen=True)
-    requests: int
-    wall_ns: int
-    """To the last answer: what was in flight when nothing new was started any more is part of the account."""
-    steady: Steady | None = None
+    requests: int = 0
     errors: Mapping[str, int] = {}
     latency_us: tuple[tuple[int, int], ...] = ()
     """(upper bound of a bucket in microseconds, answers in it)."""
+    steady: Steady | None = None
     bytes_sent: int = 0
     bytes_received: int = 0
     connections: int = 0
     handshakes_full: int = 0
     handshakes_resumed: int = 0
     reopened: int = 0
-    """Kept connections that the server had closed and that were made again, in all chunks."""
-    is_settled: bool = True
-    """Whether it is of a stretch long enough for requests a second and response times, which chunks are not."""
+    """Kept connections that the server had closed and that were made again."""
+    components: Mapping[str, ComponentRecord] = {}
+
+
+class Totals(BaseModel):
+    """What a load client says of its whole session, when that ends."""
+
+    model_config = ConfigDict(frozen=True)
     negotiated: tuple[Negotiated, ...] = ()
     client_libraries: tuple[str, ...] = ()
     """The TLS libraries that its clients spoke through."""
-    client_cpu_ns: int = 0
-    client_run_queue_wait_ns: int = 0
-    """Time in which the load client would have run and others had its core."""
     client_context_switches: int = 0
     client_memory_bytes: int = 0
+    client_run_queue_wait_ns: int = 0
+    """Time in which the load client would have run and others had its core."""
     components: Mapping[str, ComponentRecord] = {}
+
+
+class LoadRecord(Requested, Totals):
+    """What a load client saw of a server: in a longer stretch, or in all chunks together."""
+
+    wall_ns: int
+    """To the last answer: what was in flight when nothing new was started any more is part of the account."""
+    is_settled: bool = True
+    """Whether it is of a stretch long enough for requests a second and response times, which chunks are not."""
+    client_cpu_ns: int = 0
 
     @property
     def requests_per_s(self) -> float:
@@ -142,18 +154,6 @@ class LoadRecord(BaseModel):
         return 0.0
 
 
-class Totals(BaseModel):
-    """What a load client says of its whole session, when that ends."""
-
-    model_config = ConfigDict(frozen=True)
-    negotiated: tuple[Negotiated, ...] = ()
-    client_libraries: tuple[str, ...] = ()
-    client_context_switches: int = 0
-    client_memory_bytes: int = 0
-    client_run_queue_wait_ns: int = 0
-    components: Mapping[str, ComponentRecord] = {}
-
-
 class Record(BaseModel):
     """A runner's answer to `list` and `verify`, and its last line in a session."""
 
@@ -189,26 +189,19 @@ class Ready(BaseModel):
     """How far memory grew during the first operation."""
 
 
-class Observed(BaseModel):
-    """What a chunk showed beside its cost."""
+class Observed(Requested):
+    """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
-    model_config = ConfigDict(frozen=True)
-    components: Mapping[str, ComponentRecord] = {}
-    requests: int = 0
-    errors: Mapping[str, int] = {}
-    latency_us: tuple[tuple[int, int], ...] = ()
-    steady: Steady | None = None
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    connections: int = 0
-    handshakes_full: int = 0
-    handshakes_resumed: int = 0
-    reopened: int = 0
-    """Kept connections that the server had closed and that were made again."""
+    model_config = ConfigDict(frozen=True, extra="allow")
     ticks: bool = False
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
     unsettled: bool = False
     """The server was still at work long after it was asked nothing more: the account was never closed."""
+
+    def value_of(self, metric: str) -> float | None:
+        """The total over the chunk of one of the family's own metrics; None: the runner did not observe it."""
+        value = (self.model_extra or {}).get(metric)
+        return value if isinstance(value, int | float) else None
 
     @property
     def is_exact(self) -> bool:

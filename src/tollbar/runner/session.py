@@ -108,7 +108,7 @@ class Session:
         said = _document(line)
         if "outcome" in said:
             record = _validated(said, Record)
-            early = failed("the runner ended before it was told to") if record.outcome is Outcome.OK else record
+            early = failed("the runner ended before its input did") if record.outcome is Outcome.OK else record
             raise Stopped(early)
         return said
 

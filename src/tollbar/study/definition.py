@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from tollbar.catalogue import Family, Value
+from tollbar.families import Family, Value
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from string import Formatter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BeforeValidator, model_validator
 
-from tollbar import beds, catalogue, units
-from tollbar.catalogue import Family, Value
+from tollbar import beds, families, units
 from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.families import Family, Value
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
@@ -27,6 +27,9 @@ from tollbar.study.definition import (
     Measure,
     Study,
 )
+from tollbar.wire import Wire, parse
+
+Named = TypeVar("Named", bound=Value)
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -38,26 +41,22 @@ Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(units.per_second)]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
-
-
-class _WireLeaveOut(_Wire):
+class _WireLeaveOut(Wire):
     where: dict[str, Value | tuple[Value, ...]]
     because: str
 
 
-class _WireRequest(_Wire):
+class _WireRequest(Wire):
     get: str
     unique: bool = False
 
 
-class _WireExpect(_Wire):
+class _WireExpect(Wire):
     status: int = 200
     bytes: int | str | None = None
 
 
-class _WireLoad(_Wire):
+class _WireLoad(Wire):
     shape: Literal["closed", "open"] = "closed"
     users: tuple[int, ...] = (1,)
     rates: tuple[Rate, ...] = ()
@@ -79,18 +78,18 @@ class _WireLoad(_Wire):
         return self
 
 
-class _WireMeasure(_Wire):
+class _WireMeasure(Wire):
     cost: Cost | None = None
     chunk: Seconds = DEFAULT_MEASURE.chunk_s
     rounds: int = DEFAULT_MEASURE.rounds
     blocks: int = DEFAULT_MEASURE.blocks
 
 
-class _WireJudge(_Wire):
+class _WireJudge(Wire):
     worth: Share = 0.03
 
 
-class _WireClaim(_Wire):
+class _WireClaim(Wire):
     says: str
     of: dict[str, Value]
     over: dict[str, Value]
@@ -108,7 +107,7 @@ class _WireClaim(_Wire):
         return self
 
 
-class _WireStudy(_Wire):
+class _WireStudy(Wire):
     question: str
     family: str
     source: str | None = None
@@ -139,18 +138,18 @@ class _WireStudy(_Wire):
         return self
 
 
-def read(name: str, text: str, *, where: str) -> Study:
-    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one."""
-    try:
-        wire = _WireStudy.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise TollbarError(f"not TOML: {error}", where=where) from error
-    except ValidationError as error:
-        raise _fault(error, where) from error
-    family = catalogue.families().get(wire.family)
-    if family is None:
-        raise unknown("family", wire.family, catalogue.families(), where=f"{where}: `family`")
-    reader = _Reader(family, where)
+def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study:
+    """A study from its text. Raises TollbarError that names the file, the key and the nearest right one.
+
+    `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
+    be here any more.
+    """
+    wire = parse(text, _WireStudy, where=where, known=_GONE)
+    if kept is None:
+        family = families.family(wire.family, where=f"{where}: `family`")
+    else:
+        family = families.read_family(kept / wire.family, with_answers=False)
+    reader = _Reader(family, where, None if kept else tuple(beds.all_beds()))
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
     return Study(
@@ -161,7 +160,7 @@ def read(name: str, text: str, *, where: str) -> Study:
         source=wire.source,
         choices=choices,
         providers=wire.providers,
-        beds=_beds(wire.beds, where),
+        beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         url=wire.url,
         address=None,
         load=_load(wire.load, family, where),
@@ -173,28 +172,9 @@ def read(name: str, text: str, *, where: str) -> Study:
         ),
         measure=_measure(wire, where),
         worth=wire.judge.worth,
-        claims=tuple(
-            Claim(
-                c.says,
-                reader.coordinates("claim.of", c.of),
-                reader.coordinates("claim.over", c.over),
-                c.metric,
-                c.ratio,
-                c.order,
-                c.note,
-            )
-            for c in wire.claim
-        ),
+        claims=tuple(reader.claim(claim) for claim in wire.claim),
         notes=wire.notes,
     )
-
-
-def _beds(names: tuple[str, ...], where: str) -> tuple[str, ...]:
-    known = beds.all_beds()
-    for name in names:
-        if name not in known:
-            raise unknown("bed", name, known, where=f"{where}: `beds`")
-    return names
 
 
 def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
@@ -249,9 +229,11 @@ class _Reader:
 
     family: Family
     where: str
+    beds: tuple[str, ...] | None
+    """Those that there are; None: they need not be here."""
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        """The choices these names and patterns stand for, in the catalogue's order, the null one only by name."""
+        """The choices these names and patterns stand for, in the family's order, the null one only by name."""
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in self.family.choices):
                 raise unknown("choice", pattern, self.family.choices, where=f"{self.where}: `choices`")
@@ -264,6 +246,10 @@ class _Reader:
         if not found:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
+
+    def claim(self, wire: _WireClaim) -> Claim:
+        sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
+        return Claim(**dict(wire) | sides)
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}
@@ -293,20 +279,20 @@ class _Reader:
             return tuple(given)
         if name in ("users", "rate"):
             return self._counts(key, given)
-        known = {
-            "choice": tuple(self.family.choices),
-            "op": self.family.operations,
-            "bed": tuple(beds.all_beds()),
-        }.get(name)
-        for value in given:
-            if known is not None and value not in known:
-                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
-        if known is not None:
-            return tuple(given)
+        known = {"choice": tuple(self.family.choices), "op": self.family.operations, "bed": self.beds}
+        if name in known:
+            return self.known(name, given, known[name], key)
         try:
             return tuple(self.family.settings[name].read(value) for value in given)
         except ValueError as error:
             raise TollbarError(f"`{key}`: {error}", where=self.where) from error
+
+    def known(self, name: str, given: Sequence[Named], known: Sequence[str] | None, key: str) -> tuple[Named, ...]:
+        """These names, all of them known."""
+        for value in given:
+            if known is not None and value not in known:
+                raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
+        return tuple(given)
 
     def _counts(self, key: str, given: Sequence[Value]) -> tuple[Value, ...]:
         if not all(isinstance(value, int) for value in given):
@@ -324,41 +310,5 @@ class _Reader:
 _GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
-}
-_RENAMED = {
     "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
 }
-
-
-def _fault(error: ValidationError, where: str) -> TollbarError:
-    """The first thing wrong with a study's text, in this project's words rather than the library's."""
-    fault = error.errors()[0]
-    path = [str(part) for part in fault["loc"]]
-    key = ".".join(path)
-    if fault["type"] == "literal_error":
-        what = f"`{key}`: `{fault['input']}` is not one of {fault['ctx']['expected']}"
-        return TollbarError(what, where=where, hint=_RENAMED.get(str(fault["input"])))
-    if fault["type"] == "extra_forbidden":
-        known = _keys_beside(path)
-        close = nearest(path[-1], known)
-        hint = close.replace(path[-1], key) if close else None
-        prefix = ".".join(path[:-1])
-        if close and prefix:
-            hint = close.replace("`", f"`{prefix}.", 1)
-        return TollbarError(f"`{key}`: no such setting", where=where, hint=_GONE.get(key, hint))
-    if not key:
-        return TollbarError(fault["msg"].removeprefix("Value error, "), where=where)
-    if fault["type"] == "missing":
-        return TollbarError(f"`{key}` is missing", where=where, hint="`tollbar list studies` names examples to copy")
-    return TollbarError(f"`{key}`: {fault['msg'].removeprefix('Value error, ')}", where=where)
-
-
-def _keys_beside(path: Sequence[str]) -> list[str]:
-    model: type[BaseModel] = _WireStudy
-    nested: dict[str, type[BaseModel]] = {
-        "measure": _WireMeasure, "judge": _WireJudge, "claim": _WireClaim, "leave-out": _WireLeaveOut,
-        "load": _WireLoad,
-    }  # fmt: skip
-    if len(path) > 1:
-        model = nested.get(path[0], model)
-    return [field.alias or name for name, field in model.model_fields.items()]

@@ -12,7 +12,7 @@ use crate::providers;
 
 fn task(kind: &str, family: &str, op: &str, choice: &str, bytes: u64) -> Value {
     let mut inputs = json!({});
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/catalogue/keys");
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
     if let Ok(pem) = std::fs::read_to_string(format!("{keys}/{choice}.pem")) {
         inputs["private_key_pem"] = json!(pem);
     }

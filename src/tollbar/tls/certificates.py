@@ -13,7 +13,9 @@ from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
+from tollbar.beds.sandbox import Sandbox
 from tollbar.files import write
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ AUTHORITY = {
 KINDS = tuple(AUTHORITY)
 """The kinds of key a certificate can be made for."""
 
-# Longer than any run, short enough that a certificate somebody copied is soon worthless.
+# Longer than any run, short enough that a copied certificate is soon worthless.
 VALID = timedelta(days=7)
 # Clocks of the lab and the servers are one; the margin is for a clock that is set back while they run.
 MARGIN = timedelta(days=1)
@@ -59,7 +61,7 @@ class Certificate:
 
     @property
     def key_pem(self) -> str:
-        """What nobody else may see."""
+        """What only the server may read."""
         return self.key.read_text("ascii")
 
     @property
@@ -115,6 +117,16 @@ class Certificates:
         return self._authorities[kind]
 
 
+_OF_RUNS: WeakKeyDictionary[Sandbox, Certificates] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def certificates_of(sandbox: Sandbox) -> Certificates:
+    """The certificates of a run."""
+    with _MAKING:
+        return _OF_RUNS.setdefault(sandbox, Certificates(sandbox.directory / "certificates"))
+
+
 class UnmadeCertificates(Certificates):
     """Certificates to show a configuration with: the names of the files, and never what is in them."""
 
@@ -141,7 +153,7 @@ class _UnmadeCertificate(Certificate):
 
 @cache
 def dh_parameters(name: str) -> str:
-    """Diffie–Hellman parameters as PEM. Raises FileNotFoundError for a name nobody knows."""
+    """Diffie–Hellman parameters as PEM. Raises FileNotFoundError for an unknown name."""
     return (PARAMETERS / f"{name}.pem").read_text("ascii")
 
 

@@ -1,19 +1,18 @@
-"""Reading a family's file: TOML in, a `Family` out, or one line that says what is wrong where."""
+"""Reading a family's folder: TOML in, a `Family` out, or one line that says what is wrong where."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tollbar.catalogue.definition import (
+from tollbar.errors import TollbarError, nearest
+from tollbar.families.definition import (
     Answer,
     Authority,
     Choice,
@@ -26,15 +25,14 @@ from tollbar.catalogue.definition import (
     Threat,
     Value,
 )
-from tollbar.errors import TollbarError
+from tollbar.metrics import METRICS, Metric
+from tollbar.wire import Wire, read
+
+# Public test keys that choices of several families use, beside the families' own.
+SHARED_KEYS = Path(__file__).with_name("keys")
 
 
-class _Wire(BaseModel):
-    # Kebab-case keys; nothing unknown is let through.
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
-
-
-class _WireAuthority(_Wire):
+class _WireAuthority(Wire):
     by: str
     where: str
     says: str
@@ -53,14 +51,14 @@ class _WireAnswer(BaseModel):
     file: str | None = None
 
 
-class _WirePartly(_Wire):
+class _WirePartly(Wire):
     partly: str
 
 
 _WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly]
 
 
-class _WireChoice(_Wire):
+class _WireChoice(Wire):
     title: str
     spec: str
     year: int | None = None
@@ -76,7 +74,7 @@ class _WireChoice(_Wire):
     varies: tuple[str, ...] = ()
 
 
-class _WireValue(_Wire):
+class _WireValue(Wire):
     title: str
     spec: str | None = None
     strength: int | None = None
@@ -88,7 +86,7 @@ class _WireValue(_Wire):
     note: str | None = None
 
 
-class _WireSetting(_Wire):
+class _WireSetting(Wire):
     title: str
     unit: Literal["bytes", "percent"] | None = None
     values: tuple[Value, ...] | None = None
@@ -97,11 +95,17 @@ class _WireSetting(_Wire):
     value: dict[str, _WireValue] = {}
 
 
-class _WireThreat(_Wire):
+class _WireThreat(Wire):
     title: str
 
 
-class _WireHead(_Wire):
+class _WireMetric(Wire):
+    title: str
+    unit: str
+    more_is_better: bool = False
+
+
+class _WireHead(Wire):
     title: str
     operations: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
@@ -115,40 +119,39 @@ class _WireHead(_Wire):
         return self
 
 
-class _WireFamily(_Wire):
+class _WireFamily(Wire):
     family: _WireHead
     threat: dict[str, _WireThreat] = {}
+    metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
     choice: dict[str, _WireChoice]
 
 
-def read_family(path: Traversable) -> Family:
-    """Reads one family's file. Raises TollbarError that names file, key and what is wrong."""
+def read_family(folder: Path, *, with_answers: bool = True) -> Family:
+    """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
+
+    A run that is read back needs no known answers and no keys, and keeps none: `with_answers` leaves them out.
+    """
+    path = folder / "family.toml"
     try:
-        wire = _WireFamily.model_validate(tomllib.loads(path.read_text("utf-8")))
-        root = files("tollbar.catalogue")
+        wire = read(path, _WireFamily)
         head = wire.family
         found = Family(
-            name=path.name.removesuffix(".toml"),
+            name=folder.name,
             title=head.title,
             operations=head.operations,
             strength_means=head.strength_means,
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
-            choices={name: _choice(name, c, head, root) for name, c in wire.choice.items()},
+            choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
+            metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
+            folder=folder,
         )
         for complaint in _complaints(found):
             raise ValueError(complaint)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
-        raise TollbarError(_first_fault(error), where=str(path)) from error
+    except (OSError, ValueError) as error:
+        raise TollbarError(str(error), where=str(path)) from error
     return found
-
-
-def _first_fault(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"`{'.'.join(str(part) for part in fault['loc'])}`: {fault['msg']}"
-    return str(error)
 
 
 def _complaints(family: Family) -> Iterator[str]:
@@ -159,7 +162,8 @@ def _complaints(family: Family) -> Iterator[str]:
         yield from _unknown_threats(f"choice.{choice.name}", choice.mitigates, family)
         for operation in choice.varies:
             if operation not in family.operations:
-                yield f"`choice.{choice.name}.varies`: the family has no operation `{operation}`"
+                known = nearest(operation, family.operations)
+                yield f"`choice.{choice.name}.varies`: the family has no operation `{operation}`; {known}"
         if choice.standing is Standing.NULL:
             if choice.mitigates:
                 yield f"`choice.{choice.name}.mitigates`: the null choice mitigates nothing"
@@ -167,7 +171,18 @@ def _complaints(family: Family) -> Iterator[str]:
         for threat in family.threats:
             if threat not in choice.mitigates:
                 yield f"`choice.{choice.name}.mitigates`: nothing is said of the threat `{threat}`"
+    for metric in family.metrics:
+        if metric in METRICS:
+            yield f"`metric.{metric}`: every family has this metric"
+    coordinates = ["choice", "op"]
     for setting in family.settings.values():
+        for name in setting.only:
+            if name not in coordinates:
+                # Settings are read in order, and one may only depend on those before it.
+                known = nearest(name, coordinates)
+                yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {known}"
+        coordinates.append(setting.name)
+        yield from _contradictions(setting)
         for name, value in setting.about.items():
             key = f"setting.{setting.name}.value.{name}"
             if name not in {str(v) for v in setting.values or ()}:
@@ -177,8 +192,19 @@ def _complaints(family: Family) -> Iterator[str]:
             yield from _unknown_threats(key, value.mitigates, family)
 
 
+def _contradictions(setting: Setting) -> Iterator[str]:
+    if setting.values is not None and (setting.is_size or setting.is_share):
+        yield f"`setting.{setting.name}`: it has either a `unit` or `values`"
+    elif setting.values is not None and setting.default not in setting.values:
+        known = nearest(str(setting.default), map(str, setting.values))
+        yield f"`setting.{setting.name}.default`: `{setting.default}` is not among its `values`; {known}"
+
+
 def _unknown_threats(key: str, mitigates: Mapping[str, Mitigation], family: Family) -> Iterator[str]:
-    return (f"`{key}.mitigates`: the family has no threat `{name}`" for name in mitigates if name not in family.threats)
+    for name in mitigates:
+        if name not in family.threats:
+            known = nearest(name, family.threats) or "it has none"
+            yield f"`{key}.mitigates`: the family has no threat `{name}`; {known}"
 
 
 def _setting(name: str, wire: _WireSetting) -> Setting:
@@ -198,43 +224,22 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
 
 
 def _value(name: str, wire: _WireValue) -> SettingValue:
-    return SettingValue(
-        name=name,
-        title=wire.title,
-        spec=wire.spec,
-        strength=wire.strength,
-        strength_from=wire.strength_from,
-        standing=wire.standing,
-        authority=_authorities(wire.authority),
-        mitigates=_mitigations(wire.mitigates),
-        only=wire.only,
-        note=wire.note,
-    )
+    said = {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
+    return SettingValue(name, **{**dict(wire), **said})
 
 
-def _choice(name: str, wire: _WireChoice, head: _WireHead, root: Traversable) -> Choice:
-    inputs = {"private_key_pem": (root / "keys" / wire.key).read_text("ascii")} if wire.key else {}
-    return Choice(
-        name=name,
-        title=wire.title,
-        spec=wire.spec,
-        year=wire.year,
-        strength=wire.strength,
-        strength_from=wire.strength_from,
-        standing=wire.standing,
-        authority=_authorities(wire.authority),
-        answers=tuple(_answer(name, a, root) for a in wire.answers),
-        setting=wire.setting,
-        inputs=inputs,
-        note=wire.note,
-        mitigates=_mitigations(wire.mitigates),
-        varies=wire.varies,
-        unanswered=head.unanswered,
-    )
+def _choice(name: str, wire: _WireChoice, head: _WireHead, folder: Path | None) -> Choice:
+    """The choice; without a `folder`, without its key and known answers."""
+    key = folder and wire.key and _key(folder, wire.key)
+    given = dict(wire)
+    del given["key"]
+    given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
+    given["answers"] = tuple(_answer(name, answer, folder) for answer in wire.answers) if folder else ()
+    return Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)
 
 
 def _authorities(wire: tuple[_WireAuthority, ...]) -> tuple[Authority, ...]:
-    return tuple(Authority(a.by, a.where, a.says, a.seen, a.checked) for a in wire)
+    return tuple(Authority(**dict(one)) for one in wire)
 
 
 def _mitigations(wire: _WireMitigations) -> dict[str, Mitigation]:
@@ -244,12 +249,18 @@ def _mitigations(wire: _WireMitigations) -> dict[str, Mitigation]:
     }
 
 
-def _answer(choice: str, wire: _WireAnswer, root: Traversable) -> Answer:
+def _key(folder: Path, name: str) -> str:
+    own = folder / "keys" / name
+    return (own if own.exists() else SHARED_KEYS / name).read_text("ascii")
+
+
+def _answer(choice: str, wire: _WireAnswer, folder: Path) -> Answer:
     # Post-quantum vectors run to tens of kilobytes: those stand in a file of their own, with the same keys.
     if wire.file:
-        return _answer(choice, _WireAnswer.model_validate(json.loads((root / "vectors" / wire.file).read_text())), root)
+        text = (folder / "answers" / wire.file).read_text("utf-8")
+        return _answer(choice, _WireAnswer.model_validate(json.loads(text)), folder)
     if wire.is_ is None:
-        raise ValueError(f"choice.{choice}.answers: a known answer says what it `is`")
+        raise ValueError(f"`choice.{choice}.answers`: a known answer says what it `is`")
     inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
     if wire.of is not None:
         inputs["of"] = wire.of

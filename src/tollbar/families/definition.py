@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatch
+from pathlib import Path
 
 from tollbar import units
+from tollbar.metrics import Metric
 
 Value = str | int
 """A setting's value: a word or a whole number (sizes are bytes, shares are percent)."""
@@ -48,7 +50,7 @@ class Mitigation:
 
 @dataclass(frozen=True, slots=True)
 class Threat:
-    """Something that may happen to whoever uses a family."""
+    """Something that may happen to the users of a family."""
 
     name: str
     title: str
@@ -63,7 +65,7 @@ class Authority:
     says: str
     seen: date
     checked: bool
-    """Whether the clause itself was read for this catalogue, or is carried over unread."""
+    """Whether the clause itself was read for this project, or is carried over unread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Setting:
 
 
 Part = Choice | SettingValue
-"""What a cell is made of, as far as the catalogue has something to say of it."""
+"""What a cell is made of, as far as its family says something of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,10 @@ class Family:
     settings: Mapping[str, Setting]
     choices: Mapping[str, Choice]
     threats: Mapping[str, Threat] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    """What its runners observe beside what every runner does."""
+    folder: Path | None = None
+    """Where it was read from; None: it was not read from a folder."""
 
     @property
     def null(self) -> Choice:
@@ -177,7 +183,7 @@ class Family:
         return next(c for c in self.choices.values() if c.standing is Standing.NULL)
 
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
-        """The choice at these coordinates, then the values of its settings that the catalogue knows something of."""
+        """The choice at these coordinates, then the values of its settings that the family says something of."""
         choice = self.choices[str(coordinates["choice"])]
         return (choice, *self._values_at(coordinates))
 

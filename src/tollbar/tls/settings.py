@@ -1,13 +1,13 @@
-"""What servers and clients are told about TLS: one table from a cell's settings to each one's words."""
+"""TLS settings: read from a cell's plain ones, found possible, and put into the words of servers and clients."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tollbar.beds.certificates import KINDS, Certificate, Certificates, dh_parameter_names, dh_parameters
 from tollbar.errors import nearest
+from tollbar.tls.certificates import KINDS, Certificate, Certificates, dh_parameter_names, dh_parameters
 
 PLAINTEXT = "plaintext"
 
@@ -29,7 +29,7 @@ LOWEST_LEVEL = "@SECLEVEL=0"
 
 
 class Impossible(ValueError):
-    """Settings that no TLS can have at once, or that nobody knows."""
+    """Settings that no TLS can have at once, or that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Settings:
             if self.key_exchange in ("rsa", "dhe") and signers != ["rsa"]:
                 raise Impossible(f"the key exchange `{self.key_exchange}` takes an RSA certificate")
         if self.resumed and self.resumption == "none":
-            raise Impossible("nobody can resume where `resumption` is `none`")
+            raise Impossible("no connection can resume where `resumption` is `none`")
         if self.old_clients and not {"rsa"} < set(signers):
             raise Impossible("old clients and new ones need a certificate of RSA and another")
 
@@ -125,10 +125,14 @@ class ServerConfiguration:
     resumption: str
     client_authority: str | None
     """The file of who signed the certificates that clients must show."""
+    spec: Callable[[], dict[str, Any]]
+    """What the embedded server is configured with. Not made unless a template uses it: it holds keys."""
 
 
-def server_configuration(asked: Settings, certificates: Certificates) -> ServerConfiguration | None:
-    """What a server that is configured in OpenSSL's words is told; None in clear."""
+def server_configuration(
+    asked: Settings, certificates: Certificates, *, library: str = "auto", libcrypto: str | None = None
+) -> ServerConfiguration | None:
+    """What a server is configured with; None in clear."""
     if not asked.encrypted:
         return None
     is_13 = asked.choice == "tls-1.3"
@@ -145,6 +149,7 @@ def server_configuration(asked: Settings, certificates: Certificates) -> ServerC
         certificates=tuple(certificates.server(kind) for kind in asked.certificates),
         resumption=asked.resumption,
         client_authority=str(certificates.client(asked.client_certificate).authority) if asked.mutual else None,
+        spec=lambda: _server_spec(asked, certificates, library, libcrypto),
     )
 
 
@@ -169,12 +174,8 @@ def suites(asked: Settings) -> str:
     return ":".join(f"ECDHE-{kind}-{end}" for kind in kinds)
 
 
-def server_spec(
-    asked: Settings, certificates: Certificates, *, library: str = "auto", libcrypto: str | None = None
-) -> dict[str, Any] | None:
-    """What the embedded server is told (`ServerSpec` of the engine); None in clear."""
-    if not asked.encrypted:
-        return None
+def _server_spec(asked: Settings, certificates: Certificates, library: str, libcrypto: str | None) -> dict[str, Any]:
+    """What the embedded server is configured with (`ServerSpec` of the engine)."""
     spec: dict[str, Any] = {
         "library": library,
         "libcrypto": libcrypto,
@@ -194,7 +195,7 @@ def server_spec(
 def client_spec(
     asked: Settings, certificates: Certificates, *, certificate: str | None = None, resume: bool = False
 ) -> dict[str, Any] | None:
-    """What a load client is told (`ClientSpec` of the engine); None in clear.
+    """What a load client is configured with (`ClientSpec` of the engine); None in clear.
 
     `certificate` is the kind that this client takes; without it, the server's only or first.
     """

@@ -1,0 +1,161 @@
+"""What a bed's file can say: `bed.toml` in, a `Bed` out, or one line that names the file, the key and the fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+
+from tollbar import units, wire
+from tollbar.wire import KEYS
+
+# The guard kills a server that takes longer, whatever its file says.
+LONGEST_GRACE_S = 10.0
+
+
+def _pattern(text: Any) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(str(text), re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    if not pattern.groups:
+        raise ValueError("the pattern has no group, and what its group matches is what is used")
+    return pattern
+
+
+Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
+Seconds = Annotated[float, BeforeValidator(units.seconds)]
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Version:
+    """How a program is asked for its version, and where in what it says the version is (the pattern's group)."""
+
+    arguments: tuple[str, ...]
+    pattern: Pattern
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Readiness:
+    """How it is known that a component is ready."""
+
+    by: Literal["line", "http", "tcp", "command"]
+    """`line`: it says so on standard output; `http`: it answers a request, in whatever way; `tcp`: it accepts a
+    connection; `command`: this command ends with status 0, and is run again until it does."""
+    command: tuple[str, ...] = ()
+    limit: Seconds = 10.0
+
+    def __post_init__(self) -> None:
+        if (self.by == "command") != bool(self.command):
+            raise ValueError('`command` is for `by = "command"`, and both are given or neither')
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Preparation:
+    """What is done once, in an empty directory, before a component is started for the first time.
+
+    What is in the directory afterwards is kept and unpacked for every start. It depends on the component's version,
+    on the text of these commands and templates, and on `settings`: the only settings that they can read.
+    """
+
+    commands: tuple[tuple[str, ...], ...] = Field(min_length=1)
+    environment: Mapping[str, str] = Field(default_factory=dict)
+    render: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    limit: Seconds = 60.0
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Component:
+    """One server of a bed: a tree of processes with its own account of CPU time."""
+
+    name: str
+    lifetime: Literal["trial", "run"]
+    """`run`: started by the first cell of a run that needs it, and used by all that want the same one."""
+    shared_by: tuple[str, ...] = ()
+    """The settings that make a component of the run another one, and the only settings that it can read."""
+    on_provider: bool = True
+    """Whether it loads the cell's provider: then it is another one for another provider. Else the system's libraries
+    are what it runs on."""
+    programs: tuple[str, ...] = Field(default=(), alias="program")
+    """Its names on different systems; none: the engine."""
+    folders: tuple[str, ...] = ()
+    """Where it may be beside the user's path; `*` stands for a version."""
+    tools: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Other programs that its commands need, each with its names on different systems."""
+    version: Version
+    address: Literal["shared", "own"] = "shared"
+    """127.0.0.1, or an address of 127.0.0.0/8 that nothing else of the run has."""
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Without it, one that is free. A component with an address of its own may have a fixed one."""
+    run_as: Literal["lab", "unprivileged"] = "lab"
+    """The account it is started under when the lab is root."""
+    prepare: Preparation | None = None
+    render: tuple[str, ...] = ()
+    """Files to make in its directory, each from the template of that name."""
+    start: tuple[str, ...]
+    stdin: str | None = None
+    """The template of its standard input: the one place where a key may be."""
+    environment: Mapping[str, str] = Field(default_factory=dict)
+    ready: Readiness
+    stop: Literal["TERM", "INT", "QUIT"] = "TERM"
+    grace: Annotated[Seconds, Field(le=LONGEST_GRACE_S)] = 2.0
+    """How long it may take to stop before it is killed."""
+    refusals: tuple[Pattern, ...] = ()
+    """How it words a configuration that it cannot serve; the group is the reason that the row is given."""
+
+    def __post_init__(self) -> None:
+        if self.port is not None and self.address == "shared":
+            raise ValueError('`port`: on 127.0.0.1 it may be another server\'s; a fixed one takes `address = "own"`')
+        if self.shared_by and self.lifetime == "trial":
+            raise ValueError("`shared-by`: a component that is started for each trial is not shared")
+        if self.lifetime == "run" and self.prepare:
+            for setting in self.prepare.settings:
+                if setting not in self.shared_by:
+                    raise ValueError(f"`prepare.settings`: `{setting}` has to be in `shared-by` as well")
+
+
+@dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
+class Bed:
+    """Servers that work together, and how they are found."""
+
+    folder: Path
+    title: str
+    install: str
+    """The command that would install it."""
+    runs_on: tuple[str, ...] = Field(min_length=1)
+    """The kinds of provider that can do its TLS."""
+    performs: tuple[str, ...] = ()
+    """The kinds of provider whose operations it offers behind a request in clear."""
+    places: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Folders that its configuration names, and where they may be."""
+    components: tuple[Component, ...] = Field(min_length=1, alias="component")
+    """In the order they are started in; the last is the frontend."""
+
+    def __post_init__(self) -> None:
+        of_trial = [component.lifetime == "trial" for component in self.components]
+        # What outlives a trial cannot be configured with where something of the trial listens.
+        if of_trial != sorted(of_trial):
+            raise ValueError("`component`: those of the run come first, and those of a trial after them")
+
+    def __repr__(self) -> str:
+        return f"<Bed {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.name
+
+    @property
+    def frontend(self) -> Component:
+        """The component that the load asks, and whose version is the bed's."""
+        return self.components[-1]
+
+
+def read(folder: Path) -> Bed:
+    """The bed in this folder. Raises TollbarError that names the file, the key, and the nearest right key or value."""
+    return wire.read(folder / "bed.toml", Bed, folder=folder)

@@ -1,0 +1,161 @@
+"""A program under a guard, which ends all that the program started: when it is asked to, and when the lab has ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from tollbar.beds import NotStarted, proc
+from tollbar.beds.sandbox import Account, Sandbox, wait
+from tollbar.runner import Outcome, engine
+
+# A program that was asked to stop and has not by then is killed.
+TERM_GRACE_S = 2.0
+# The guard itself gives up after ten seconds.
+KILLED_S = 12.0
+# The end of a log, which is where a program says why it gave up.
+KEPT_LOG_BYTES = 16 * 1024
+# The guard's status when a process outlived SIGKILL.
+NOT_ENDED = 125
+
+
+class Guarded:
+    """A program that runs in a work directory, its output in a log; it cannot outlive the lab."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        sandbox: Sandbox,
+        work_dir: Path,
+        log: Path,
+        account: Account | None = None,
+        low_port: bool = False,
+        stop: str = "TERM",
+        grace_s: float = TERM_GRACE_S,
+        core: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: int | IO[bytes] | None = None,
+    ) -> None:
+        """`log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
+
+        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024.
+        """
+        self.name = Path(words[0]).name
+        self.log = log
+        self._sandbox = sandbox
+        self._work_dir = work_dir
+        self._grace_s = grace_s
+        self._fault: str | None = None
+        pinned = ["--core", str(core)] if core is not None else []
+        guard = [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
+        # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
+        with open(log, "ab") as output:
+            self.process = subprocess.Popen(
+                [*guard, "--", *(_as_account(account, low_port=low_port) if account else ()), *words],
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=output if stdout is None else stdout,
+                stderr=output,
+                cwd=work_dir,
+                env={**_plain_environment(work_dir), **(environment or {})},
+                # Ctrl-C in the terminal is for the lab, which then stops its servers.
+                start_new_session=True,
+                # A server's workers may have another account than the server, and read what it makes for them.
+                umask=0o022,
+            )
+        sandbox.running.append(self)
+
+    @property
+    def pid(self) -> int:
+        """The root of the process tree."""
+        return self.process.pid
+
+    def fault(self) -> str | None:
+        """How it ended, with its last line, if it did; None: it runs."""
+        status = self.process.poll()
+        if status is None:
+            return None
+        if self._fault is None:
+            ended = (
+                f"was ended by {_signal_name(status)}" if status > 128 or status < 0 else f"ended with status {status}"
+            )
+            self._fault = ": ".join([f"{self.name} {ended}", *self.output().splitlines()[-1:]])
+        return self._fault
+
+    def output(self) -> str:
+        """The end of its log, without the paths of the sandbox, which mean nothing to a reader."""
+        with suppress(OSError), open(self.log, "rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(0, log.tell() - KEPT_LOG_BYTES))
+            text = log.read().decode(errors="replace").strip()
+            return text.replace(f"{self._work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
+        return ""
+
+    def why_it_ended(self, refusals: Sequence[re.Pattern[str]]) -> NotStarted:
+        """Its own words: `unsupported` where they are those of a refusal (the group of a pattern), else `failed`."""
+        for refusal in refusals:
+            # One line may be the effect of another, and which is which depends on the library.
+            words = dict.fromkeys(match.group(1).strip() for match in refusal.finditer(self.output()))
+            if words:
+                return NotStarted(Outcome.UNSUPPORTED, f"{self.name} refuses: {'; '.join(words)}")
+        return NotStarted(Outcome.FAILED, self.fault() or f"{self.name} said nothing that could be read")
+
+    def end(self) -> str | None:
+        """Asks it to end, kills it after its grace, and says what could not be ended."""
+        # The guard asks the program when it is asked for the first time, and kills when for the second.
+        for limit_s in (self._grace_s, KILLED_S):
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    wait(self.process, limit_s)
+        status = self.process.poll()
+        # The guard itself was killed: the processes that it would have ended may still run.
+        left = status is not None and status < 0 and not proc.end_session(self.pid, KILLED_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        # Last: what Ctrl-C interrupts here is ended with the sandbox.
+        if self in self._sandbox.running:
+            self._sandbox.running.remove(self)
+        if left or status is None or status == NOT_ENDED:
+            return f"a process of {self.name} could not be ended (it is of session {self.pid})"
+        return None
+
+    def ends_well(self, deadline: float) -> bool:
+        """Waits for its end and says whether its status was 0. Raises subprocess.TimeoutExpired; it has ended then too.
+
+        `deadline` is a time of the monotonic clock.
+        """
+        try:
+            return wait(self.process, max(0.0, deadline - time.monotonic())) == 0
+        finally:
+            self.end()
+
+
+def _as_account(account: Account, *, low_port: bool) -> list[str]:
+    """The words that make a program of root's run under this account."""
+    bind = ["--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service"] if low_port else []
+    return ["setpriv", f"--reuid={account.user}", f"--regid={account.group_id}", "--clear-groups", *bind, "--"]
+
+
+def _plain_environment(work_dir: Path) -> dict[str, str]:
+    """Nothing of the user's: a server behaves the same for everybody."""
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LC_ALL": "C",
+        "HOME": str(work_dir),
+        "TMPDIR": str(work_dir),
+    }
+
+
+def _signal_name(status: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(status - 128 if status > 0 else -status).name
+    return f"signal {status}"

@@ -1,0 +1,68 @@
+"""Families: which kinds of choice there are, and what is known about each choice.
+
+A family is a folder: `family.toml`, its known answers, its keys, and where its cells need more than the general
+workloads, a `workload.py`. What a choice *costs* is measured; what it is *worth* (its standing with the authorities,
+its strength, what it protects against, the known answers that prove it) is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from tollbar.errors import unknown
+from tollbar.families.definition import (
+    Answer,
+    Authority,
+    Choice,
+    Degree,
+    Family,
+    Mitigation,
+    Part,
+    Setting,
+    SettingValue,
+    Standing,
+    Threat,
+    Value,
+)
+from tollbar.families.reading import read_family
+from tollbar.files import folders_with
+
+__all__ = [
+    "Answer",
+    "Authority",
+    "Choice",
+    "Degree",
+    "Family",
+    "Mitigation",
+    "Part",
+    "Setting",
+    "SettingValue",
+    "Standing",
+    "Threat",
+    "Value",
+    "families",
+    "family",
+    "read_family",
+]
+
+
+def families() -> Mapping[str, Family]:
+    """Every family, by name."""
+    return {name: _read(folder) for name, folder in _folders().items()}
+
+
+def family(name: str, *, where: str | None = None) -> Family:
+    """The family of this name. Raises TollbarError with the nearest names if there is none."""
+    known = _folders()
+    if name not in known:
+        raise unknown("family", name, known, where=where)
+    return _read(known[name])
+
+
+def _folders() -> Mapping[str, Path]:
+    return folders_with("family.toml", Path(__file__).parent)
+
+
+_read = cache(read_family)

@@ -1,0 +1,56 @@
+"""The workload of TLS: the server speaks it as the cell says, or plainly, and the clients hold it to that."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from tollbar import libraries, tls
+from tollbar.beds import Installed, NotStarted
+from tollbar.beds.configuration import SHOWN, Request
+from tollbar.beds.remote import Remote
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import Outcome
+from tollbar.workloads import Given, Proven
+from tollbar.workloads.request import Client, RequestWorkload, settings_of
+
+
+class FamilyWorkload(RequestWorkload):
+    """A request, over TLS or in clear."""
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """A bed with the cell's certificates, key exchange, cipher and resumption."""
+        if sandbox is not None:
+            return tls.request(sandbox, found, cell.provider, settings_of(cell))
+        try:
+            return tls.shown_request(found, cell.provider, settings_of(cell))
+        except tls.Impossible as impossible:
+            raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """Old and new clients, resuming and not, which hold the server to one exact certificate."""
+        if isinstance(cell.bed, Remote):
+            return [{"share": 100, "tls": _any_tls(cell.bed.url, cell.choice.name)}]
+        made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
+        try:
+            kinds = tls.clients(tls.Settings.read(settings_of(cell)), made)
+        except tls.Impossible as impossible:
+            raise NotStarted(Outcome.UNSUPPORTED, str(impossible)) from impossible
+        for kind in kinds:
+            if kind["tls"]:
+                # Where rustls cannot speak it: the newest libssl here costs the client a third less than the system's.
+                kind["tls"]["libcrypto"] = libraries.libcryptos().get("psycopg")
+        return kinds
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Nothing: without a server and its client there is no TLS."""
+        return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
+
+
+def _any_tls(url: str, protocol: str) -> dict[str, Any] | None:
+    """A client that takes what the server prefers, in the version of TLS that the cell asks for."""
+    if urlsplit(url).scheme != "https":
+        return None
+    anything = {"key_exchange": None, "cipher": None, "signer": None}
+    return {"protocol": protocol, "name": urlsplit(url).hostname, **anything}

@@ -1,0 +1,107 @@
+"""What a person writes in TOML, read strictly: kebab-case keys, nothing unknown, and one line where it is wrong."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tollbar.errors import TollbarError, nearest
+
+KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+"""For models and pydantic's dataclasses: kebab-case keys, and an unknown one is an error."""
+
+Table = TypeVar("Table")
+# Pydantic calls the same fault otherwise in a model than in a dataclass.
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+
+
+class Wire(BaseModel):
+    """A table of a file."""
+
+    model_config = ConfigDict(**KEYS, frozen=True)
+
+
+def read(path: Path, table: type[Table], **more: Any) -> Table:
+    """The file as this table, with what is known otherwise. Raises TollbarError as `parse` does."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
+    return parse(text, table, where=str(path), **more)
+
+
+def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str] | None = None, **more: Any) -> Table:
+    """The text as this table. Raises TollbarError: one line with the file, the key, and the nearest right one.
+
+    `known` are keys and values of earlier versions, each with what is said instead.
+    """
+    try:
+        return TypeAdapter(table).validate_python(tomllib.loads(text) | more)
+    except tomllib.TOMLDecodeError as error:
+        raise TollbarError(f"not TOML: {error}", where=where) from error
+    except ValidationError as error:
+        raise _fault(error, table, where, known or {}) from error
+
+
+def _fault(error: ValidationError, table: type[Any], where: str, known: Mapping[str, str]) -> TollbarError:
+    # A key that is misspelt is missing as well, and only the first of the two says what to do.
+    fault = min(error.errors(), key=lambda fault: fault["type"] not in _UNKNOWN)
+    path, holder = _walk(table, fault["loc"])
+    key, value = ".".join(path), str(fault["input"])
+    said = fault["msg"].removeprefix("Value error, ")
+    match fault["type"]:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            hint = known.get(key) or nearest(path[-1], _keys_of(holder) if holder else ())
+            return TollbarError(f"`{key}`: no such key", where=where, hint=hint)
+        case "literal_error" | "enum":
+            values = re.findall(r"'([^']+)'", fault["ctx"]["expected"])
+            hint = known.get(value) or nearest(value, values)
+            return TollbarError(f"`{key}`: no such value: `{value}`", where=where, hint=hint)
+        case "missing":
+            return TollbarError(f"`{key}` is missing", where=where)
+    return TollbarError(f"`{key}`: {said}" if key else said, where=where)
+
+
+def _keys_of(table: type[Any]) -> list[str]:
+    return [field.alias or name for name, field in table.__pydantic_fields__.items()]
+
+
+def _walk(table: type[Any], location: Sequence[str | int]) -> tuple[list[str], type[Any] | None]:
+    """The path of a fault as it is written in the file, and the table that its last key is in."""
+    path: list[str] = []
+    holder: type[Any] | None = None
+    at: Any = table
+    for part in location:
+        choices = _alternatives(at)
+        tables = [each for each in choices if hasattr(each, "__pydantic_fields__")]
+        if len(choices) > 1 and isinstance(part, str) and not any(part in _keys_of(each) for each in tables):
+            # Not of the file: which of several types the value was tried as.
+            at = next((each for each in tables if each.__name__ == part), at)
+            continue
+        path.append(str(part))
+        holder, at = (tables[0], _field(tables[0], part)) if tables else (None, _inside(choices))
+    return path, holder
+
+
+def _field(table: type[Any], key: str | int) -> Any:
+    fields = table.__pydantic_fields__
+    return next((field.annotation for name, field in fields.items() if key == (field.alias or name)), None)
+
+
+def _inside(choices: Sequence[Any]) -> Any:
+    """What a list or a table of names holds."""
+    arguments = next((get_args(each) for each in choices if get_args(each)), (None,))
+    return arguments[0] if arguments[-1] is Ellipsis else arguments[-1]
+
+
+def _alternatives(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    several = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    return [each for each in several if each is not type(None)]

@@ -1,0 +1,169 @@
+"""Workloads: what a family's cells do, as far as plan, measure and results need to know.
+
+A workload turns a cell into the servers that must be up, the command and task of its runner, and its proofs, and says
+what a chunk of it shows. Two serve most families: `operation` (a runner alone) and `request` (a bed, and the load
+client that asks it). A family whose cells need more has a `workload.py` in its folder, with a class `FamilyWorkload`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tollbar import families
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.plan import Cell
+from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, ask
+
+__all__ = ["CLIENT", "RUNNER", "Ask", "Given", "Observed", "Proven", "Shown", "Work", "Workload", "of", "unproven"]
+
+Ask = Callable[..., Record]
+"""`runner.ask`, or a fake of it."""
+
+RUNNER = "runner"
+"""The component of a runner that performs the operations itself."""
+CLIENT = "client"
+"""The component of a load client: what asking costs, which is no part of what the server pays."""
+
+Observed = Mapping[tuple[str, str], float]
+"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
+
+    study: str
+    cell: str
+    outcome: Outcome
+    reason: str | None
+    known_answers: int
+    accepted: tuple[str, ...]
+    refused: tuple[str, ...]
+    not_tried: tuple[str, ...] = ()
+    """Refusals that could not be tried, each with the reason."""
+
+
+def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
+    """A cell that may not be measured."""
+    return Proven(cell.study, cell.key, outcome, reason, 0, (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a run gives all of its cells."""
+
+    sandbox: Sandbox | None
+    """Where servers are started; cells that are measured through one need it."""
+    ask: Ask = ask
+    verified: dict[tuple[Any, ...], Record] = field(default_factory=dict)
+    """Records of known answers that were met already, by what they are good for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cell as it would be measured, for people: without keys, and nothing is started."""
+
+    runner: tuple[str, ...]
+    task: Mapping[str, Any]
+    configuration: str | None = None
+    """What its servers would be configured with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A cell whose servers are up: its runner's command and task, and what is to be made of its answers."""
+
+    command: tuple[str, ...]
+    task: Mapping[str, Any]
+    core: int | None
+    """Where the runner is kept."""
+    metrics: tuple[str, ...] = ()
+    """The family's own, which the runner observes in its chunks."""
+    fewest: int = 1
+    """Operations that a chunk must have."""
+    settles: bool = False
+    """Whether what users notice needs a longer stretch than a chunk."""
+
+    def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
+        """CPU nanoseconds of each component."""
+        return {RUNNER: chunk.cpu_ns}
+
+    def observed(self, chunk: ChunkRecord) -> Observed:
+        """What else the chunk showed, of the family's own metrics."""
+        return {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
+
+    def contradiction(self, chunk: ChunkRecord) -> str | None:
+        """What cannot be so in a chunk without an error."""
+        return None
+
+    def lacks(self, last: Record) -> str | None:
+        """What the runner's last line should have said and did not."""
+        return None
+
+    def with_fault(self, record: Record) -> Record:
+        """The record of a runner that failed, with what became of the servers if it was those that ended."""
+        return record
+
+    def load(
+        self, last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]
+    ) -> LoadRecord | None:
+        """What a load client saw in the whole trial; None: there was none."""
+        return None
+
+
+class Workload(ABC):
+    """What the cells of a family do."""
+
+    def serves(self, cell: Cell) -> bool:
+        """Whether it is for this cell; if not, a general one is."""
+        return True
+
+    @abstractmethod
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has the cell done once, right and wrong."""
+
+    @abstractmethod
+    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> AbstractContextManager[Work]:
+        """Starts what one trial needs; `core` is the one that is measured on. Raises NotStarted."""
+
+    @abstractmethod
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        """The cell for people."""
+
+
+def of(cell: Cell) -> Workload:
+    """The workload of this cell: its family's own, or else the general one for cells with or without a bed."""
+    folder = families.family(cell.family).folder
+    own = folder / "workload.py" if folder else None
+    if own is not None and own.exists() and _own(own).serves(cell):
+        return _own(own)
+    # They import this package.
+    from tollbar.workloads.operation import OperationWorkload
+    from tollbar.workloads.request import RequestWorkload
+
+    return RequestWorkload() if cell.bed else OperationWorkload()
+
+
+@cache
+def _own(path: Path) -> Workload:
+    """The workload of the family with this file. Raises TollbarError where there is none in it."""
+    spec = importlib.util.spec_from_file_location(f"tollbar_workload_of_{path.parent.name.replace('-', '_')}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        workload = module.FamilyWorkload()
+    except Exception as error:
+        raise TollbarError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(path)) from error
+    if not isinstance(workload, Workload):
+        raise TollbarError("`FamilyWorkload` is no tollbar.workloads.Workload", where=str(path))
+    return workload

@@ -1,0 +1,87 @@
+"""The workload of a runner alone: proved by known answers, measured in its own session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tollbar import families
+from tollbar.beds.sandbox import Sandbox
+from tollbar.families import Answer, Standing
+from tollbar.plan import Cell
+from tollbar.runner import Outcome, Record, failed
+from tollbar.workloads import Ask, Given, Proven, Shown, Work, Workload, unproven
+
+# The slowest single proof here is a password hash of a gigabyte, done a handful of times.
+PROOF_LIMIT_S = 120.0
+
+
+class OperationWorkload(Workload):
+    """The cell's provider performs the operation, and is the only process."""
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has the runner do it once with each known answer, and refuse what is wrong."""
+        records = _records(cell, seed, given)
+        for record in records:
+            if record.outcome is not Outcome.OK:
+                return unproven(cell, record.outcome, record.reason)
+        proofs = [record.proof for record in records if record.proof]
+        known = sum(proof.answer is not None for proof in proofs)
+        accepted = tuple(dict.fromkeys(what for proof in proofs for what in proof.accepted))
+        refused = tuple(dict.fromkeys(what for proof in proofs for what in proof.refused))
+        not_tried = tuple(dict.fromkeys(what for proof in proofs for what in proof.not_tried))
+        if cell.standing is not Standing.NULL and not refused:
+            reason = "no proof: nothing wrong was tried and refused"
+            return Proven(cell.study, cell.key, Outcome.FAILED, reason, known, accepted, refused, not_tried)
+        return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused, not_tried)
+
+    @contextmanager
+    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+        """Starts nothing: the runner is all there is."""
+        metrics = tuple(families.family(cell.family).metrics)
+        yield Work(cell.provider.runner, cell.task("measure", seed), core, metrics)
+
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        """The runner's task."""
+        return Shown(cell.provider.runner, cell.task("measure", seed))
+
+
+def _records(cell: Cell, seed: int, given: Given) -> list[Record]:
+    """The cell's own proof, and one of each known answer."""
+    answers = cell.choice.answers_of(str(cell.coordinates["op"]))
+    # An answer that needs no settings of its own is met in the same process that proves the cell.
+    first = next((answer for answer in answers if not answer.setting), None)
+    records = [_ask_proof(cell, seed, first, given.ask)]
+    if records[0].outcome is not Outcome.OK:
+        return records
+    for answer in answers:
+        if answer is first:
+            continue
+        # The same answer is good for every cell that differs only in what the answer replaces.
+        at = (cell.choice.name, cell.provider.name, cell.coordinates.get("cpu"), cell.coordinates["op"], id(answer))
+        if at not in given.verified:
+            given.verified[at] = _ask_proof(cell, seed, answer, given.ask)
+        # A library may lack what one answer needs (RSA-1024, say) and still do what the cell asks.
+        if given.verified[at].outcome is not Outcome.UNSUPPORTED:
+            records.append(given.verified[at])
+    return records
+
+
+def _ask_proof(cell: Cell, seed: int, answer: Answer | None, ask: Ask) -> Record:
+    record = ask(cell.provider.runner, cell.task("verify", seed, answer), limit_s=PROOF_LIMIT_S)
+    if record.outcome is not Outcome.OK:
+        return record
+    if record.proof is None:
+        return failed("the runner verified nothing")
+    if not record.receipt.get("provider"):
+        return failed("a runner that cannot say its provider's version measures nothing")
+    given = record.proof.answer
+    if answer is not None and given is None:
+        return failed(f"no answer, where a known one must come: {_short(answer.expected)}")
+    if answer is not None and given is not None and given.lower() != answer.expected.lower():
+        return failed(f"a wrong answer: {_short(given)} instead of {_short(answer.expected)}")
+    return record
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:32]}… ({len(text) // 2} bytes)"

@@ -1,0 +1,273 @@
+"""The workload of requests: a bed that is started for the trial, and the load client that asks it from another core.
+
+In the general one a request stands for the operation of the family, which the embedded server performs by the same
+code as a runner. A family whose servers do something else of their own overrides what the bed is asked for, and which
+kinds of client ask it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from tollbar import beds, families, machine
+from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading
+from tollbar.beds.configuration import Request, rendered
+from tollbar.beds.remote import Remote
+from tollbar.beds.sandbox import Sandbox
+from tollbar.families import Standing
+from tollbar.plan import Cell
+from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Steady, Totals, engine, failed
+from tollbar.runner.records import Observed
+from tollbar.study import NOT_SETTINGS, Load
+from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.workloads.operation import OperationWorkload
+
+# Connections, a handful of them refused, of which one or two may have to run into a limit.
+PROOF_LIMIT_S = 60.0
+# How long an answer may take before the server is said to have stalled.
+REQUEST_LIMIT_S = 10.0
+# A closed load needs so many requests a user, that users are not all in their first one.
+REQUESTS_A_USER = 2
+
+Client = dict[str, Any]
+"""One kind of client of a load task, with its share of all."""
+
+
+class Server(Protocol):
+    """What a load needs to know of a server."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def components(self) -> Mapping[str, int]: ...
+    def fault(self, within_s: float = 0.0) -> str | None: ...
+
+
+class RequestWorkload(Workload):
+    """A request has the server perform the family's operation."""
+
+    def serves(self, cell: Cell) -> bool:
+        """A cell without a bed has nothing that could be asked."""
+        return cell.bed is not None
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """What the bed is asked for; without a sandbox, to be shown. Raises NotStarted."""
+        if cell.provider.kind not in found.bed.performs:
+            raise NotStarted(
+                Outcome.UNSUPPORTED, f"{found.bed.title} does not perform operations of {cell.provider.kind}"
+            )
+        # They are part of the server's configuration, and no lines of the contract.
+        operation = {name: value for name, value in cell.task("measure", seed).items() if name != "contract"}
+        return Request(
+            found,
+            cell.provider,
+            settings_of(cell),
+            words={"operations": [operation]},
+            check=lambda pid: loading.prove(found, cell.provider, pid, encrypted=False),
+        )
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """The kinds of client that ask, with their shares; without a sandbox, to be shown."""
+        return [{"share": 100, "tls": None}]
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """What is proved before there is a server: the operation, as it is everywhere, by known answers."""
+        return OperationWorkload().prove(cell, seed, given)
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has the server do what the cell says, and refuse what it should."""
+        alone = self.proven_alone(cell, seed, given)
+        if alone.outcome is not Outcome.OK:
+            return alone
+        try:
+            with self._server(cell, seed, given.sandbox, None) as server:
+                task = self._task(cell, "verify", seed, server, given.sandbox)
+                record = given.ask(command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+                record = _with_fault(record, server)
+        except NotStarted as error:
+            return unproven(cell, error.outcome, error.reason)
+        if record.outcome is Outcome.OK and record.proof is None:
+            record = failed("the load client verified nothing")
+        if record.outcome is not Outcome.OK or record.proof is None:
+            return unproven(cell, record.outcome, record.reason)
+        refused = (*record.proof.refused, *alone.refused)
+        if cell.standing is not Standing.NULL and not refused:
+            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+        accepted, not_tried = (*record.proof.accepted, *alone.accepted), (*record.proof.not_tried, *alone.not_tried)
+        return Proven(cell.study, cell.key, Outcome.OK, None, alone.known_answers, accepted, refused, not_tried)
+
+    @contextmanager
+    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+        """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
+        with self._server(cell, seed, sandbox, core) as server:
+            users = cell.coordinates.get("users")
+            yield RequestWork(
+                command(),
+                self._task(cell, "measure", seed, server, sandbox),
+                machine.client_core(),
+                tuple(families.family(cell.family).metrics),
+                fewest=REQUESTS_A_USER * users if isinstance(users, int) else 1,
+                settles=True,
+                server=server,
+            )
+
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        """The load client's task, and what the server would be configured with."""
+        try:
+            task = self._task(cell, "measure", seed, Remote("", "ADDRESS:PORT", {"web": 0}), None)
+            return Shown(command(), task, self._configuration(cell, seed))
+        except NotStarted as error:
+            return Shown(command(), {"impossible": error.reason}, error.reason)
+
+    def _configuration(self, cell: Cell, seed: int) -> str | None:
+        if isinstance(cell.bed, Remote) or cell.bed is None:
+            return None
+        found = beds.find(cell.bed)
+        return found.reason if isinstance(found, Unavailable) else rendered(self.request(cell, found, seed, None))
+
+    @contextmanager
+    def _server(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Server]:
+        """The server of a cell: started here, or one that is up already."""
+        if isinstance(cell.bed, Remote):
+            yield cell.bed
+            return
+        assert cell.bed is not None
+        assert sandbox is not None, "servers need a sandbox"
+        found = beds.find(cell.bed)
+        if isinstance(found, Unavailable):
+            raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
+        with driver.start(sandbox, self.request(cell, found, seed, sandbox), core) as server:
+            yield server
+
+    def _task(self, cell: Cell, mode: str, seed: int, server: Server, sandbox: Sandbox | None) -> dict[str, Any]:
+        """What the load client requests where, as how many users, and what it is to expect."""
+        assert cell.load is not None
+        load, at = cell.load, cell.coordinates
+        expected = None if load.expected_bytes is None else int(load.expected_bytes.format_map(dict(at)))
+        return cell.task(mode, seed) | {
+            "load": {
+                "address": server.address,
+                "host": urlsplit(cell.bed.url).netloc if isinstance(cell.bed, Remote) else "localhost",
+                "clients": self.clients(cell, sandbox),
+                **_shape(load, at),
+                "connection": load.connection or ("new" if at["op"] == "connect" else "user"),
+                "request": {
+                    "method": "GET",
+                    "paths": [load.get.format_map(dict(at))],
+                    "headers": [],
+                    "unique_query": load.unique_query,
+                },
+                "expect": {"status": load.status, "bytes": expected},
+                "components": dict(server.components),
+                "request_limit_s": REQUEST_LIMIT_S,
+            }
+        }
+
+
+def _shape(load: Load, at: Mapping[str, str | int]) -> dict[str, Any]:
+    return {
+        "shape": "open" if load.is_open else "closed",
+        "users": load.users[0] if load.is_open else at["users"],
+        "rate_hz": float(at.get("rate", 0)),
+        "think_s": load.think_s,
+    }
+
+
+def settings_of(cell: Cell) -> dict[str, str | int]:
+    """The choice and the settings of a cell, as plain words and numbers."""
+    settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
+    return {"choice": cell.choice.name, **settings}
+
+
+def command() -> tuple[str, ...]:
+    """The load client."""
+    return (str(engine()), "load")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestWork(Work):
+    """A server that is up, and the load client that asks it."""
+
+    server: Server
+
+    def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
+        """Of each of the server's components, and of the client."""
+        return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {CLIENT: chunk.cpu_ns}
+
+    def with_fault(self, record: Record) -> Record:
+        """The record of a load that failed, with what became of the server if it was that which ended."""
+        return _with_fault(record, self.server)
+
+    def contradiction(self, chunk: ChunkRecord) -> str | None:
+        """Every answer was right, and every component was at work; or what was not so."""
+        seen = chunk.observed
+        wrong = sum(seen.errors.values())
+        if wrong:
+            return f"{wrong} of {seen.requests} requests failed"
+        if seen.requests != chunk.operations:
+            return f"{chunk.operations} right answers to {seen.requests} requests"
+        if seen.components.keys() != self.server.components.keys():
+            return f"an account of {sorted(seen.components)}, where the server is {sorted(self.server.components)}"
+        if seen.components and not any(one.cpu_ns for one in seen.components.values()):
+            return "the server's processes used no CPU time, which cannot be"
+        return None
+
+    def lacks(self, last: Record) -> str | None:
+        """What the whole session was like."""
+        return "the load client says nothing of the load" if last.load is None else None
+
+    def load(
+        self, last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]
+    ) -> LoadRecord | None:
+        """Requests a second and response times in the stretch, or else in all chunks together."""
+        return load_record(last, stretch, chunks)
+
+
+def _with_fault(record: Record, server: Server) -> Record:
+    if record.outcome is Outcome.OK:
+        return record
+    fault = server.fault(driver.NOTICED_S)
+    return record.model_copy(update={"reason": f"{fault}: {record.reason}"}) if fault else record
+
+
+def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
+    """What a load client saw: requests a second and response times in its stretch, or else in all chunks together."""
+    totals = last.load if last and last.load else Totals()
+    records = [stretch] if stretch else chunks
+    # What is known of the whole session alone is taken to be spread evenly over it.
+    session_ns = sum(record.wall_ns for record in (*chunks, *([stretch] if stretch else [])))
+    share = sum(record.wall_ns for record in records) / session_ns if session_ns else 0.0
+    observed = [record.observed for record in records]
+    latencies: Counter[int] = Counter()
+    for one in observed:
+        latencies.update(dict(one.latency_us))
+    steady = [one.steady for one in observed if one.steady]
+    of_client = ("client_run_queue_wait_ns", "client_context_switches")
+    return LoadRecord(wall_ns=0, **dict(totals)).model_copy(
+        update={
+            **{name: sum(getattr(one, name) for one in observed) for name in _COUNTS},
+            **{name: round(share * getattr(totals, name)) for name in of_client},
+            "wall_ns": sum(record.wall_ns for record in records),
+            "steady": Steady(requests=sum(s.requests for s in steady), wall_ns=sum(s.wall_ns for s in steady)),
+            "latency_us": tuple(sorted(latencies.items())),
+            "is_settled": stretch is not None,
+            "reopened": sum(record.observed.reopened for record in chunks),
+            "client_cpu_ns": sum(record.cpu_ns for record in records),
+            "components": {name: _spent(total, name, observed) for name, total in totals.components.items()},
+        }
+    )
+
+
+_COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed")
+
+
+def _spent(total: ComponentRecord, name: str, observed: Sequence[Observed]) -> ComponentRecord:
+    """A component's account of these chunks, beside what is known of it for the whole session."""
+    parts = [one.components[name] for one in observed if name in one.components]
+    summed = {key: sum(getattr(part, key) for part in parts) for key in ("cpu_ns", "run_queue_wait_ns")}
+    return total.model_copy(update=summed)

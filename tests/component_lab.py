@@ -1,0 +1,111 @@
+"""Beds of fake components, and a lab that starts one to be ended while it does.
+
+component_lab.py FOLDER     starts the bed in this folder, says `ready`, and waits for the end of its standard input
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tollbar import beds, libraries
+from tollbar.beds import driver
+from tollbar.beds.driver import Server
+from tollbar.beds.sandbox import Sandbox
+
+FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
+PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
+
+
+class FakeBed:
+    """A folder with a bed whose components are all the fake one."""
+
+    def __init__(self, folder: Path, python: str = sys.executable) -> None:
+        self.folder = folder / "fake"
+        self.folder.mkdir()
+        script = str(shutil.copy(FAKE_COMPONENT, self.folder))
+        self.count = folder / "count"
+        """A line for each time that a component was prepared."""
+        self.program = self.folder / "fake-component"
+        self.program.write_text(f'#!/bin/sh\nexec {shlex.join([python, "-I", "-S", script])} "$@"\n')
+        self.program.chmod(0o755)
+
+    @property
+    def times_prepared(self) -> int:
+        """How often a preparation was begun."""
+        return len(self.count.read_text().splitlines()) if self.count.exists() else 0
+
+    def write(self, *components: Mapping[str, Any]) -> None:
+        """Writes the bed's file, of these components."""
+        said = ['title = "Fake"', 'install = "wishing"', 'runs-on = ["libcrypto"]']
+        for component in components:
+            said += ["[[component]]", *(f"{key} = {toml(value)}" for key, value in component.items())]
+        (self.folder / "bed.toml").write_text("\n".join(said))
+
+    def of(self, *components: Mapping[str, Any]) -> beds.Installed:
+        """The bed of these components, found."""
+        self.write(*components)
+        found = beds.find(beds.read(self.folder))
+        assert isinstance(found, beds.Installed), found
+        return found
+
+    def component(self, by: str = "tcp", fault: str = "none", **more: Any) -> dict[str, Any]:
+        """A component that is ready in this way, or has this fault; `more` are keys of its own."""
+        ready: dict[str, Any] = {"by": by, "limit": "0.3 s" if fault == "never" else "20 s"}
+        if by == "command":
+            ready["command"] = ["test", "-e", "{{ directory }}/up"]
+        given = {
+            "name": "web",
+            "lifetime": "trial",
+            "program": [self.program.name],
+            "folders": [str(self.folder)],
+            "version": {"arguments": ["-v"], "pattern": "fake/(.*)"},
+            "start": ["serve", by, fault, "{{ address }}", "{{ port }}"],
+            "ready": ready,
+        }
+        return given | {name.replace("_", "-"): value for name, value in more.items()}
+
+    def preparation(self, fault: str = "none", **more: Any) -> dict[str, Any]:
+        """A preparation that is counted, and has this fault half way."""
+        return {"commands": [["{{ program }}", "prepare", str(self.count), fault]], **more}
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+def start(
+    at: Sandbox,
+    found: beds.Installed,
+    settings: Mapping[str, str | int] | None = None,
+    provider: str = "libcrypto",
+    core: int | None = None,
+) -> Server:
+    """The bed, started for a trial in clear with these settings."""
+    (resolved,) = libraries.resolve([provider])
+    return driver.start(at, driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}), core)
+
+
+def main(folder: Path) -> None:
+    """Starts the bed and says where, before and after."""
+    found = beds.find(beds.read(folder))
+    assert isinstance(found, beds.Installed), found
+    with Sandbox() as sandbox:
+        print(sandbox.directory, flush=True)
+        with start(sandbox, found):
+            print("ready", flush=True)
+            sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,78 @@
+"""Workloads: which one a cell has, and the general ones on a family that has none of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tollbar import measure, plan, study, workloads
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import Outcome
+
+ALONE = """
+question  = "What does a hash cost?"
+family    = "digest"
+providers = ["libcrypto"]
+choices   = ["none", "sha-256"]
+baseline  = "none"
+"""
+SERVED = (
+    ALONE
+    + """
+beds = ["embedded"]
+[load]
+users   = [2]
+request = { get = "/op/digest/{choice}?bytes={bytes}" }
+"""
+)
+TLS = """
+question  = "What does TLS cost?"
+family    = "tls"
+beds      = ["embedded"]
+choices   = ["plaintext", "tls-1.3"]
+load      = { request = { get = "/bytes/{bytes}" } }
+"""
+
+
+def cells(text: str) -> tuple[Cell, ...]:
+    """The cells of a study."""
+    (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
+    return one.cells
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(ALONE, "tollbar.workloads.operation"), (SERVED, "tollbar.workloads.request"), (TLS, "tollbar_workload_of_tls")],
+)
+def test_a_cell_has_its_family_s_workload_or_a_general_one(text: str, expected: str) -> None:
+    """By the family's folder first, then by whether there is a bed."""
+    assert {expected} == {type(workloads.of(cell)).__module__ for cell in cells(text)}
+
+
+def test_an_operation_behind_a_request_is_proved_as_one_alone_is() -> None:
+    """The known answers are met, and the server refuses what it does not have."""
+    with Sandbox() as sandbox:
+        none, sha_256 = measure.prove(cells(SERVED), 1, sandbox=sandbox)
+    assert (Outcome.OK, None, 0) == (none.outcome, none.reason, none.known_answers)
+    assert (Outcome.OK, None) == (sha_256.outcome, sha_256.reason)
+    alone = list(measure.prove(cells(ALONE), 1))[1]
+    assert alone.known_answers == sha_256.known_answers > 0
+    assert {*alone.refused, "a path that is not there"} == {*sha_256.refused}
+
+
+def test_a_bed_that_performs_nothing_is_unsupported() -> None:
+    """nginx can serve files, and no operation of a provider."""
+    with Sandbox() as sandbox:
+        proven = list(measure.prove(cells(SERVED.replace("embedded", "nginx")), 1, sandbox=sandbox))
+    assert {Outcome.UNSUPPORTED} == {one.outcome for one in proven}
+    words = ("does not perform operations of libcrypto", "not available here")
+    assert all(any(word in (one.reason or "") for word in words) for one in proven)
+
+
+def test_a_cell_is_shown_without_being_started() -> None:
+    """The task that its load client would have, and no key in it or in the configuration."""
+    cell = cells(TLS)[-1]
+    shown = workloads.of(cell).shown(cell, 1)
+    assert "ADDRESS:PORT" == shown.task["load"]["address"]
+    assert "tls-1.3" in (shown.configuration or "")
+    assert "PRIVATE KEY" not in f"{shown}"

@@ -1,0 +1,35 @@
+"""The workload of the toy: a gate stamps each request and writes it to a ledger, which cells of one colour share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+
+from tollbar.beds import Installed
+from tollbar.beds.configuration import Request
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import ChunkRecord
+from tollbar.workloads import Observed, Work
+from tollbar.workloads.request import RequestWork, RequestWorkload, settings_of
+
+
+class FamilyWorkload(RequestWorkload):
+    """A request is stamped by the gate; known answers are the provider's, as everywhere."""
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """The gate stamps so many times."""
+        return Request(found, cell.provider, settings_of(cell), words={"turns": cell.choice.setting.get("turns", 0)})
+
+    @contextmanager
+    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+        """As for every request, but the bytes are observed."""
+        with super().up(cell, seed, sandbox, core) as work:
+            yield _Stamping(**{field.name: getattr(work, field.name) for field in fields(work)})
+
+
+class _Stamping(RequestWork):
+    def observed(self, chunk: ChunkRecord) -> Observed:
+        """What went over the wire, both ways."""
+        return {("", "wire"): chunk.observed.bytes_sent + chunk.observed.bytes_received}
