@@ -13,13 +13,10 @@ pub trait Agreement: 'static {
     type Public: AsRef<[u8]>;
     type Secret: AsRef<[u8]>;
 
-    /// How long a public value is.
-    const PUBLIC_BYTES: usize;
-
     /// A new private key, and the public value to send.
     fn generate(&self) -> Result<(Self::Private, Self::Public), Failure>;
     fn read_private(&self, bytes: &[u8]) -> Result<Self::Private, Failure>;
-    /// Reads and checks the peer's public value, and derives the secret.
+    /// Reads and checks the peer's public value, its length included, and derives the secret.
     fn agree(&self, key: &Self::Private, peer: &[u8]) -> Result<Self::Secret, Failure>;
 }
 
@@ -39,11 +36,16 @@ pub trait Kem: 'static {
 
     /// The private key of a known answer.
     fn known(&self, task: &Task) -> Result<Option<Self::Private>, Failure> {
-        match (task.hex("seed")?, task.hex("private")?) {
-            (Some(seed), _) => self.read_seed(&seed).map(Some),
-            (None, Some(private)) => self.read_expanded(&private).map(Some),
-            (None, None) => Ok(None),
-        }
+        known(self, task)
+    }
+}
+
+/// The private key of a known answer: from its seed, or written out.
+pub fn known<K: Kem + ?Sized>(scheme: &K, task: &Task) -> Result<Option<K::Private>, Failure> {
+    match (task.hex("seed")?, task.hex("private")?) {
+        (Some(seed), _) => scheme.read_seed(&seed).map(Some),
+        (None, Some(private)) => scheme.read_expanded(&private).map(Some),
+        (None, None) => Ok(None),
     }
 }
 
@@ -189,16 +191,18 @@ impl<K: Kem> Operation for KemServer<K> {
     }
 }
 
-/// A KEM and an agreement side by side, as TLS joins X25519 and ML-KEM-768: shares, ciphertexts and secrets
-/// of the two are strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
+/// A KEM and X25519 side by side, as TLS joins it with ML-KEM-768: shares, ciphertexts and secrets of the two are
+/// strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
 pub struct Hybrid<K, A>(pub K, pub A);
 
+const X25519_BYTES: usize = 32;
+
 impl<K: Kem, A: Agreement> Hybrid<K, A> {
-    /// Splits off the agreement's public value.
+    /// Splits off what is X25519's.
     fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
         bytes
             .len()
-            .checked_sub(A::PUBLIC_BYTES)
+            .checked_sub(X25519_BYTES)
             .map(|middle| bytes.split_at(middle))
             .ok_or_else(|| Failure::Failed("a share that is too short for both parts".to_owned()))
     }

@@ -30,20 +30,22 @@ pub fn offers(table: Table) -> Offers {
 }
 
 pub fn prepare(provider: &str, table: Table, task: &Task) -> Prepared {
-    let unsupported = |what: &str| Err(Failure::Unsupported(format!("{provider} does not offer {what}")));
-    let Some((_, rows)) = table.iter().find(|(family, _)| *family == task.family) else {
-        return unsupported(&format!("the family {}", task.family));
-    };
-    let row = row_of(task)?;
-    match rows.iter().find(|(name, _)| *name == row) {
-        Some((_, prepare)) => prepare(task),
-        None => unsupported(&format!("{row} ({})", task.family)),
+    match table.iter().find(|(family, _)| *family == task.family) {
+        Some((_, rows)) => row(provider, task, rows)?(task),
+        None => Err(not_offered(provider, &format!("the family {}", task.family))),
     }
 }
 
-/// The name of a task's row: its choice, or the algorithm where a choice is an algorithm with parameters.
-fn row_of(task: &Task) -> Result<&str, Failure> {
-    task.word("algorithm", &task.choice)
+/// A task's row among those of its family: that of its choice, or of the algorithm where a choice is an algorithm with
+/// parameters.
+pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) -> Result<&'a R, Failure> {
+    let wanted = task.word("algorithm", &task.choice)?;
+    let row = rows.iter().find(|(name, _)| *name == wanted);
+    row.map(|(_, row)| row).ok_or_else(|| not_offered(provider, &format!("{wanted} ({})", task.family)))
+}
+
+pub fn not_offered(provider: &str, what: &str) -> Failure {
+    Failure::Unsupported(format!("{provider} does not offer {what}"))
 }
 
 /// An operation that the family does not have.

@@ -21,6 +21,11 @@ pub trait Scheme: 'static {
         self.generate()
     }
 
+    /// Another key for the proof, or why there is none.
+    fn another(&self) -> Result<Self::Private, Failure> {
+        self.generate()
+    }
+
     fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure>;
 
     /// Reads a SubjectPublicKeyInfo.
@@ -33,7 +38,14 @@ pub trait Scheme: 'static {
         Ok(self.sign(key, message)?.as_ref().to_vec())
     }
 
-    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool;
+    /// Whether the signature is accepted.
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure>;
+}
+
+/// [`Scheme::another`] where the key comes with the task.
+pub fn long_key<Private>() -> Result<Private, Failure> {
+    let why = "the key came with the task, because making one takes long";
+    Err(Failure::Unsupported(why.to_owned()))
 }
 
 pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
@@ -45,7 +57,6 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
         public: scheme.public(&private)?,
         private,
         message: buffers::filled(task.bytes(32)?, task.seed),
-        own_key: task.text("private_key_pem").is_some(),
         known: Known::read(task)?,
         scheme,
     };
@@ -62,9 +73,6 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
         _ => Err(no_such_operation(task)),
     }
 }
-
-/// Why no other key is tried where a key comes with the task.
-pub const LONG_KEY: &str = "the key came with the task, because making one takes long";
 
 /// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
 /// shown is that the signature is accepted.
@@ -83,7 +91,7 @@ impl Known {
 
     fn answer<S: Scheme>(&self, scheme: &S) -> Result<String, Failure> {
         let public = scheme.read_public(&self.public_key_der)?;
-        if !scheme.verify(&public, &self.message, &self.signature) {
+        if !scheme.verify(&public, &self.message, &self.signature)? {
             return Err(Failure::Failed("the published signature is not accepted".to_owned()));
         }
         Ok(hex::encode(&self.signature))
@@ -100,13 +108,14 @@ fn prove<S: Scheme>(
 ) -> Result<Proof, Failure> {
     let answer = known.map(|known| known.answer(scheme)).transpose()?;
     let mut proof = Proof { answer, ..Proof::default() };
-    proof.accept("its own signature", scheme.verify(public, message, signature))?;
-    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature))?;
+    proof.accept("its own signature", scheme.verify(public, message, signature)?)?;
+    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature)?)?;
+    // The last byte: the first is DER's in DSA and ECDSA, and would be refused for its form alone.
     let mut tampered = signature.to_vec();
     if let Some(byte) = tampered.last_mut() {
         *byte ^= 1;
     }
-    proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered))?;
+    proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered)?)?;
     Ok(proof)
 }
 
@@ -127,7 +136,7 @@ impl<S: Scheme> Operation for GenerateKey<S> {
         let signature = scheme.sign_anyhow(&key, &message)?;
         let mut proof =
             prove(scheme, self.known.as_ref(), &scheme.public(&key)?, &message, signature.as_ref())?;
-        let accepted = scheme.verify(&scheme.public(&other)?, &message, signature.as_ref());
+        let accepted = scheme.verify(&scheme.public(&other)?, &message, signature.as_ref())?;
         proof.refuse("another key", !accepted)?;
         Ok(proof)
     }
@@ -138,8 +147,6 @@ struct Pair<S: Scheme> {
     private: S::Private,
     public: S::Public,
     message: Vec<u8>,
-    /// Whether the key came with the task: such keys take too long to make another one for the proof.
-    own_key: bool,
     known: Option<Known>,
 }
 
@@ -147,11 +154,14 @@ impl<S: Scheme> Pair<S> {
     fn prove(&self, signature: &[u8]) -> Result<Proof, Failure> {
         let Pair { scheme, public, message, .. } = self;
         let mut proof = prove(scheme, self.known.as_ref(), public, message, signature)?;
-        if self.own_key {
-            proof.leave("another key", LONG_KEY);
-        } else {
-            let other = scheme.public(&scheme.generate()?)?;
-            proof.refuse("another key", !scheme.verify(&other, message, signature))?;
+        match scheme.another() {
+            Ok(other) => {
+                let other = scheme.public(&other)?;
+                proof.refuse("another key", !scheme.verify(&other, message, signature)?)?;
+            }
+            // A library may sign with keys that it makes no more.
+            Err(Failure::Unsupported(why)) => proof.leave("another key", &why),
+            Err(failure) => return Err(failure),
         }
         Ok(proof)
     }
@@ -183,7 +193,7 @@ struct Verify<S: Scheme> {
 impl<S: Scheme> Operation for Verify<S> {
     fn perform(&mut self) -> Result<(), Failure> {
         let Pair { scheme, public, message, .. } = &self.pair;
-        match scheme.verify(public, black_box(message), black_box(&self.signature)) {
+        match scheme.verify(public, black_box(message), black_box(&self.signature))? {
             true => Ok(()),
             false => Err(Failure::Failed("a right signature is refused".to_owned())),
         }

@@ -1,12 +1,14 @@
 //! The provider `libcrypto`: one driver for any OpenSSL from 1.1.1 on, AWS-LC and BoringSSL shared objects.
 
-mod api;
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+pub mod api;
 mod cipher;
 mod cpu;
 mod digest;
 mod key_exchange;
-mod keys;
-pub mod lengths;
+pub mod keys;
+mod lengths;
 mod mac;
 mod modules;
 mod password_hash;
@@ -18,8 +20,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
+use crate::binding::file_of;
 use crate::contract::{Failure, Receipt, Task};
-use crate::operation::Operation;
+use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
 
 use api::{Api, text};
@@ -50,7 +53,8 @@ struct Libcrypto {
 impl Libcrypto {
     fn cpu_settings(&self) -> Option<String> {
         const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
-        text(unsafe { self.api.OPENSSL_info?(OPENSSL_INFO_CPU_SETTINGS) })
+        // SAFETY: any number gives a string of the library's own, or null.
+        unsafe { text(self.api.OPENSSL_info?(OPENSSL_INFO_CPU_SETTINGS)) }
     }
 }
 
@@ -63,9 +67,9 @@ impl Provider for Libcrypto {
             parts.insert(format!("module {name}"), module.display().to_string());
         }
         // The file that the loader really took, whatever name it was asked for by.
-        let path = modules::file_of(self.api.OpenSSL_version as *const c_void);
+        let path = file_of(self.api.OpenSSL_version as *const c_void);
         Receipt {
-            name: short_name(&version),
+            name: self.api.name(),
             cflags: Some(self.api.version(1)).filter(|flags| !flags.is_empty() && *flags != version),
             cpu: self.cpu_settings(),
             path: path.map(|path| path.display().to_string()),
@@ -88,7 +92,7 @@ impl Provider for Libcrypto {
         ]
     }
 
-    fn prepare(&self, task: &Task) -> Result<Box<dyn Operation>, Failure> {
+    fn prepare(&self, task: &Task) -> Prepared {
         self.api.clear_errors();
         let prepared = match task.family.as_str() {
             "digest" => digest::prepare(self.api, task),
@@ -98,15 +102,10 @@ impl Provider for Libcrypto {
             "key-exchange" => key_exchange::prepare(self.api, task),
             "password-hash" => password_hash::prepare(self.api, task),
             "rsa-api" => rsa_api::prepare(self.api, task),
-            family => Err(Failure::Unsupported(format!("libcrypto performs nothing of the family {family}"))),
+            family => Err(not_offered("libcrypto", &format!("the family {family}"))),
         }?;
         // Its configuration file may have it load modules too.
         self.api.modules.stand_on(self.api)?;
         Ok(prepared)
     }
-}
-
-/// `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` as `openssl 3.0.19`; BoringSSL has no version to shorten.
-fn short_name(version: &str) -> String {
-    version.split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, Handle, Owned, Param, c_name, have};
+use super::api::{Api, Handle, Param, have};
 use super::digest;
 use crate::contract::{Failure, Task};
 use crate::families::password_hash::parameter;
@@ -46,10 +46,7 @@ pub fn offers(api: &Api) -> Vec<&'static str> {
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
-    let name = task.word("algorithm", &task.choice)?;
-    let row = ALGORITHMS.iter().find(|row| row.0 == name);
-    let algorithm =
-        row.map(|row| row.1).ok_or_else(|| Failure::Unsupported(format!("libcrypto has no {name}")))?;
+    let algorithm = *families::row("libcrypto", task, ALGORITHMS)?;
     let work = match algorithm {
         Algorithm::Salted { digest } => Work::Salted { digest: digest::find(api, digest)? },
         Algorithm::Pbkdf2 { digest } => {
@@ -75,10 +72,7 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 }
 
 fn argon2id(api: &Api) -> Result<Handle, Failure> {
-    let fetch = have(api.EVP_KDF_fetch, "EVP_KDF_fetch")?;
-    api.clear_errors();
-    let kdf = unsafe { fetch(std::ptr::null_mut(), c_name("ARGON2ID").as_ptr(), std::ptr::null()) };
-    if kdf.is_null() { Err(api.unsupported("ARGON2ID")) } else { Ok(kdf) }
+    api.find(api.EVP_KDF_fetch, None, "ARGON2ID")
 }
 
 enum Work {
@@ -90,8 +84,6 @@ enum Work {
 
 impl Work {
     fn hash(&self, api: &Api, password: &[u8], salt: &[u8], out: &mut [u8]) -> Result<(), Failure> {
-        let (password_at, salt_at, out_at, length) =
-            (password.as_ptr(), salt.as_ptr(), out.as_mut_ptr(), out.len());
         let done = match *self {
             Work::Salted { digest } => {
                 let hash = digest::one_shot(api, digest, &[salt, password].concat())?;
@@ -101,24 +93,29 @@ impl Work {
             Work::Pbkdf2 { digest, iterations } => {
                 api.lengths.pbkdf2(password, salt, iterations, digest, out)?
             }
-            Work::Scrypt { cost, block, parallel } => unsafe {
+            Work::Scrypt { cost, block, parallel } => {
                 // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
                 let most = 128 * block * (cost + parallel + 2) + (1 << 20);
                 let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
-                let (password_at, password_length) = (password_at.cast(), password.len());
-                derive(
-                    password_at,
-                    password_length,
-                    salt_at,
-                    salt.len(),
-                    cost,
-                    block,
-                    parallel,
-                    most,
-                    out_at,
-                    length,
-                )
-            },
+                let (password, password_length) = (password.as_ptr().cast(), password.len());
+                let (salt, salt_length, length) = (salt.as_ptr(), salt.len(), out.len());
+                let out = out.as_mut_ptr();
+                // SAFETY: lengths are those of their buffers.
+                unsafe {
+                    derive(
+                        password,
+                        password_length,
+                        salt,
+                        salt_length,
+                        cost,
+                        block,
+                        parallel,
+                        most,
+                        out,
+                        length,
+                    )
+                }
+            }
             Work::Argon2id { kdf, memory_kib, passes, lanes } => {
                 let (memory_kib, passes, lanes) =
                     (memory_kib.to_ne_bytes(), passes.to_ne_bytes(), lanes.to_ne_bytes());
@@ -133,11 +130,12 @@ impl Work {
                 let new = have(api.EVP_KDF_CTX_new, "EVP_KDF_CTX_new")?;
                 let derive = have(api.EVP_KDF_derive, "EVP_KDF_derive")?;
                 let free = have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?;
-                let context =
-                    Owned::new(unsafe { new(kdf) }, free).ok_or_else(|| api.failed("EVP_KDF_CTX_new"))?;
-                unsafe { derive(context.handle, out_at, length, params.as_ptr()) }
+                // SAFETY: the algorithm is the library's own.
+                let context = api.own(unsafe { new(kdf) }, free, "EVP_KDF_CTX_new")?;
+                // SAFETY: the context is alive, the length is the buffer's, and the parameters end with the mark for it.
+                unsafe { derive(context.handle, out.as_mut_ptr(), out.len(), params.as_ptr()) }
             }
         };
-        if done == 1 { Ok(()) } else { Err(api.failed("the password cannot be hashed")) }
+        api.ensure(done == 1, "the password cannot be hashed")
     }
 }

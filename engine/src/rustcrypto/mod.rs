@@ -5,6 +5,7 @@ mod digest;
 mod foreign;
 mod key_exchange;
 mod password_hash;
+mod pkcs8;
 mod signature;
 
 use crate::contract::{Receipt, Task};
@@ -12,7 +13,8 @@ use crate::provider::{Offers, Provider};
 
 use crate::crates;
 use crate::families::{self, Prepared, Table};
-pub use foreign::{ExpandSeed, expand_seed, pkcs8_der, rsa_public_key_der, sign};
+pub use foreign::{ExpandSeed, expand_seed, sign};
+pub use pkcs8::{private_key as pkcs8_der, rsa_public_key_der};
 
 pub struct RustCrypto;
 
@@ -34,6 +36,7 @@ const OTHER_CRATES: &[&str] = &[
     "httparse",
     "libc",
     "libloading",
+    "rustix",
     "rustls",
     "serde",
     "serde_json",
