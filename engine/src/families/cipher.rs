@@ -93,17 +93,11 @@ pub trait Cipher: 'static {
 }
 
 pub fn prepare<C: Cipher>(task: &Task, cipher: C) -> Prepared {
-    let session = Session::new(task, cipher)?;
-    match task.op.as_str() {
-        "encrypt" => Ok(Box::new(Encrypt(session))),
-        "decrypt" => {
-            let mut session = session;
-            session.encrypt()?;
-            Ok(Box::new(Decrypt(session)))
-        }
-        "round-trip" => Ok(Box::new(RoundTrip(session))),
-        _ => Err(no_such_operation(task)),
+    let mut session = Session::new(task, cipher)?;
+    if !session.encrypts {
+        session.encrypt()?;
     }
+    Ok(Box::new(session))
 }
 
 struct Known {
@@ -114,6 +108,8 @@ struct Known {
 }
 
 struct Session<C: Cipher> {
+    encrypts: bool,
+    decrypts: bool,
     cipher: C,
     shape: Shape,
     key: Vec<u8>,
@@ -128,6 +124,12 @@ struct Session<C: Cipher> {
 
 impl<C: Cipher> Session<C> {
     fn new(task: &Task, cipher: C) -> Result<Self, Failure> {
+        let (encrypts, decrypts) = match task.op.as_str() {
+            "encrypt" => (true, false),
+            "decrypt" => (false, true),
+            "round-trip" => (true, true),
+            _ => return Err(no_such_operation(task)),
+        };
         let (bytes, shape) = (task.bytes(4096)?, cipher.shape());
         let key = buffers::filled(shape.key_bytes, !task.seed);
         let kept = match task.word("key", "kept")? {
@@ -149,6 +151,8 @@ impl<C: Cipher> Session<C> {
             plain: buffers::filled(bytes, task.seed),
             sealed: Vec::with_capacity(most),
             opened: Vec::with_capacity(most),
+            encrypts,
+            decrypts,
             cipher,
             shape,
             key,
@@ -185,6 +189,35 @@ impl<C: Cipher> Session<C> {
         let (key, mut opened) = (self.cipher.key(key, Direction::Decrypt)?, Vec::new());
         let message = Message { iv, aad: &[], data: sealed };
         Ok(self.cipher.crypt(Direction::Decrypt, &key, message, &mut opened).ok().map(|()| opened))
+    }
+
+    fn known_answer(&self, known: &Known) -> Result<String, Failure> {
+        let Known { key, iv, aad, plain } = known;
+        let (mut sealed, mut opened) = (Vec::new(), Vec::new());
+        let message = |data| Message { iv, aad, data };
+        self.cipher.crypt_once(Direction::Encrypt, key, message(plain), &mut sealed)?;
+        self.cipher.crypt_once(Direction::Decrypt, key, message(&sealed), &mut opened)?;
+        if opened != *plain {
+            return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
+        }
+        // Published answers of block modes are of whole blocks and without padding, which only adds a block.
+        if matches!(self.shape.check, Check::Padding(_)) {
+            sealed.truncate(plain.len());
+        }
+        Ok(hex::encode(sealed))
+    }
+}
+
+impl<C: Cipher> Operation for Session<C> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        if self.encrypts {
+            self.encrypt()?;
+        }
+        if self.decrypts {
+            self.decrypt()?;
+        }
+        black_box(&self);
+        Ok(())
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
@@ -241,20 +274,8 @@ impl<C: Cipher> Session<C> {
         Ok(proof)
     }
 
-    fn known_answer(&self, known: &Known) -> Result<String, Failure> {
-        let Known { key, iv, aad, plain } = known;
-        let (mut sealed, mut opened) = (Vec::new(), Vec::new());
-        let message = |data| Message { iv, aad, data };
-        self.cipher.crypt_once(Direction::Encrypt, key, message(plain), &mut sealed)?;
-        self.cipher.crypt_once(Direction::Decrypt, key, message(&sealed), &mut opened)?;
-        if opened != *plain {
-            return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
-        }
-        // Published answers of block modes are of whole blocks and without padding, which only adds a block.
-        if matches!(self.shape.check, Check::Padding(_)) {
-            sealed.truncate(plain.len());
-        }
-        Ok(hex::encode(sealed))
+    fn bytes(&self) -> u64 {
+        self.plain.len() as u64
     }
 }
 
@@ -279,31 +300,3 @@ fn increment(iv: &mut [u8]) {
 fn other_key(key: &[u8]) -> Vec<u8> {
     key.iter().map(|byte| byte ^ 0x5a).collect()
 }
-
-struct Encrypt<C: Cipher>(Session<C>);
-struct Decrypt<C: Cipher>(Session<C>);
-struct RoundTrip<C: Cipher>(Session<C>);
-
-macro_rules! operation {
-    ($operation:ident: $($step:ident),+) => {
-        impl<C: Cipher> Operation for $operation<C> {
-            fn perform(&mut self) -> Result<(), Failure> {
-                $(self.0.$step()?;)+
-                black_box(&self.0);
-                Ok(())
-            }
-
-            fn prove(&mut self) -> Result<Proof, Failure> {
-                self.0.prove()
-            }
-
-            fn bytes(&self) -> u64 {
-                self.0.plain.len() as u64
-            }
-        }
-    };
-}
-
-operation!(Encrypt: encrypt);
-operation!(Decrypt: decrypt);
-operation!(RoundTrip: encrypt, decrypt);

@@ -15,9 +15,9 @@ mod tests;
 
 use std::fmt::Display;
 
-use crate::contract::{Failure, Task};
+use crate::contract::{Failure, Receipt, Task};
 use crate::operation::Operation;
-use crate::provider::Offers;
+use crate::provider::{Offers, Provider};
 
 pub type Prepared = Result<Box<dyn Operation>, Failure>;
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
@@ -25,14 +25,28 @@ pub type Row = (&'static str, fn(&Task) -> Prepared);
 /// Everything a provider promises, by family.
 pub type Table = &'static [(&'static str, &'static [Row])];
 
-pub fn offers(table: Table) -> Offers {
-    table.iter().map(|(family, rows)| (*family, rows.iter().map(|(choice, _)| *choice).collect())).collect()
+/// A provider that is linked in: how refusals name it, which code it is, and everything it promises.
+pub struct Linked {
+    pub name: &'static str,
+    pub receipt: fn() -> Receipt,
+    pub table: Table,
 }
 
-pub fn prepare(provider: &str, table: Table, task: &Task) -> Prepared {
-    match table.iter().find(|(family, _)| *family == task.family) {
-        Some((_, rows)) => row(provider, task, rows)?(task),
-        None => Err(not_offered(provider, &format!("the family {}", task.family))),
+impl Provider for Linked {
+    fn receipt(&self) -> Receipt {
+        (self.receipt)()
+    }
+
+    fn offers(&self) -> Offers {
+        let choices = |rows: &[Row]| rows.iter().map(|(choice, _)| *choice).collect();
+        self.table.iter().map(|(family, rows)| (*family, choices(rows))).collect()
+    }
+
+    fn prepare(&self, task: &Task) -> Prepared {
+        match self.table.iter().find(|(family, _)| *family == task.family) {
+            Some((_, rows)) => row(self.name, task, rows)?(task),
+            None => Err(not_offered(self.name, &format!("the family {}", task.family))),
+        }
     }
 }
 
