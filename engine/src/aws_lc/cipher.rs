@@ -38,16 +38,10 @@ impl Cipher for Aead {
         UnboundKey::new(self.0, key).map(LessSafeKey::new).map_err(failed("setting up the key"))
     }
 
-    fn crypt(
-        &self,
-        direction: Direction,
-        key: &LessSafeKey,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    fn crypt(&self, key: &LessSafeKey, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let nonce = Nonce::try_assume_unique_for_key(message.iv).map_err(failed("the nonce"))?;
         let aad = Aad::from(message.aad);
-        match direction {
+        match message.direction {
             Direction::Encrypt => {
                 out.resize(message.data.len() + TAG_BYTES, 0);
                 let (ciphertext, tag) = out.split_at_mut(message.data.len());
@@ -124,13 +118,7 @@ impl<E, D> Cipher for Mode<E, D> {
         key.map_err(failed("setting up the key"))
     }
 
-    fn crypt(
-        &self,
-        _: Direction,
-        key: &Key<E, D>,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    fn crypt(&self, key: &Key<E, D>, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.clear();
         out.extend_from_slice(message.data);
         let iv = FixedLength::try_from(message.iv).map_err(failed("the IV"))?;

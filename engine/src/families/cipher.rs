@@ -48,6 +48,7 @@ pub struct Shape {
 /// One message: a plaintext, or a ciphertext with its tag or padding.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
+    pub direction: Direction,
     pub iv: &'a [u8],
     pub aad: &'a [u8],
     pub data: &'a [u8],
@@ -72,23 +73,11 @@ pub trait Cipher: 'static {
 
     /// Leaves in `out` the ciphertext with its tag or padding, or the plaintext; a wrong tag or padding is refused.
     /// `out` keeps its capacity from one message to the next.
-    fn crypt(
-        &self,
-        direction: Direction,
-        key: &Self::Key,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure>;
+    fn crypt(&self, key: &Self::Key, message: Message, out: &mut Vec<u8>) -> Result<(), Failure>;
 
     /// The same under a key that is set up for this message alone.
-    fn crypt_once(
-        &self,
-        direction: Direction,
-        key: &[u8],
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.crypt(direction, &self.key(key, direction)?, message, out)
+    fn crypt_once(&self, key: &[u8], message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.crypt(&self.key(key, message.direction)?, message, out)
     }
 }
 
@@ -166,20 +155,20 @@ impl<C: Cipher> Session<C> {
     fn encrypt(&mut self) -> Result<(), Failure> {
         increment(&mut self.iv);
         let Session { cipher, shape, kept, key, iv, plain, sealed, .. } = self;
-        let message = Message { iv, aad: &[], data: black_box(plain) };
+        let message = Message { direction: Direction::Encrypt, iv, aad: &[], data: black_box(plain) };
         match kept {
-            Some([key, _]) => cipher.crypt(Direction::Encrypt, key, message, sealed)?,
-            None => cipher.crypt_once(Direction::Encrypt, key, message, sealed)?,
+            Some([key, _]) => cipher.crypt(key, message, sealed)?,
+            None => cipher.crypt_once(key, message, sealed)?,
         }
         expect_bytes("ciphertext", shape.check.sealed_bytes(plain.len()), sealed)
     }
 
     fn decrypt(&mut self) -> Result<(), Failure> {
         let Session { cipher, kept, key, iv, plain, sealed, opened, .. } = self;
-        let message = Message { iv, aad: &[], data: black_box(sealed) };
+        let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: black_box(sealed) };
         match kept {
-            Some([_, key]) => cipher.crypt(Direction::Decrypt, key, message, opened)?,
-            None => cipher.crypt_once(Direction::Decrypt, key, message, opened)?,
+            Some([_, key]) => cipher.crypt(key, message, opened)?,
+            None => cipher.crypt_once(key, message, opened)?,
         }
         expect_bytes("plaintext", plain.len(), opened)
     }
@@ -187,16 +176,16 @@ impl<C: Cipher> Session<C> {
     /// What a wrong (key, IV, ciphertext) gives; None if it is refused.
     fn open(&self, key: &[u8], iv: &[u8], sealed: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
         let (key, mut opened) = (self.cipher.key(key, Direction::Decrypt)?, Vec::new());
-        let message = Message { iv, aad: &[], data: sealed };
-        Ok(self.cipher.crypt(Direction::Decrypt, &key, message, &mut opened).ok().map(|()| opened))
+        let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: sealed };
+        Ok(self.cipher.crypt(&key, message, &mut opened).ok().map(|()| opened))
     }
 
     fn known_answer(&self, known: &Known) -> Result<String, Failure> {
         let Known { key, iv, aad, plain } = known;
         let (mut sealed, mut opened) = (Vec::new(), Vec::new());
-        let message = |data| Message { iv, aad, data };
-        self.cipher.crypt_once(Direction::Encrypt, key, message(plain), &mut sealed)?;
-        self.cipher.crypt_once(Direction::Decrypt, key, message(&sealed), &mut opened)?;
+        let message = |direction, data| Message { direction, iv, aad, data };
+        self.cipher.crypt_once(key, message(Direction::Encrypt, plain), &mut sealed)?;
+        self.cipher.crypt_once(key, message(Direction::Decrypt, &sealed), &mut opened)?;
         if opened != *plain {
             return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
         }

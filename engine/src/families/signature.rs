@@ -53,25 +53,17 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
         return Ok(Box::new(GenerateKey { known: Known::read(task)?, scheme }));
     }
     let private = scheme.private(task)?;
-    let pair = Pair {
-        public: scheme.public(&private)?,
-        private,
-        message: buffers::filled(task.bytes(32)?, task.seed),
-        known: Known::read(task)?,
-        scheme,
-    };
-    match task.op.as_str() {
+    let (public, message) = (scheme.public(&private)?, buffers::filled(task.bytes(32)?, task.seed));
+    let signature = match task.op.as_str() {
         "sign" => {
             // Some settings show only now that they are not offered: before the clock runs.
-            pair.scheme.sign(&pair.private, &pair.message)?;
-            Ok(Box::new(Sign(pair)))
+            scheme.sign(&private, &message)?;
+            None
         }
-        "verify" => {
-            let signature = pair.scheme.sign_anyhow(&pair.private, &pair.message)?;
-            Ok(Box::new(Verify { signature, pair }))
-        }
-        _ => Err(no_such_operation(task)),
-    }
+        "verify" => Some(scheme.sign_anyhow(&private, &message)?),
+        _ => return Err(no_such_operation(task)),
+    };
+    Ok(Box::new(Pair { private, public, message, signature, known: Known::read(task)?, scheme }))
 }
 
 /// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
@@ -147,17 +139,35 @@ struct Pair<S: Scheme> {
     private: S::Private,
     public: S::Public,
     message: Vec<u8>,
+    /// What is verified; None where signing is the operation.
+    signature: Option<Vec<u8>>,
     known: Option<Known>,
 }
 
-impl<S: Scheme> Pair<S> {
-    fn prove(&self, signature: &[u8]) -> Result<Proof, Failure> {
-        let Pair { scheme, public, message, .. } = self;
-        let mut proof = prove(scheme, self.known.as_ref(), public, message, signature)?;
+impl<S: Scheme> Operation for Pair<S> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        let Pair { scheme, private, public, message, signature, .. } = self;
+        let Some(signature) = signature else {
+            black_box(scheme.sign(private, black_box(message))?);
+            return Ok(());
+        };
+        match scheme.verify(public, black_box(message), black_box(signature))? {
+            true => Ok(()),
+            false => Err(Failure::Failed("a right signature is refused".to_owned())),
+        }
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let Pair { scheme, private, public, message, .. } = self;
+        let signature = match &self.signature {
+            Some(signature) => signature.clone(),
+            None => scheme.sign(private, message)?.as_ref().to_vec(),
+        };
+        let mut proof = prove(scheme, self.known.as_ref(), public, message, &signature)?;
         match scheme.another() {
             Ok(other) => {
                 let other = scheme.public(&other)?;
-                proof.refuse("another key", !scheme.verify(&other, message, signature)?)?;
+                proof.refuse("another key", !scheme.verify(&other, message, &signature)?)?;
             }
             // A library may sign with keys that it makes no more.
             Err(Failure::Unsupported(why)) => proof.leave("another key", &why),
@@ -165,45 +175,8 @@ impl<S: Scheme> Pair<S> {
         }
         Ok(proof)
     }
-}
-
-struct Sign<S: Scheme>(Pair<S>);
-
-impl<S: Scheme> Operation for Sign<S> {
-    fn perform(&mut self) -> Result<(), Failure> {
-        black_box(self.0.scheme.sign(&self.0.private, black_box(&self.0.message))?);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        let signature = self.0.scheme.sign(&self.0.private, &self.0.message)?;
-        self.0.prove(signature.as_ref())
-    }
 
     fn bytes(&self) -> u64 {
-        self.0.message.len() as u64
-    }
-}
-
-struct Verify<S: Scheme> {
-    pair: Pair<S>,
-    signature: Vec<u8>,
-}
-
-impl<S: Scheme> Operation for Verify<S> {
-    fn perform(&mut self) -> Result<(), Failure> {
-        let Pair { scheme, public, message, .. } = &self.pair;
-        match scheme.verify(public, black_box(message), black_box(&self.signature))? {
-            true => Ok(()),
-            false => Err(Failure::Failed("a right signature is refused".to_owned())),
-        }
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        self.pair.prove(&self.signature)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.pair.message.len() as u64
+        self.message.len() as u64
     }
 }

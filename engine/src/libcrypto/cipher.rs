@@ -77,7 +77,7 @@ struct Cipher {
 struct Key {
     context: Owned,
     /// The key itself where each message has to set it again: a stream cipher without an IV.
-    again: Vec<u8>,
+    again: Option<Vec<u8>>,
 }
 
 impl family::Cipher for Cipher {
@@ -89,33 +89,26 @@ impl family::Cipher for Cipher {
 
     fn key(&self, key: &[u8], direction: Direction) -> Result<Key, Failure> {
         let context = self.context()?;
-        self.init(&context, direction, self.handle, key, &[])?;
-        let again = if self.shape.iv_bytes == 0 { key.to_vec() } else { Vec::new() };
-        Ok(Key { context, again })
+        self.init(&context, direction, self.handle, Some(key), None)?;
+        Ok(Key { context, again: (self.shape.iv_bytes == 0).then(|| key.to_vec()) })
     }
 
-    fn crypt(
-        &self,
-        direction: Direction,
-        key: &Key,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.init(&key.context, direction, std::ptr::null_mut(), &key.again, message.iv)?;
-        self.run(&key.context, direction, message, out)
+    fn crypt(&self, key: &Key, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.init(
+            &key.context,
+            message.direction,
+            std::ptr::null_mut(),
+            key.again.as_deref(),
+            Some(message.iv),
+        )?;
+        self.run(&key.context, message, out)
     }
 
     /// Cipher, key and IV are set in one call, as a program does that knows them all.
-    fn crypt_once(
-        &self,
-        direction: Direction,
-        key: &[u8],
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    fn crypt_once(&self, key: &[u8], message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let context = self.context()?;
-        self.init(&context, direction, self.handle, key, message.iv)?;
-        self.run(&context, direction, message, out)
+        self.init(&context, message.direction, self.handle, Some(key), Some(message.iv))?;
+        self.run(&context, message, out)
     }
 }
 
@@ -126,19 +119,22 @@ impl Cipher {
         api.own(unsafe { (api.EVP_CIPHER_CTX_new)() }, api.EVP_CIPHER_CTX_free, "EVP_CIPHER_CTX_new")
     }
 
-    /// `EVP_EncryptInit_ex` or its twin; what is empty or null stays as it was.
+    /// `EVP_EncryptInit_ex` or its twin; what is not given stays as it was.
     fn init(
         &self,
         context: &Owned,
         direction: Direction,
         cipher: Handle,
-        key: &[u8],
-        iv: &[u8],
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        let pointer = |bytes: &[u8], length: usize| match bytes.len() {
-            0 => Ok(std::ptr::null()),
-            given if given == length => Ok(bytes.as_ptr()),
-            given => Err(Failure::Failed(format!("a key or an IV of {given} bytes instead of {length}"))),
+        let pointer = |bytes: Option<&[u8]>, length: usize| match bytes {
+            None => Ok(std::ptr::null()),
+            Some(bytes) if bytes.len() == length => Ok(bytes.as_ptr()),
+            Some(bytes) => {
+                let given = bytes.len();
+                Err(Failure::Failed(format!("a key or an IV of {given} bytes instead of {length}")))
+            }
         };
         let (key, iv) = (pointer(key, self.shape.key_bytes)?, pointer(iv, self.shape.iv_bytes)?);
         let init = match direction {
@@ -151,14 +147,9 @@ impl Cipher {
     }
 
     /// Encrypts and takes the tag, or checks the tag or padding and decrypts.
-    fn run(
-        &self,
-        context: &Owned,
-        direction: Direction,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        let (api, context, aad) = (self.api, context.handle, message.aad);
+    fn run(&self, context: &Owned, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let (api, context) = (self.api, context.handle);
+        let Message { direction, aad, .. } = message;
         let has_tag = self.shape.check == Check::Tag;
         let (update, finish) = match direction {
             Direction::Encrypt => (api.EVP_EncryptUpdate, api.EVP_EncryptFinal_ex),

@@ -132,11 +132,11 @@ impl Kem for Exchange {
     }
 
     fn read_seed(&self, seed: &[u8]) -> Result<Owned, Failure> {
-        self.from_data(Param::octets(c"seed", seed))
+        self.key_of(Param::octets(c"seed", seed))
     }
 
     fn read_expanded(&self, private: &[u8]) -> Result<Owned, Failure> {
-        self.from_data(Param::octets(c"priv", private))
+        self.key_of(Param::octets(c"priv", private))
     }
 
     fn encapsulate(&self, public: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
@@ -193,7 +193,7 @@ impl Kem for Exchange {
 }
 
 impl Exchange {
-    fn from_data(&self, value: Param) -> Result<Owned, Failure> {
+    fn key_of(&self, value: Param) -> Result<Owned, Failure> {
         match self.kind {
             Kind::Named(name) => keys::from_data(self.api, name, vec![value]),
             _ => Err(Failure::Failed("such a key is not made of bare values".to_owned())),

@@ -27,6 +27,20 @@ use crate::provider::{Offers, Provider};
 
 use api::{Api, text};
 
+/// What is offered of a family: each name is tried, because a build may leave any of them out.
+type Offered = fn(&'static Api) -> Vec<&'static str>;
+type Prepare = fn(&'static Api, &Task) -> Prepared;
+
+const FAMILIES: &[(&str, Offered, Prepare)] = &[
+    ("digest", digest::offers, digest::prepare),
+    ("mac", mac::offers, mac::prepare),
+    ("cipher", cipher::offers, cipher::prepare),
+    ("signature", signature::offers, signature::prepare),
+    ("key-exchange", key_exchange::offers, key_exchange::prepare),
+    ("password-hash", password_hash::offers, password_hash::prepare),
+    ("rsa-api", |_| rsa_api::CHOICES.to_vec(), rsa_api::prepare),
+];
+
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
 
@@ -80,30 +94,15 @@ impl Provider for Libcrypto {
     }
 
     fn offers(&self) -> Offers {
-        // Each name is tried, because a build may leave any of them out; only this library knows.
-        vec![
-            ("digest", digest::offers(self.api)),
-            ("mac", mac::offers(self.api)),
-            ("cipher", cipher::offers(self.api)),
-            ("signature", signature::offers(self.api)),
-            ("key-exchange", key_exchange::offers(self.api)),
-            ("password-hash", password_hash::offers(self.api)),
-            ("rsa-api", rsa_api::CHOICES.to_vec()),
-        ]
+        FAMILIES.iter().map(|(family, offers, _)| (*family, offers(self.api))).collect()
     }
 
     fn prepare(&self, task: &Task) -> Prepared {
         self.api.clear_errors();
-        let prepared = match task.family.as_str() {
-            "digest" => digest::prepare(self.api, task),
-            "mac" => mac::prepare(self.api, task),
-            "cipher" => cipher::prepare(self.api, task),
-            "signature" => signature::prepare(self.api, task),
-            "key-exchange" => key_exchange::prepare(self.api, task),
-            "password-hash" => password_hash::prepare(self.api, task),
-            "rsa-api" => rsa_api::prepare(self.api, task),
-            family => Err(not_offered("libcrypto", &format!("the family {family}"))),
-        }?;
+        let row = FAMILIES.iter().find(|(family, ..)| *family == task.family);
+        let (.., prepare) =
+            row.ok_or_else(|| not_offered("libcrypto", &format!("the family {}", task.family)))?;
+        let prepared = prepare(self.api, task)?;
         // Its configuration file may have it load modules too.
         self.api.modules.stand_on(self.api)?;
         Ok(prepared)

@@ -61,13 +61,8 @@ where
         key_of(key)
     }
 
-    fn crypt(
-        &self,
-        direction: Direction,
-        key: &C,
-        Message { iv, data, .. }: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    fn crypt(&self, key: &C, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let Message { direction, iv, data, .. } = message;
         match direction {
             Direction::Encrypt => {
                 out.resize(self.shape().check.sealed_bytes(data.len()), 0);
@@ -104,7 +99,7 @@ where
         key_of(key)
     }
 
-    fn crypt(&self, _: Direction, key: &C, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn crypt(&self, key: &C, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.resize(message.data.len(), 0);
         let iv: &Iv<CtrCore<&C, Ctr128BE>> = message.iv.try_into().map_err(failed("the IV"))?;
         let core = CtrCore::<&C, Ctr128BE>::inner_iv_init(key, iv);
@@ -127,15 +122,9 @@ impl<A: AeadInOut + KeyInit + 'static> Cipher for Aead<A> {
         key_of(key)
     }
 
-    fn crypt(
-        &self,
-        direction: Direction,
-        key: &A,
-        message: Message,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    fn crypt(&self, key: &A, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         let nonce = message.iv.try_into().map_err(failed("the nonce"))?;
-        match direction {
+        match message.direction {
             Direction::Encrypt => {
                 out.resize(message.data.len() + TAG_BYTES, 0);
                 let (ciphertext, tag) = out.split_at_mut(message.data.len());
@@ -170,7 +159,7 @@ impl Cipher for Rc4 {
         Ok(key.to_vec())
     }
 
-    fn crypt(&self, _: Direction, key: &Vec<u8>, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn crypt(&self, key: &Vec<u8>, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.resize(message.data.len(), 0);
         key_of::<rc4::Rc4>(key)?.apply_keystream_b2b(message.data, out);
         Ok(())

@@ -233,6 +233,19 @@ impl<H: Prehash> Scheme for Dsa<H> {
     }
 }
 
+/// The public keys of a scheme whose crate derives and reads them by the traits in common.
+macro_rules! public_keys {
+    () => {
+        fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
+            Ok(Keypair::verifying_key(key))
+        }
+
+        fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
+            Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
+        }
+    };
+}
+
 /// ECDSA on one curve, with signatures in DER as TLS carries them.
 macro_rules! ecdsa_scheme {
     ($scheme:ident, $curve:ident) => {
@@ -247,13 +260,7 @@ macro_rules! ecdsa_scheme {
                 Self::Private::try_generate_from_rng(&mut SysRng).map_err(failed("generating the key"))
             }
 
-            fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-                Ok(*key.verifying_key())
-            }
-
-            fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-                Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-            }
+            public_keys!();
 
             fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure> {
                 key.sign_prehash(H::prehash(message).as_ref()).map_err(failed("signing"))
@@ -283,13 +290,7 @@ impl Scheme for Ed25519 {
         Ok(ed25519_dalek::SigningKey::generate(&mut UnwrapErr(SysRng)))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure> {
         Ok(key.try_sign(message).map_err(failed("signing"))?.to_bytes())
@@ -315,13 +316,7 @@ where
         Self::Private::try_generate_from_rng(&mut SysRng).map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     /// Randomised, the crate's other choice: signing takes a number of attempts that depends on message and
     /// randomness, so without the latter every operation would be the same draw.
@@ -346,13 +341,7 @@ impl<P: slh_dsa::ParameterSet + 'static> Scheme for SlhDsa<P> {
         Ok(slh_dsa::SigningKey::new(&mut UnwrapErr(SysRng)))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Vec<u8>, Failure> {
         Ok(key.try_sign_with_rng(&mut SysRng, message).map_err(failed("signing"))?.to_vec())

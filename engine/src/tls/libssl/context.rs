@@ -59,11 +59,12 @@ pub struct ProtocolSettings {
 impl Context {
     pub fn new(api: &'static Api, method: Method, settings: &ProtocolSettings) -> Result<Context, Failure> {
         api.clear_errors();
-        // SAFETY: they take nothing.
         let method = match method {
-            Method::Client => unsafe { (api.TLS_client_method)() },
-            Method::Server => unsafe { (api.TLS_server_method)() },
+            Method::Client => api.TLS_client_method,
+            Method::Server => api.TLS_server_method,
         };
+        // SAFETY: it takes nothing.
+        let method = unsafe { method() };
         if method.is_null() {
             return Err(api.unsupported("TLS"));
         }
