@@ -1,5 +1,11 @@
 //! Functions of a C library, bound at run time.
 
+use std::ffi::{CStr, OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
 /// Makes a type `Api` with a field for each function, and `Api::bind`, which looks all of them up by name. A `part`
 /// binds itself.
 macro_rules! bind {
@@ -17,6 +23,7 @@ macro_rules! bind {
         impl Api {
             /// The name of what is missing, if anything is.
             pub fn bind(library: &Library) -> Result<Api, &'static str> {
+                // SAFETY: each function has the type that the headers of these libraries declare for its name.
                 unsafe {
                     Ok(Api {
                         $($part: <$kind>::bind(library)?,)*
@@ -31,3 +38,44 @@ macro_rules! bind {
 }
 
 pub(crate) use bind;
+
+/// Opens and binds a shared object, a `kind` such as "libcrypto". It stays open for the life of the process.
+pub fn open<Api>(
+    path: &Path,
+    kind: &str,
+    bind: fn(&Library) -> Result<Api, &'static str>,
+) -> Result<&'static Api, String> {
+    let library = load(path)?;
+    let api = bind(&library).map_err(|symbol| {
+        format!("{} is not a {kind} of OpenSSL 1.1.1 or later: it has no `{symbol}`", path.display())
+    })?;
+    // Never closed: OpenSSL leaves exit handlers behind that must not point at unmapped memory.
+    std::mem::forget(library);
+    Ok(Box::leak(Box::new(api)))
+}
+
+pub fn load(path: &Path) -> Result<Library, String> {
+    // Local scope: two versions may be in one process, and neither must find the other's functions.
+    // SAFETY: what runs here are the initialisers of a library that the user named to be measured.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+        .map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
+}
+
+/// The file that this address was loaded from.
+pub fn file_of(address: *const c_void) -> Option<PathBuf> {
+    // SAFETY: zeros are a `Dl_info` without names; `dladdr` fills it in, with names that last as long as the object.
+    let name = unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(address, &mut found) == 0 || found.dli_fname.is_null() {
+            return None;
+        }
+        CStr::from_ptr(found.dli_fname)
+    };
+    Some(canonical(name))
+}
+
+/// The file itself, whatever links lead to it.
+pub fn canonical(name: &CStr) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

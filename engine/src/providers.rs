@@ -14,8 +14,8 @@ pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure
     }
     match name.kind.as_str() {
         "libcrypto" => crate::libcrypto::open(name.path.as_deref(), cpu),
-        "aws-lc" => Ok(Box::new(crate::aws_lc::AwsLc)),
-        "rustcrypto" => Ok(Box::new(crate::rustcrypto::RustCrypto)),
+        "aws-lc" => Ok(Box::new(crate::aws_lc::AWS_LC)),
+        "rustcrypto" => Ok(Box::new(crate::rustcrypto::RUSTCRYPTO)),
         "spin" => Ok(Box::new(crate::spin::Spin)),
         kind => {
             Err(Failure::Failed(format!("no such provider: `{kind}` (libcrypto, aws-lc, rustcrypto, spin)")))

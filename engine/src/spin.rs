@@ -45,6 +45,7 @@ impl Iterate {
     fn chain(&self, mut x: u64) -> u64 {
         for _ in 0..self.iterations {
             // The compiler must not see through a step: it would fold several of them into one.
+            // SAFETY: there is no instruction in it.
             unsafe { std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack)) };
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         }

@@ -9,16 +9,16 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
 
 use crate::contract::{Failure, Task};
-use crate::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
+use crate::families::cipher::{Check, Cipher, Direction, Message, Shape, TAG_BYTES, prepare};
 use crate::families::{Prepared, Row, failed};
 
 pub const CIPHERS: &[Row] = &[
-    ("aes-128-cbc", |task| cbc(task, &cipher::AES_128)),
-    ("aes-192-cbc", |task| cbc(task, &cipher::AES_192)),
-    ("aes-256-cbc", |task| cbc(task, &cipher::AES_256)),
-    ("aes-128-ctr", |task| ctr(task, &cipher::AES_128)),
-    ("aes-192-ctr", |task| ctr(task, &cipher::AES_192)),
-    ("aes-256-ctr", |task| ctr(task, &cipher::AES_256)),
+    ("aes-128-cbc", |task| cbc(task, &cipher::AES_128, 16)),
+    ("aes-192-cbc", |task| cbc(task, &cipher::AES_192, 24)),
+    ("aes-256-cbc", |task| cbc(task, &cipher::AES_256, 32)),
+    ("aes-128-ctr", |task| ctr(task, &cipher::AES_128, 16)),
+    ("aes-192-ctr", |task| ctr(task, &cipher::AES_192, 24)),
+    ("aes-256-ctr", |task| ctr(task, &cipher::AES_256, 32)),
     ("aes-128-gcm", |task| prepare(task, Aead(&aead::AES_128_GCM))),
     ("aes-192-gcm", |task| prepare(task, Aead(&aead::AES_192_GCM))),
     ("aes-256-gcm", |task| prepare(task, Aead(&aead::AES_256_GCM))),
@@ -27,184 +27,111 @@ pub const CIPHERS: &[Row] = &[
 
 struct Aead(&'static aead::Algorithm);
 
-impl Aead {
-    fn key(&self, key: &[u8]) -> Result<LessSafeKey, Failure> {
+impl Cipher for Aead {
+    type Key = LessSafeKey;
+
+    fn shape(&self) -> Shape {
+        Shape { key_bytes: self.0.key_len(), iv_bytes: self.0.nonce_len(), check: Check::Tag }
+    }
+
+    fn key(&self, key: &[u8], _: Direction) -> Result<LessSafeKey, Failure> {
         UnboundKey::new(self.0, key).map(LessSafeKey::new).map_err(failed("setting up the key"))
     }
-}
 
-fn nonce(iv: &[u8]) -> Result<Nonce, Failure> {
-    Nonce::try_assume_unique_for_key(iv).map_err(failed("the nonce"))
-}
-
-impl Cipher for Aead {
-    type Encryptor = LessSafeKey;
-    type Decryptor = LessSafeKey;
-
-    fn key_bytes(&self) -> usize {
-        self.0.key_len()
-    }
-
-    fn iv_bytes(&self) -> usize {
-        self.0.nonce_len()
-    }
-
-    fn check(&self) -> Check {
-        Check::Tag
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<LessSafeKey, Failure> {
-        self.key(key)
-    }
-
-    fn decryptor(&self, key: &[u8]) -> Result<LessSafeKey, Failure> {
-        self.key(key)
-    }
-
-    fn encrypt(
-        &self,
-        key: &LessSafeKey,
-        iv: &[u8],
-        aad: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.resize(plain.len() + TAG_BYTES, 0);
-        let (ciphertext, tag) = sealed.split_at_mut(plain.len());
-        key.seal_out_of_place_scatter(nonce(iv)?, Aad::from(aad), plain, ciphertext, &[], tag)
-            .map_err(failed("encrypting"))
-    }
-
-    fn decrypt(
-        &self,
-        key: &LessSafeKey,
-        iv: &[u8],
-        aad: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        let bytes = sealed.len().checked_sub(TAG_BYTES);
-        let bytes = bytes.ok_or_else(|| Failure::Failed("a ciphertext shorter than its tag".to_owned()))?;
-        let (ciphertext, tag) = sealed.split_at(bytes);
-        plain.resize(bytes, 0);
-        key.open_separate_gather(nonce(iv)?, Aad::from(aad), ciphertext, tag, plain)
-            .map_err(failed("decrypting"))
+    fn crypt(&self, key: &LessSafeKey, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let nonce = Nonce::try_assume_unique_for_key(message.iv).map_err(failed("the nonce"))?;
+        let aad = Aad::from(message.aad);
+        match message.direction {
+            Direction::Encrypt => {
+                out.resize(message.data.len() + TAG_BYTES, 0);
+                let (ciphertext, tag) = out.split_at_mut(message.data.len());
+                key.seal_out_of_place_scatter(nonce, aad, message.data, ciphertext, &[], tag)
+                    .map_err(failed("encrypting"))
+            }
+            Direction::Decrypt => {
+                let (ciphertext, tag) = message.split_tag()?;
+                out.resize(ciphertext.len(), 0);
+                key.open_separate_gather(nonce, aad, ciphertext, tag, out).map_err(failed("decrypting"))
+            }
+        }
     }
 }
 
 /// How a mode makes its keys: (encrypting, decrypting).
 type Keys<E, D> =
     (fn(UnboundCipherKey) -> Result<E, Unspecified>, fn(UnboundCipherKey) -> Result<D, Unspecified>);
-type Context<C> = fn(FixedLength<16>) -> C;
 type Decrypt<D> = for<'a> fn(&D, &'a mut [u8], DecryptionContext) -> Result<&'a mut [u8], Unspecified>;
 
-/// A mode of AES. This interface works in place, so an operation includes copying its input into the output
-/// buffer.
+/// A mode of AES with a key of so many bytes. This interface works in place, so an operation includes copying its
+/// input into the output buffer.
 struct Mode<E: 'static, D: 'static> {
     algorithm: &'static cipher::Algorithm,
     key_bytes: usize,
     check: Check,
     keys: Keys<E, D>,
-    contexts: (Context<EncryptionContext>, Context<DecryptionContext>),
     encrypt: fn(&E, &mut Vec<u8>, EncryptionContext) -> Result<DecryptionContext, Unspecified>,
     decrypt: Decrypt<D>,
 }
 
-fn key_bytes(algorithm: &'static cipher::Algorithm) -> usize {
-    // The interface does not say how long a key is; it takes only the right length.
-    [16, 24, 32]
-        .into_iter()
-        .find(|bytes| UnboundCipherKey::new(algorithm, &vec![0; *bytes]).is_ok())
-        .unwrap_or(0)
+enum Key<E, D> {
+    Encrypting(E),
+    Decrypting(D),
 }
 
-fn cbc(task: &Task, algorithm: &'static cipher::Algorithm) -> Prepared {
+fn cbc(task: &Task, algorithm: &'static cipher::Algorithm, key_bytes: usize) -> Prepared {
     let mode = Mode {
         algorithm,
-        key_bytes: key_bytes(algorithm),
+        key_bytes,
         check: Check::Padding(algorithm.block_len()),
         keys: (PaddedBlockEncryptingKey::cbc_pkcs7, PaddedBlockDecryptingKey::cbc_pkcs7),
-        contexts: (EncryptionContext::Iv128, DecryptionContext::Iv128),
         encrypt: PaddedBlockEncryptingKey::less_safe_encrypt,
         decrypt: PaddedBlockDecryptingKey::decrypt,
     };
     prepare(task, mode)
 }
 
-fn ctr(task: &Task, algorithm: &'static cipher::Algorithm) -> Prepared {
+fn ctr(task: &Task, algorithm: &'static cipher::Algorithm, key_bytes: usize) -> Prepared {
     let mode = Mode {
         algorithm,
-        key_bytes: key_bytes(algorithm),
+        key_bytes,
         check: Check::Nothing,
         keys: (EncryptingKey::ctr, DecryptingKey::ctr),
-        contexts: (EncryptionContext::Iv128, DecryptionContext::Iv128),
         encrypt: |key, in_out, context| key.less_safe_encrypt(in_out, context),
         decrypt: DecryptingKey::decrypt,
     };
     prepare(task, mode)
 }
 
-impl<E, D> Mode<E, D> {
-    fn unbound(&self, key: &[u8]) -> Result<UnboundCipherKey, Failure> {
-        UnboundCipherKey::new(self.algorithm, key).map_err(failed("reading the key"))
-    }
-}
-
-fn iv_of(iv: &[u8]) -> Result<FixedLength<16>, Failure> {
-    FixedLength::try_from(iv).map_err(failed("the IV"))
-}
-
 impl<E, D> Cipher for Mode<E, D> {
-    type Encryptor = E;
-    type Decryptor = D;
+    type Key = Key<E, D>;
 
-    fn key_bytes(&self) -> usize {
-        self.key_bytes
+    fn shape(&self) -> Shape {
+        Shape { key_bytes: self.key_bytes, iv_bytes: self.algorithm.block_len(), check: self.check }
     }
 
-    fn iv_bytes(&self) -> usize {
-        self.algorithm.block_len()
+    fn key(&self, key: &[u8], direction: Direction) -> Result<Key<E, D>, Failure> {
+        let key = UnboundCipherKey::new(self.algorithm, key).map_err(failed("reading the key"))?;
+        let key = match direction {
+            Direction::Encrypt => (self.keys.0)(key).map(Key::Encrypting),
+            Direction::Decrypt => (self.keys.1)(key).map(Key::Decrypting),
+        };
+        key.map_err(failed("setting up the key"))
     }
 
-    fn check(&self) -> Check {
-        self.check
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<E, Failure> {
-        (self.keys.0)(self.unbound(key)?).map_err(failed("setting up the key"))
-    }
-
-    fn decryptor(&self, key: &[u8]) -> Result<D, Failure> {
-        (self.keys.1)(self.unbound(key)?).map_err(failed("setting up the key"))
-    }
-
-    fn encrypt(
-        &self,
-        key: &E,
-        iv: &[u8],
-        _: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.clear();
-        sealed.extend_from_slice(plain);
-        (self.encrypt)(key, sealed, self.contexts.0(iv_of(iv)?)).map_err(failed("encrypting"))?;
-        Ok(())
-    }
-
-    fn decrypt(
-        &self,
-        key: &D,
-        iv: &[u8],
-        _: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        plain.clear();
-        plain.extend_from_slice(sealed);
-        let bytes =
-            (self.decrypt)(key, plain, self.contexts.1(iv_of(iv)?)).map_err(failed("decrypting"))?.len();
-        plain.truncate(bytes);
+    fn crypt(&self, key: &Key<E, D>, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        out.clear();
+        out.extend_from_slice(message.data);
+        let iv = FixedLength::try_from(message.iv).map_err(failed("the IV"))?;
+        match key {
+            Key::Encrypting(key) => {
+                (self.encrypt)(key, out, EncryptionContext::Iv128(iv)).map_err(failed("encrypting"))?;
+            }
+            Key::Decrypting(key) => {
+                let plain = (self.decrypt)(key, out, DecryptionContext::Iv128(iv));
+                let bytes = plain.map_err(failed("decrypting"))?.len();
+                out.truncate(bytes);
+            }
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use aws_lc_rs::{digest, hmac, pbkdf2};
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
 use crate::families::{self, Prepared, Row};
 
 macro_rules! rows {
@@ -52,19 +52,13 @@ fn salted(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
         let mut context = digest::Context::new(algorithm);
         context.update(salt);
         context.update(password);
-        let hash = context.finish();
-        let hash = hash.as_ref().get(..output.len());
-        output.copy_from_slice(
-            hash.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?,
-        );
-        Ok(())
+        families::password_hash::copy(context.finish().as_ref(), output)
     })
 }
 
 fn pbkdf2(task: &Task, algorithm: pbkdf2::Algorithm) -> Prepared {
-    let iterations = u32::try_from(task.number("iterations", 1)?).ok().and_then(NonZeroU32::new);
-    let iterations =
-        iterations.ok_or_else(|| Failure::Failed("iterations are from 1 to 2^32 - 1".to_owned()))?;
+    let iterations = families::password_hash::parameter(task, "iterations")?;
+    let iterations = NonZeroU32::new(iterations).expect("a parameter is not zero");
     families::password_hash::prepare(task, 32, move |password, salt, output| {
         pbkdf2::derive(algorithm, iterations, salt, password, output);
         Ok(())

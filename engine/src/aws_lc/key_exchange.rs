@@ -10,14 +10,14 @@ use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Tran
 use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto::{self, ExpandSeed};
 
-const X25519: Group<32> = Group(&agreement::X25519);
+const X25519: Group = Group(&agreement::X25519);
 const ML_KEM_512: MlKem = MlKem(&kem::ML_KEM_512, rustcrypto::expand_seed::<ml_kem::MlKem512>);
 const ML_KEM_768: MlKem = MlKem(&kem::ML_KEM_768, rustcrypto::expand_seed::<ml_kem::MlKem768>);
 const ML_KEM_1024: MlKem = MlKem(&kem::ML_KEM_1024, rustcrypto::expand_seed::<ml_kem::MlKem1024>);
 
 pub const KEY_EXCHANGES: &[Row] = &[
-    ("ecdh-p256", |task| family::agreement(task, Group::<65>(&agreement::ECDH_P256))),
-    ("ecdh-p384", |task| family::agreement(task, Group::<97>(&agreement::ECDH_P384))),
+    ("ecdh-p256", |task| family::agreement(task, Group(&agreement::ECDH_P256))),
+    ("ecdh-p384", |task| family::agreement(task, Group(&agreement::ECDH_P384))),
     ("x25519", |task| family::agreement(task, X25519)),
     ("rsa-2048", rsa),
     ("rsa-3072", rsa),
@@ -27,15 +27,13 @@ pub const KEY_EXCHANGES: &[Row] = &[
     ("x25519mlkem768", |task| family::kem(task, Hybrid(ML_KEM_768, X25519))),
 ];
 
-struct Group<const PUBLIC_BYTES: usize>(&'static agreement::Algorithm);
+struct Group(&'static agreement::Algorithm);
 
-impl<const PUBLIC_BYTES: usize> Agreement for Group<PUBLIC_BYTES> {
+impl Agreement for Group {
     type Private = agreement::PrivateKey;
     type Public = agreement::PublicKey;
     // The secret is lent to a closure only; keeping it means copying it, as a TLS stack does.
     type Secret = Vec<u8>;
-
-    const PUBLIC_BYTES: usize = PUBLIC_BYTES;
 
     fn generate(&self) -> Result<(agreement::PrivateKey, agreement::PublicKey), Failure> {
         let private = agreement::PrivateKey::generate(self.0).map_err(failed("generating the key"))?;

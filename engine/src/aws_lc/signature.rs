@@ -1,13 +1,17 @@
 //! RSA, ECDSA, Ed25519 and ML-DSA.
 
-use aws_lc_rs::digest::{self, Digest};
+use aws_lc_rs::digest::{self, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
-use aws_lc_rs::signature::{self as api, KeyPair, ParsedPublicKey, VerificationAlgorithm};
+use aws_lc_rs::signature::{
+    self as api, ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING,
+    ECDSA_P521_SHA256_ASN1_SIGNING, ECDSA_P521_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
+    EcdsaKeyPair, KeyPair, ParsedPublicKey, VerificationAlgorithm,
+};
 
 use crate::contract::{Failure, Task};
-use crate::families::signature::{Scheme, prepare};
+use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto;
 
@@ -16,9 +20,9 @@ pub const SIGNATURES: &[Row] = &[
     ("rsa-2048", |task| rsa(task, RSA, Some(KeySize::Rsa2048))),
     ("rsa-3072", |task| rsa(task, RSA, Some(KeySize::Rsa3072))),
     ("rsa-4096", |task| rsa(task, RSA, Some(KeySize::Rsa4096))),
-    ("ecdsa-p256", |task| ecdsa(task, &P256)),
-    ("ecdsa-p384", |task| ecdsa(task, &P384)),
-    ("ecdsa-p521", |task| ecdsa(task, &P521)),
+    ("ecdsa-p256", ecdsa),
+    ("ecdsa-p384", ecdsa),
+    ("ecdsa-p521", ecdsa),
     ("ed25519", |task| prepare(task, Ed25519)),
     ("ml-dsa-44", |task| prepare(task, MlDsa(&api::ML_DSA_44_SIGNING, &api::ML_DSA_44))),
     ("ml-dsa-65", |task| prepare(task, MlDsa(&api::ML_DSA_65_SIGNING, &api::ML_DSA_65))),
@@ -104,6 +108,10 @@ impl Scheme for Rsa {
         }
     }
 
+    fn another(&self) -> Result<RsaKey, Failure> {
+        long_key()
+    }
+
     fn public(&self, key: &RsaKey) -> Result<ParsedPublicKey, Failure> {
         match key {
             RsaKey::Pair(pair) => {
@@ -140,118 +148,83 @@ impl Scheme for Rsa {
         rustcrypto::sign("rsa", self.digest, &pkcs8, message)
     }
 
-    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
-        key.verify_sig(message, signature).is_ok()
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        Ok(key.verify_sig(message, signature).is_ok())
     }
 }
 
 type Signing = &'static api::EcdsaSigningAlgorithm;
 type Verification = &'static api::EcdsaVerificationAlgorithm;
 
-struct Curve {
-    name: &'static str,
-    /// What its keys are made for where the digest at hand is one that it only verifies.
-    keys: Signing,
-    rows: &'static [(&'static str, &'static digest::Algorithm, Option<Signing>, Verification)],
-}
+/// A curve and a digest of ECDSA, with what signs (where anything does) and what verifies.
+type EcdsaRow = (&'static str, &'static str, &'static digest::Algorithm, Option<Signing>, Verification);
 
-static P256: Curve = Curve {
-    name: "ecdsa-p256",
-    keys: &api::ECDSA_P256_SHA256_ASN1_SIGNING,
-    rows: &[
-        ("sha-1", &digest::SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P256_SHA1_ASN1),
-        (
-            "sha-256",
-            &digest::SHA256,
-            Some(&api::ECDSA_P256_SHA256_ASN1_SIGNING),
-            &api::ECDSA_P256_SHA256_ASN1,
-        ),
-        ("sha-384", &digest::SHA384, None, &api::ECDSA_P256_SHA384_ASN1),
-        ("sha-512", &digest::SHA512, None, &api::ECDSA_P256_SHA512_ASN1),
-    ],
-};
+const ECDSA: &[EcdsaRow] = &[
+    ("ecdsa-p256", "sha-1", &SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P256_SHA1_ASN1),
+    ("ecdsa-p256", "sha-256", &SHA256, Some(&ECDSA_P256_SHA256_ASN1_SIGNING), &api::ECDSA_P256_SHA256_ASN1),
+    ("ecdsa-p256", "sha-384", &SHA384, None, &api::ECDSA_P256_SHA384_ASN1),
+    ("ecdsa-p256", "sha-512", &SHA512, None, &api::ECDSA_P256_SHA512_ASN1),
+    ("ecdsa-p384", "sha-256", &SHA256, None, &api::ECDSA_P384_SHA256_ASN1),
+    ("ecdsa-p384", "sha-384", &SHA384, Some(&ECDSA_P384_SHA384_ASN1_SIGNING), &api::ECDSA_P384_SHA384_ASN1),
+    ("ecdsa-p384", "sha-512", &SHA512, None, &api::ECDSA_P384_SHA512_ASN1),
+    ("ecdsa-p521", "sha-1", &SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P521_SHA1_ASN1),
+    ("ecdsa-p521", "sha-256", &SHA256, Some(&ECDSA_P521_SHA256_ASN1_SIGNING), &api::ECDSA_P521_SHA256_ASN1),
+    ("ecdsa-p521", "sha-384", &SHA384, Some(&ECDSA_P521_SHA384_ASN1_SIGNING), &api::ECDSA_P521_SHA384_ASN1),
+    ("ecdsa-p521", "sha-512", &SHA512, Some(&ECDSA_P521_SHA512_ASN1_SIGNING), &api::ECDSA_P521_SHA512_ASN1),
+];
 
-static P384: Curve = Curve {
-    name: "ecdsa-p384",
-    keys: &api::ECDSA_P384_SHA384_ASN1_SIGNING,
-    rows: &[
-        ("sha-256", &digest::SHA256, None, &api::ECDSA_P384_SHA256_ASN1),
-        (
-            "sha-384",
-            &digest::SHA384,
-            Some(&api::ECDSA_P384_SHA384_ASN1_SIGNING),
-            &api::ECDSA_P384_SHA384_ASN1,
-        ),
-        ("sha-512", &digest::SHA512, None, &api::ECDSA_P384_SHA512_ASN1),
-    ],
-};
-
-static P521: Curve = Curve {
-    name: "ecdsa-p521",
-    keys: &api::ECDSA_P521_SHA512_ASN1_SIGNING,
-    rows: &[
-        ("sha-1", &digest::SHA1_FOR_LEGACY_USE_ONLY, None, &api::ECDSA_P521_SHA1_ASN1),
-        (
-            "sha-256",
-            &digest::SHA256,
-            Some(&api::ECDSA_P521_SHA256_ASN1_SIGNING),
-            &api::ECDSA_P521_SHA256_ASN1,
-        ),
-        (
-            "sha-384",
-            &digest::SHA384,
-            Some(&api::ECDSA_P521_SHA384_ASN1_SIGNING),
-            &api::ECDSA_P521_SHA384_ASN1,
-        ),
-        (
-            "sha-512",
-            &digest::SHA512,
-            Some(&api::ECDSA_P521_SHA512_ASN1_SIGNING),
-            &api::ECDSA_P521_SHA512_ASN1,
-        ),
-    ],
-};
-
-fn ecdsa(task: &Task, curve: &'static Curve) -> Prepared {
-    // A digest is not asked for where a key is generated; the proof is of one that it signs itself.
-    let own = curve.rows.iter().find(|row| task.op == "generate-key" && row.2.is_some());
-    let (asked, bytes) = (task.word("digest", own.map_or("sha-256", |row| row.0))?, task.bytes(32)?);
-    let what = format!("{} with {asked}", task.choice);
-    if asked == "none" {
-        // Bytes are signed as they are where they are as long as a digest that it signs.
-        let row = curve.rows.iter().find(|row| row.1.output_len == bytes && row.2.is_some());
-        let (digest, algorithm, signing, verification) =
-            *row.ok_or_else(|| unsupported(&format!("sign {bytes} bytes as they are with {}", task.choice)))?;
-        return prepare(task, Raw(Ecdsa { curve, digest, algorithm, signing, verification }));
-    }
-    let row = curve.rows.iter().find(|row| row.0 == asked);
-    let (digest, algorithm, signing, verification) =
-        *row.ok_or_else(|| unsupported(&format!("offer {what}")))?;
+fn ecdsa(task: &Task) -> Prepared {
+    let rows = || ECDSA.iter().filter(|row| row.0 == task.choice);
+    // What keys are made for where the digest at hand is one that is only verified.
+    let own = rows().find(|row| row.3.is_some()).ok_or_else(|| unsupported("make keys of this curve"))?;
+    let default = if task.op == "generate-key" { own.1 } else { "sha-256" };
+    let (asked, bytes) = (task.word("digest", default)?, task.bytes(32)?);
+    let is_raw = asked == "none";
+    // Bytes are signed as they are where they are as long as a digest that it signs.
+    let row = rows().find(|row| match is_raw {
+        true => row.2.output_len == bytes && row.3.is_some(),
+        false => row.1 == asked,
+    });
+    let what = match is_raw {
+        true => format!("sign {bytes} bytes as they are with {}", task.choice),
+        false => format!("offer {} with {asked}", task.choice),
+    };
+    let (curve, digest, algorithm, signing, verification) = *row.ok_or_else(|| unsupported(&what))?;
     if task.op == "sign" && signing.is_none() {
-        return Err(unsupported(&format!("sign {what}, only verify it")));
+        return Err(unsupported(&format!("sign {curve} with {digest}, only verify it")));
     }
-    prepare(task, Ecdsa { curve, digest, algorithm, signing, verification })
+    let keys = signing.or(own.3).ok_or_else(|| unsupported("make keys of this curve"))?;
+    prepare(task, Ecdsa { curve, digest, algorithm, is_raw, is_own: signing.is_some(), keys, verification })
 }
 
 struct Ecdsa {
-    curve: &'static Curve,
+    curve: &'static str,
     digest: &'static str,
     algorithm: &'static digest::Algorithm,
-    signing: Option<Signing>,
+    /// The bytes are taken for a digest, and signed as they are.
+    is_raw: bool,
+    /// Whether it signs with this digest, and not only verifies.
+    is_own: bool,
+    keys: Signing,
     verification: Verification,
 }
 
+impl Ecdsa {
+    fn digest(&self, bytes: &[u8]) -> Result<Digest, Failure> {
+        Digest::import_less_safe(bytes, self.algorithm).map_err(failed("taking the bytes for a digest"))
+    }
+}
+
 impl Scheme for Ecdsa {
-    type Private = api::EcdsaKeyPair;
+    type Private = EcdsaKeyPair;
     type Public = ParsedPublicKey;
     type Signature = api::Signature;
 
-    fn generate(&self) -> Result<api::EcdsaKeyPair, Failure> {
-        api::EcdsaKeyPair::generate(self.signing.unwrap_or(self.curve.keys))
-            .map_err(failed("generating the key"))
+    fn generate(&self) -> Result<EcdsaKeyPair, Failure> {
+        EcdsaKeyPair::generate(self.keys).map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &api::EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
+    fn public(&self, key: &EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
         public_key(self.verification, key.public_key().as_ref())
     }
 
@@ -259,55 +232,27 @@ impl Scheme for Ecdsa {
         public_key(self.verification, der)
     }
 
-    fn sign(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
-        key.sign(&SystemRandom::new(), message).map_err(failed("signing"))
+    fn sign(&self, key: &EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
+        let signature = match self.is_raw {
+            true => key.sign_digest(&self.digest(message)?),
+            false => key.sign(&SystemRandom::new(), message),
+        };
+        signature.map_err(failed("signing"))
     }
 
-    fn sign_anyhow(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
-        if self.signing.is_some() {
+    fn sign_anyhow(&self, key: &EcdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        if self.is_own {
             return Ok(self.sign(key, message)?.as_ref().to_vec());
         }
         let pkcs8 = key.to_pkcs8v1().map_err(failed("writing the private key"))?;
-        rustcrypto::sign(self.curve.name, self.digest, pkcs8.as_ref(), message)
+        rustcrypto::sign(self.curve, self.digest, pkcs8.as_ref(), message)
     }
 
-    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
-        key.verify_sig(message, signature).is_ok()
-    }
-}
-
-/// ECDSA of bytes that are signed as they are: they are taken for a digest.
-struct Raw(Ecdsa);
-
-impl Raw {
-    fn digest(&self, bytes: &[u8]) -> Result<Digest, Failure> {
-        Digest::import_less_safe(bytes, self.0.algorithm).map_err(failed("taking the bytes for a digest"))
-    }
-}
-
-impl Scheme for Raw {
-    type Private = api::EcdsaKeyPair;
-    type Public = ParsedPublicKey;
-    type Signature = api::Signature;
-
-    fn generate(&self) -> Result<api::EcdsaKeyPair, Failure> {
-        self.0.generate()
-    }
-
-    fn public(&self, key: &api::EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
-        self.0.public(key)
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
-        self.0.read_public(der)
-    }
-
-    fn sign(&self, key: &api::EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
-        key.sign_digest(&self.digest(message)?).map_err(failed("signing"))
-    }
-
-    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
-        self.digest(message).is_ok_and(|digest| key.verify_digest_sig(&digest, signature).is_ok())
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        match self.is_raw {
+            true => Ok(key.verify_digest_sig(&self.digest(message)?, signature).is_ok()),
+            false => Ok(key.verify_sig(message, signature).is_ok()),
+        }
     }
 }
 
@@ -334,8 +279,8 @@ impl Scheme for Ed25519 {
         key.try_sign(message).map_err(failed("signing"))
     }
 
-    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
-        key.verify_sig(message, signature).is_ok()
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        Ok(key.verify_sig(message, signature).is_ok())
     }
 }
 
@@ -365,7 +310,7 @@ impl Scheme for MlDsa {
         Ok(signature)
     }
 
-    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> bool {
-        key.verify_sig(message, signature).is_ok()
+    fn verify(&self, key: &ParsedPublicKey, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        Ok(key.verify_sig(message, signature).is_ok())
     }
 }

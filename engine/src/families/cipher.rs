@@ -31,57 +31,63 @@ impl Check {
     }
 }
 
-/// A cipher with its mode. Output buffers keep their capacity from one operation to the next.
-pub trait Cipher: 'static {
-    /// A key set up for encryption, and one for decryption.
-    type Encryptor;
-    type Decryptor;
-
-    fn key_bytes(&self) -> usize;
-    fn iv_bytes(&self) -> usize;
-    fn check(&self) -> Check;
-    fn encryptor(&self, key: &[u8]) -> Result<Self::Encryptor, Failure>;
-    fn decryptor(&self, key: &[u8]) -> Result<Self::Decryptor, Failure>;
-
-    /// Leaves the ciphertext, with its tag or padding, in `sealed`.
-    fn encrypt(
-        &self,
-        key: &Self::Encryptor,
-        iv: &[u8],
-        aad: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure>;
-
-    /// Leaves the plaintext in `plain`, or refuses a wrong tag or padding.
-    fn decrypt(
-        &self,
-        key: &Self::Decryptor,
-        iv: &[u8],
-        aad: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure>;
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Encrypt,
+    Decrypt,
 }
 
-pub fn prepare<C: Cipher>(task: &Task, cipher: C) -> Prepared {
-    let session = Session::new(task, cipher)?;
-    match task.op.as_str() {
-        "encrypt" => Ok(Box::new(Encrypt(session))),
-        "decrypt" => {
-            let mut session = session;
-            session.encrypt()?;
-            Ok(Box::new(Decrypt(session)))
-        }
-        "round-trip" => Ok(Box::new(RoundTrip(session))),
-        _ => Err(no_such_operation(task)),
+/// What a cipher takes: lengths in bytes, and how it notices a wrong ciphertext.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub key_bytes: usize,
+    pub iv_bytes: usize,
+    pub check: Check,
+}
+
+/// One message: a plaintext, or a ciphertext with its tag or padding.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    pub direction: Direction,
+    pub iv: &'a [u8],
+    pub aad: &'a [u8],
+    pub data: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// A ciphertext without its tag, and the tag.
+    pub fn split_tag(&self) -> Result<(&'a [u8], &'a [u8; TAG_BYTES]), Failure> {
+        let parts = self.data.split_last_chunk();
+        parts.ok_or_else(|| Failure::Failed("a ciphertext shorter than its tag".to_owned()))
     }
 }
 
-/// Why a wrong thing cannot be tried on a cipher.
-pub const EMPTY: &str = "nothing encrypted is nothing to tamper with";
-pub const NO_IV: &str = "the cipher has no IV";
-pub const NO_CHECK: &str = "the mode has neither";
+/// A cipher with its mode.
+pub trait Cipher: 'static {
+    /// A key set up for one direction.
+    type Key;
+
+    fn shape(&self) -> Shape;
+
+    fn key(&self, key: &[u8], direction: Direction) -> Result<Self::Key, Failure>;
+
+    /// Leaves in `out` the ciphertext with its tag or padding, or the plaintext; a wrong tag or padding is refused.
+    /// `out` keeps its capacity from one message to the next.
+    fn crypt(&self, key: &Self::Key, message: Message, out: &mut Vec<u8>) -> Result<(), Failure>;
+
+    /// The same under a key that is set up for this message alone.
+    fn crypt_once(&self, key: &[u8], message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        self.crypt(&self.key(key, message.direction)?, message, out)
+    }
+}
+
+pub fn prepare<C: Cipher>(task: &Task, cipher: C) -> Prepared {
+    let mut session = Session::new(task, cipher)?;
+    if !session.encrypts {
+        session.encrypt()?;
+    }
+    Ok(Box::new(session))
+}
 
 struct Known {
     key: Vec<u8>,
@@ -91,10 +97,13 @@ struct Known {
 }
 
 struct Session<C: Cipher> {
+    encrypts: bool,
+    decrypts: bool,
     cipher: C,
+    shape: Shape,
     key: Vec<u8>,
-    /// The key set up once, where it is kept.
-    kept: Option<(C::Encryptor, C::Decryptor)>,
+    /// The key set up once for each direction, where it is kept.
+    kept: Option<[C::Key; 2]>,
     iv: Vec<u8>,
     plain: Vec<u8>,
     sealed: Vec<u8>,
@@ -104,10 +113,16 @@ struct Session<C: Cipher> {
 
 impl<C: Cipher> Session<C> {
     fn new(task: &Task, cipher: C) -> Result<Self, Failure> {
-        let bytes = task.bytes(4096)?;
-        let key = buffers::filled(cipher.key_bytes(), !task.seed);
+        let (encrypts, decrypts) = match task.op.as_str() {
+            "encrypt" => (true, false),
+            "decrypt" => (false, true),
+            "round-trip" => (true, true),
+            _ => return Err(no_such_operation(task)),
+        };
+        let (bytes, shape) = (task.bytes(4096)?, cipher.shape());
+        let key = buffers::filled(shape.key_bytes, !task.seed);
         let kept = match task.word("key", "kept")? {
-            "kept" => Some((cipher.encryptor(&key)?, cipher.decryptor(&key)?)),
+            "kept" => Some([cipher.key(&key, Direction::Encrypt)?, cipher.key(&key, Direction::Decrypt)?]),
             "fresh" => None,
             other => return Err(Failure::Failed(format!("the setting `key` is kept or fresh, not {other}"))),
         };
@@ -119,13 +134,16 @@ impl<C: Cipher> Session<C> {
             None => None,
         };
         // Some libraries decrypt in place: the buffer for the plaintext has to hold a ciphertext.
-        let most = cipher.check().sealed_bytes(bytes);
+        let most = shape.check.sealed_bytes(bytes);
         Ok(Session {
-            iv: buffers::filled(cipher.iv_bytes(), task.seed.rotate_left(32)),
+            iv: buffers::filled(shape.iv_bytes, task.seed.rotate_left(32)),
             plain: buffers::filled(bytes, task.seed),
             sealed: Vec::with_capacity(most),
             opened: Vec::with_capacity(most),
+            encrypts,
+            decrypts,
             cipher,
+            shape,
             key,
             kept,
             known,
@@ -136,36 +154,59 @@ impl<C: Cipher> Session<C> {
     /// caller does it.
     fn encrypt(&mut self) -> Result<(), Failure> {
         increment(&mut self.iv);
-        let Session { cipher, iv, plain, sealed, .. } = self;
-        match &self.kept {
-            Some((key, _)) => cipher.encrypt(key, iv, &[], black_box(plain), sealed)?,
-            None => cipher.encrypt(&cipher.encryptor(&self.key)?, iv, &[], black_box(plain), sealed)?,
+        let Session { cipher, shape, kept, key, iv, plain, sealed, .. } = self;
+        let message = Message { direction: Direction::Encrypt, iv, aad: &[], data: black_box(plain) };
+        match kept {
+            Some([key, _]) => cipher.crypt(key, message, sealed)?,
+            None => cipher.crypt_once(key, message, sealed)?,
         }
-        let (expected, actual) = (self.cipher.check().sealed_bytes(self.plain.len()), self.sealed.len());
-        if actual != expected {
-            return Err(Failure::Failed(format!("a ciphertext of {actual} bytes instead of {expected}")));
-        }
-        Ok(())
+        expect_bytes("ciphertext", shape.check.sealed_bytes(plain.len()), sealed)
     }
 
     fn decrypt(&mut self) -> Result<(), Failure> {
-        let Session { cipher, iv, sealed, opened, .. } = self;
-        match &self.kept {
-            Some((_, key)) => cipher.decrypt(key, iv, &[], black_box(sealed), opened)?,
-            None => cipher.decrypt(&cipher.decryptor(&self.key)?, iv, &[], black_box(sealed), opened)?,
+        let Session { cipher, kept, key, iv, plain, sealed, opened, .. } = self;
+        let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: black_box(sealed) };
+        match kept {
+            Some([_, key]) => cipher.crypt(key, message, opened)?,
+            None => cipher.crypt_once(key, message, opened)?,
         }
-        let (expected, actual) = (self.plain.len(), self.opened.len());
-        if actual != expected {
-            return Err(Failure::Failed(format!("a plaintext of {actual} bytes instead of {expected}")));
-        }
-        Ok(())
+        expect_bytes("plaintext", plain.len(), opened)
     }
 
     /// What a wrong (key, IV, ciphertext) gives; None if it is refused.
     fn open(&self, key: &[u8], iv: &[u8], sealed: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
-        let mut opened = Vec::new();
-        let result = self.cipher.decrypt(&self.cipher.decryptor(key)?, iv, &[], sealed, &mut opened);
-        Ok(result.ok().map(|()| opened))
+        let (key, mut opened) = (self.cipher.key(key, Direction::Decrypt)?, Vec::new());
+        let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: sealed };
+        Ok(self.cipher.crypt(&key, message, &mut opened).ok().map(|()| opened))
+    }
+
+    fn known_answer(&self, known: &Known) -> Result<String, Failure> {
+        let Known { key, iv, aad, plain } = known;
+        let (mut sealed, mut opened) = (Vec::new(), Vec::new());
+        let message = |direction, data| Message { direction, iv, aad, data };
+        self.cipher.crypt_once(key, message(Direction::Encrypt, plain), &mut sealed)?;
+        self.cipher.crypt_once(key, message(Direction::Decrypt, &sealed), &mut opened)?;
+        if opened != *plain {
+            return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
+        }
+        // Published answers of block modes are of whole blocks and without padding, which only adds a block.
+        if matches!(self.shape.check, Check::Padding(_)) {
+            sealed.truncate(plain.len());
+        }
+        Ok(hex::encode(sealed))
+    }
+}
+
+impl<C: Cipher> Operation for Session<C> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        if self.encrypts {
+            self.encrypt()?;
+        }
+        if self.decrypts {
+            self.decrypt()?;
+        }
+        black_box(&self);
+        Ok(())
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
@@ -179,20 +220,20 @@ impl<C: Cipher> Session<C> {
         proof.accept("its own ciphertext", self.opened == self.plain)?;
 
         if self.sealed.is_empty() {
-            proof.leave("a tampered ciphertext, another key", EMPTY);
+            proof.leave("a tampered ciphertext, another key", "nothing encrypted is nothing to tamper with");
             return Ok(proof);
         }
         let first = self.sealed.clone();
         self.encrypt()?;
         if self.iv.is_empty() {
-            proof.leave("the same ciphertext twice, another IV", NO_IV);
+            proof.leave("the same ciphertext twice, another IV", "the cipher has no IV");
         } else {
             proof.refuse("the same ciphertext twice", self.sealed != first)?;
         }
         let (key, iv, sealed) = (&self.key, &self.iv, &self.sealed);
         let right = Some(self.plain.clone());
         // A mode without a tag gives other plaintext instead of refusing.
-        let check = self.cipher.check();
+        let check = self.shape.check;
         let wrong =
             |opened: &Option<Vec<u8>>| if check == Check::Tag { opened.is_none() } else { *opened != right };
         proof.refuse("a tampered ciphertext", wrong(&self.open(key, iv, &buffers::tampered(sealed))?))?;
@@ -217,24 +258,20 @@ impl<C: Cipher> Session<C> {
                 *byte ^= 0x80;
                 proof.refuse("a tampered padding", self.open(key, &iv, &tampered)?.is_none())?;
             }
-            Check::Nothing => proof.leave("a tampered tag or padding", NO_CHECK),
+            Check::Nothing => proof.leave("a tampered tag or padding", "the mode has neither"),
         }
         Ok(proof)
     }
 
-    fn known_answer(&self, known: &Known) -> Result<String, Failure> {
-        let Known { key, iv, aad, plain } = known;
-        let (mut sealed, mut opened) = (Vec::new(), Vec::new());
-        self.cipher.encrypt(&self.cipher.encryptor(key)?, iv, aad, plain, &mut sealed)?;
-        self.cipher.decrypt(&self.cipher.decryptor(key)?, iv, aad, &sealed, &mut opened)?;
-        if opened != *plain {
-            return Err(Failure::Failed("the known answer does not decrypt to its plaintext".to_owned()));
-        }
-        // Published answers of block modes are of whole blocks and without padding, which only adds a block.
-        if matches!(self.cipher.check(), Check::Padding(_)) {
-            sealed.truncate(plain.len());
-        }
-        Ok(hex::encode(sealed))
+    fn bytes(&self) -> u64 {
+        self.plain.len() as u64
+    }
+}
+
+fn expect_bytes(what: &str, expected: usize, actual: &[u8]) -> Result<(), Failure> {
+    match actual.len() {
+        actual if actual == expected => Ok(()),
+        actual => Err(Failure::Failed(format!("a {what} of {actual} bytes instead of {expected}"))),
     }
 }
 
@@ -252,31 +289,3 @@ fn increment(iv: &mut [u8]) {
 fn other_key(key: &[u8]) -> Vec<u8> {
     key.iter().map(|byte| byte ^ 0x5a).collect()
 }
-
-struct Encrypt<C: Cipher>(Session<C>);
-struct Decrypt<C: Cipher>(Session<C>);
-struct RoundTrip<C: Cipher>(Session<C>);
-
-macro_rules! operation {
-    ($operation:ident: $($step:ident),+) => {
-        impl<C: Cipher> Operation for $operation<C> {
-            fn perform(&mut self) -> Result<(), Failure> {
-                $(self.0.$step()?;)+
-                black_box(&self.0);
-                Ok(())
-            }
-
-            fn prove(&mut self) -> Result<Proof, Failure> {
-                self.0.prove()
-            }
-
-            fn bytes(&self) -> u64 {
-                self.0.plain.len() as u64
-            }
-        }
-    };
-}
-
-operation!(Encrypt: encrypt);
-operation!(Decrypt: decrypt);
-operation!(RoundTrip: encrypt, decrypt);

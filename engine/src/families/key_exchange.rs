@@ -13,13 +13,10 @@ pub trait Agreement: 'static {
     type Public: AsRef<[u8]>;
     type Secret: AsRef<[u8]>;
 
-    /// How long a public value is.
-    const PUBLIC_BYTES: usize;
-
     /// A new private key, and the public value to send.
     fn generate(&self) -> Result<(Self::Private, Self::Public), Failure>;
     fn read_private(&self, bytes: &[u8]) -> Result<Self::Private, Failure>;
-    /// Reads and checks the peer's public value, and derives the secret.
+    /// Reads and checks the peer's public value, its length included, and derives the secret.
     fn agree(&self, key: &Self::Private, peer: &[u8]) -> Result<Self::Secret, Failure>;
 }
 
@@ -39,11 +36,16 @@ pub trait Kem: 'static {
 
     /// The private key of a known answer.
     fn known(&self, task: &Task) -> Result<Option<Self::Private>, Failure> {
-        match (task.hex("seed")?, task.hex("private")?) {
-            (Some(seed), _) => self.read_seed(&seed).map(Some),
-            (None, Some(private)) => self.read_expanded(&private).map(Some),
-            (None, None) => Ok(None),
-        }
+        known(self, task)
+    }
+}
+
+/// The private key of a known answer: from its seed, or written out.
+pub fn known<K: Kem + ?Sized>(scheme: &K, task: &Task) -> Result<Option<K::Private>, Failure> {
+    match (task.hex("seed")?, task.hex("private")?) {
+        (Some(seed), _) => scheme.read_seed(&seed).map(Some),
+        (None, Some(private)) => scheme.read_expanded(&private).map(Some),
+        (None, None) => Ok(None),
     }
 }
 
@@ -56,6 +58,22 @@ pub trait Transport: 'static {
     fn key_bytes(&self) -> usize;
 }
 
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    fn of(task: &Task) -> Result<Side, Failure> {
+        match task.op.as_str() {
+            "client" => Ok(Side::Client),
+            "server" => Ok(Side::Server),
+            _ => Err(no_such_operation(task)),
+        }
+    }
+}
+
 fn expect_equal(what: &'static str, left: &[u8], right: &[u8]) -> Result<(), Failure> {
     if left != right {
         return Err(Failure::Failed(format!("{what} differs")));
@@ -64,9 +82,8 @@ fn expect_equal(what: &'static str, left: &[u8], right: &[u8]) -> Result<(), Fai
 }
 
 pub fn agreement<A: Agreement>(task: &Task, scheme: A) -> Prepared {
-    if !matches!(task.op.as_str(), "client" | "server") {
-        return Err(no_such_operation(task));
-    }
+    // Both sides do the same.
+    Side::of(task)?;
     let (peer_private, peer) = scheme.generate()?;
     let known = task.hex("private")?.zip(task.hex("peer")?);
     Ok(Box::new(Agree { peer: peer.as_ref().to_vec(), peer_private, known, scheme }))
@@ -111,22 +128,19 @@ pub fn kem<K: Kem>(task: &Task, scheme: K) -> Prepared {
     let (private, public) = scheme.generate()?;
     let public = public.as_ref().to_vec();
     let (ciphertext, secret) = scheme.encapsulate(&public)?;
-    let parties = Parties {
+    Ok(Box::new(Parties {
+        side: Side::of(task)?,
         private,
         public,
         ciphertext: ciphertext.as_ref().to_vec(),
         secret: secret.as_ref().to_vec(),
         known: scheme.known(task)?.zip(task.hex("ciphertext")?),
         scheme,
-    };
-    match task.op.as_str() {
-        "client" => Ok(Box::new(KemClient(parties))),
-        "server" => Ok(Box::new(KemServer(parties))),
-        _ => Err(no_such_operation(task)),
-    }
+    }))
 }
 
 struct Parties<K: Kem> {
+    side: Side,
     scheme: K,
     private: K::Private,
     public: Vec<u8>,
@@ -135,8 +149,24 @@ struct Parties<K: Kem> {
     known: Option<(K::Private, Vec<u8>)>,
 }
 
-impl<K: Kem> Parties<K> {
-    fn prove(&self) -> Result<Proof, Failure> {
+impl<K: Kem> Operation for Parties<K> {
+    /// A client generates a key pair and decapsulates. What is decapsulated was made for another key pair, in
+    /// preparation: the server's part does not belong to the client's cost, and its secret can be checked.
+    fn perform(&mut self) -> Result<(), Failure> {
+        match self.side {
+            Side::Client => {
+                black_box(self.scheme.generate()?);
+                let secret = self.scheme.decapsulate(&self.private, black_box(&self.ciphertext))?;
+                expect_equal("the decapsulated secret", secret.as_ref(), &self.secret)?;
+            }
+            Side::Server => {
+                black_box(self.scheme.encapsulate(black_box(&self.public))?);
+            }
+        }
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
         let scheme = &self.scheme;
         let mut proof = Proof::default();
         if let Some((private, ciphertext)) = &self.known {
@@ -160,45 +190,18 @@ impl<K: Kem> Parties<K> {
     }
 }
 
-struct KemClient<K: Kem>(Parties<K>);
-
-impl<K: Kem> Operation for KemClient<K> {
-    /// Generates a key pair and decapsulates. What is decapsulated was made for another key pair, in
-    /// preparation: the server's part does not belong to the client's cost, and its secret can be checked.
-    fn perform(&mut self) -> Result<(), Failure> {
-        black_box(self.0.scheme.generate()?);
-        let secret = self.0.scheme.decapsulate(&self.0.private, black_box(&self.0.ciphertext))?;
-        expect_equal("the decapsulated secret", secret.as_ref(), &self.0.secret)
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        self.0.prove()
-    }
-}
-
-struct KemServer<K: Kem>(Parties<K>);
-
-impl<K: Kem> Operation for KemServer<K> {
-    fn perform(&mut self) -> Result<(), Failure> {
-        black_box(self.0.scheme.encapsulate(black_box(&self.0.public))?);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        self.0.prove()
-    }
-}
-
-/// A KEM and an agreement side by side, as TLS joins X25519 and ML-KEM-768: shares, ciphertexts and secrets
-/// of the two are strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
+/// A KEM and X25519 side by side, as TLS joins it with ML-KEM-768: shares, ciphertexts and secrets of the two are
+/// strung together, the KEM's first (draft-ietf-tls-ecdhe-mlkem).
 pub struct Hybrid<K, A>(pub K, pub A);
 
+const X25519_BYTES: usize = 32;
+
 impl<K: Kem, A: Agreement> Hybrid<K, A> {
-    /// Splits off the agreement's public value.
+    /// Splits off what is X25519's.
     fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
         bytes
             .len()
-            .checked_sub(A::PUBLIC_BYTES)
+            .checked_sub(X25519_BYTES)
             .map(|middle| bytes.split_at(middle))
             .ok_or_else(|| Failure::Failed("a share that is too short for both parts".to_owned()))
     }
@@ -265,15 +268,12 @@ pub fn transport<T: Transport>(task: &Task, scheme: T) -> Prepared {
     let mut sealed = Vec::with_capacity(scheme.key_bytes());
     scheme.encrypt(&secret, &mut sealed)?;
     let opened = vec![0; scheme.key_bytes()];
-    let sealing = Sealing { secret, sealed, opened, known: task.hex("ciphertext")?, scheme };
-    match task.op.as_str() {
-        "client" => Ok(Box::new(TransportClient(sealing))),
-        "server" => Ok(Box::new(TransportServer(sealing))),
-        _ => Err(no_such_operation(task)),
-    }
+    let (side, known) = (Side::of(task)?, task.hex("ciphertext")?);
+    Ok(Box::new(Sealing { side, secret, sealed, opened, known, scheme }))
 }
 
 struct Sealing<T> {
+    side: Side,
     scheme: T,
     secret: Vec<u8>,
     sealed: Vec<u8>,
@@ -281,7 +281,22 @@ struct Sealing<T> {
     known: Option<Vec<u8>>,
 }
 
-impl<T: Transport> Sealing<T> {
+impl<T: Transport> Operation for Sealing<T> {
+    /// The server's key is read from its certificate before, and the secret itself is not made anew.
+    fn perform(&mut self) -> Result<(), Failure> {
+        match self.side {
+            Side::Client => {
+                self.scheme.encrypt(black_box(&self.secret), &mut self.sealed)?;
+                black_box(&self.sealed);
+                Ok(())
+            }
+            Side::Server => {
+                let secret = self.scheme.decrypt(black_box(&self.sealed), &mut self.opened)?;
+                expect_equal("the decrypted secret", secret, &self.secret)
+            }
+        }
+    }
+
     fn prove(&mut self) -> Result<Proof, Failure> {
         let mut proof = Proof::default();
         if let Some(ciphertext) = &self.known {
@@ -302,33 +317,5 @@ impl<T: Transport> Sealing<T> {
         };
         proof.refuse("a tampered ciphertext", wrong)?;
         Ok(proof)
-    }
-}
-
-struct TransportClient<T>(Sealing<T>);
-
-impl<T: Transport> Operation for TransportClient<T> {
-    /// The server's key is read from its certificate before, and the secret itself is not made anew.
-    fn perform(&mut self) -> Result<(), Failure> {
-        self.0.scheme.encrypt(black_box(&self.0.secret), &mut self.0.sealed)?;
-        black_box(&self.0.sealed);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        self.0.prove()
-    }
-}
-
-struct TransportServer<T>(Sealing<T>);
-
-impl<T: Transport> Operation for TransportServer<T> {
-    fn perform(&mut self) -> Result<(), Failure> {
-        let secret = self.0.scheme.decrypt(black_box(&self.0.sealed), &mut self.0.opened)?;
-        expect_equal("the decrypted secret", secret, &self.0.secret)
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        self.0.prove()
     }
 }

@@ -15,9 +15,9 @@ mod tests;
 
 use std::fmt::Display;
 
-use crate::contract::{Failure, Task};
+use crate::contract::{Failure, Receipt, Task};
 use crate::operation::Operation;
-use crate::provider::Offers;
+use crate::provider::{Offers, Provider};
 
 pub type Prepared = Result<Box<dyn Operation>, Failure>;
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
@@ -25,25 +25,41 @@ pub type Row = (&'static str, fn(&Task) -> Prepared);
 /// Everything a provider promises, by family.
 pub type Table = &'static [(&'static str, &'static [Row])];
 
-pub fn offers(table: Table) -> Offers {
-    table.iter().map(|(family, rows)| (*family, rows.iter().map(|(choice, _)| *choice).collect())).collect()
+/// A provider that is linked in: how refusals name it, which code it is, and everything it promises.
+pub struct Linked {
+    pub name: &'static str,
+    pub receipt: fn() -> Receipt,
+    pub table: Table,
 }
 
-pub fn prepare(provider: &str, table: Table, task: &Task) -> Prepared {
-    let unsupported = |what: &str| Err(Failure::Unsupported(format!("{provider} does not offer {what}")));
-    let Some((_, rows)) = table.iter().find(|(family, _)| *family == task.family) else {
-        return unsupported(&format!("the family {}", task.family));
-    };
-    let row = row_of(task)?;
-    match rows.iter().find(|(name, _)| *name == row) {
-        Some((_, prepare)) => prepare(task),
-        None => unsupported(&format!("{row} ({})", task.family)),
+impl Provider for Linked {
+    fn receipt(&self) -> Receipt {
+        (self.receipt)()
+    }
+
+    fn offers(&self) -> Offers {
+        let choices = |rows: &[Row]| rows.iter().map(|(choice, _)| *choice).collect();
+        self.table.iter().map(|(family, rows)| (*family, choices(rows))).collect()
+    }
+
+    fn prepare(&self, task: &Task) -> Prepared {
+        match self.table.iter().find(|(family, _)| *family == task.family) {
+            Some((_, rows)) => row(self.name, task, rows)?(task),
+            None => Err(not_offered(self.name, &format!("the family {}", task.family))),
+        }
     }
 }
 
-/// The name of a task's row: its choice, or the algorithm where a choice is an algorithm with parameters.
-fn row_of(task: &Task) -> Result<&str, Failure> {
-    task.word("algorithm", &task.choice)
+/// A task's row among those of its family: that of its choice, or of the algorithm where a choice is an algorithm with
+/// parameters.
+pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) -> Result<&'a R, Failure> {
+    let wanted = task.word("algorithm", &task.choice)?;
+    let row = rows.iter().find(|(name, _)| *name == wanted);
+    row.map(|(_, row)| row).ok_or_else(|| not_offered(provider, &format!("{wanted} ({})", task.family)))
+}
+
+pub fn not_offered(provider: &str, what: &str) -> Failure {
+    Failure::Unsupported(format!("{provider} does not offer {what}"))
 }
 
 /// An operation that the family does not have.

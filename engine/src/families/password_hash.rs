@@ -43,6 +43,13 @@ pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     }
 }
 
+/// Leaves the front of a hash in the output.
+pub fn copy(hash: &[u8], output: &mut [u8]) -> Result<(), Failure> {
+    let front = hash.get(..output.len());
+    output.copy_from_slice(front.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?);
+    Ok(())
+}
+
 struct Known {
     password: Vec<u8>,
     salt: Vec<u8>,

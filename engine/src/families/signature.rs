@@ -21,6 +21,11 @@ pub trait Scheme: 'static {
         self.generate()
     }
 
+    /// Another key for the proof, or why there is none.
+    fn another(&self) -> Result<Self::Private, Failure> {
+        self.generate()
+    }
+
     fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure>;
 
     /// Reads a SubjectPublicKeyInfo.
@@ -33,7 +38,14 @@ pub trait Scheme: 'static {
         Ok(self.sign(key, message)?.as_ref().to_vec())
     }
 
-    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool;
+    /// Whether the signature is accepted.
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure>;
+}
+
+/// [`Scheme::another`] where the key comes with the task.
+pub fn long_key<Private>() -> Result<Private, Failure> {
+    let why = "the key came with the task, because making one takes long";
+    Err(Failure::Unsupported(why.to_owned()))
 }
 
 pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
@@ -41,30 +53,18 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
         return Ok(Box::new(GenerateKey { known: Known::read(task)?, scheme }));
     }
     let private = scheme.private(task)?;
-    let pair = Pair {
-        public: scheme.public(&private)?,
-        private,
-        message: buffers::filled(task.bytes(32)?, task.seed),
-        own_key: task.text("private_key_pem").is_some(),
-        known: Known::read(task)?,
-        scheme,
-    };
-    match task.op.as_str() {
+    let (public, message) = (scheme.public(&private)?, buffers::filled(task.bytes(32)?, task.seed));
+    let signature = match task.op.as_str() {
         "sign" => {
             // Some settings show only now that they are not offered: before the clock runs.
-            pair.scheme.sign(&pair.private, &pair.message)?;
-            Ok(Box::new(Sign(pair)))
+            scheme.sign(&private, &message)?;
+            None
         }
-        "verify" => {
-            let signature = pair.scheme.sign_anyhow(&pair.private, &pair.message)?;
-            Ok(Box::new(Verify { signature, pair }))
-        }
-        _ => Err(no_such_operation(task)),
-    }
+        "verify" => Some(scheme.sign_anyhow(&private, &message)?),
+        _ => return Err(no_such_operation(task)),
+    };
+    Ok(Box::new(Pair { private, public, message, signature, known: Known::read(task)?, scheme }))
 }
-
-/// Why no other key is tried where a key comes with the task.
-pub const LONG_KEY: &str = "the key came with the task, because making one takes long";
 
 /// A published signature: signing is randomised or takes a key that many libraries do not import, so what is
 /// shown is that the signature is accepted.
@@ -83,7 +83,7 @@ impl Known {
 
     fn answer<S: Scheme>(&self, scheme: &S) -> Result<String, Failure> {
         let public = scheme.read_public(&self.public_key_der)?;
-        if !scheme.verify(&public, &self.message, &self.signature) {
+        if !scheme.verify(&public, &self.message, &self.signature)? {
             return Err(Failure::Failed("the published signature is not accepted".to_owned()));
         }
         Ok(hex::encode(&self.signature))
@@ -100,13 +100,14 @@ fn prove<S: Scheme>(
 ) -> Result<Proof, Failure> {
     let answer = known.map(|known| known.answer(scheme)).transpose()?;
     let mut proof = Proof { answer, ..Proof::default() };
-    proof.accept("its own signature", scheme.verify(public, message, signature))?;
-    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature))?;
+    proof.accept("its own signature", scheme.verify(public, message, signature)?)?;
+    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature)?)?;
+    // The last byte: the first is DER's in DSA and ECDSA, and would be refused for its form alone.
     let mut tampered = signature.to_vec();
     if let Some(byte) = tampered.last_mut() {
         *byte ^= 1;
     }
-    proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered))?;
+    proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered)?)?;
     Ok(proof)
 }
 
@@ -127,7 +128,7 @@ impl<S: Scheme> Operation for GenerateKey<S> {
         let signature = scheme.sign_anyhow(&key, &message)?;
         let mut proof =
             prove(scheme, self.known.as_ref(), &scheme.public(&key)?, &message, signature.as_ref())?;
-        let accepted = scheme.verify(&scheme.public(&other)?, &message, signature.as_ref());
+        let accepted = scheme.verify(&scheme.public(&other)?, &message, signature.as_ref())?;
         proof.refuse("another key", !accepted)?;
         Ok(proof)
     }
@@ -138,62 +139,44 @@ struct Pair<S: Scheme> {
     private: S::Private,
     public: S::Public,
     message: Vec<u8>,
-    /// Whether the key came with the task: such keys take too long to make another one for the proof.
-    own_key: bool,
+    /// What is verified; None where signing is the operation.
+    signature: Option<Vec<u8>>,
     known: Option<Known>,
 }
 
-impl<S: Scheme> Pair<S> {
-    fn prove(&self, signature: &[u8]) -> Result<Proof, Failure> {
-        let Pair { scheme, public, message, .. } = self;
-        let mut proof = prove(scheme, self.known.as_ref(), public, message, signature)?;
-        if self.own_key {
-            proof.leave("another key", LONG_KEY);
-        } else {
-            let other = scheme.public(&scheme.generate()?)?;
-            proof.refuse("another key", !scheme.verify(&other, message, signature))?;
-        }
-        Ok(proof)
-    }
-}
-
-struct Sign<S: Scheme>(Pair<S>);
-
-impl<S: Scheme> Operation for Sign<S> {
+impl<S: Scheme> Operation for Pair<S> {
     fn perform(&mut self) -> Result<(), Failure> {
-        black_box(self.0.scheme.sign(&self.0.private, black_box(&self.0.message))?);
-        Ok(())
-    }
-
-    fn prove(&mut self) -> Result<Proof, Failure> {
-        let signature = self.0.scheme.sign(&self.0.private, &self.0.message)?;
-        self.0.prove(signature.as_ref())
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.message.len() as u64
-    }
-}
-
-struct Verify<S: Scheme> {
-    pair: Pair<S>,
-    signature: Vec<u8>,
-}
-
-impl<S: Scheme> Operation for Verify<S> {
-    fn perform(&mut self) -> Result<(), Failure> {
-        let Pair { scheme, public, message, .. } = &self.pair;
-        match scheme.verify(public, black_box(message), black_box(&self.signature)) {
+        let Pair { scheme, private, public, message, signature, .. } = self;
+        let Some(signature) = signature else {
+            black_box(scheme.sign(private, black_box(message))?);
+            return Ok(());
+        };
+        match scheme.verify(public, black_box(message), black_box(signature))? {
             true => Ok(()),
             false => Err(Failure::Failed("a right signature is refused".to_owned())),
         }
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
-        self.pair.prove(&self.signature)
+        let Pair { scheme, private, public, message, .. } = self;
+        let signature = match &self.signature {
+            Some(signature) => signature.clone(),
+            None => scheme.sign(private, message)?.as_ref().to_vec(),
+        };
+        let mut proof = prove(scheme, self.known.as_ref(), public, message, &signature)?;
+        match scheme.another() {
+            Ok(other) => {
+                let other = scheme.public(&other)?;
+                proof.refuse("another key", !scheme.verify(&other, message, &signature)?)?;
+            }
+            // A library may sign with keys that it makes no more.
+            Err(Failure::Unsupported(why)) => proof.leave("another key", &why),
+            Err(failure) => return Err(failure),
+        }
+        Ok(proof)
     }
 
     fn bytes(&self) -> u64 {
-        self.pair.message.len() as u64
+        self.message.len() as u64
     }
 }

@@ -1,14 +1,23 @@
-//! Every promise of the providers that are linked in: each choice, each operation, proved and performed.
+//! Every promise of the providers: each choice, each operation, proved and performed.
 
 use serde_json::{Value, json};
 
-use crate::aws_lc::AwsLc;
-use crate::contract::{Failure, Proof, Task};
+use crate::aws_lc::AWS_LC;
+use crate::contract::{Failure, Proof, ProviderName, Task};
 use crate::op;
 use crate::provider::Provider;
-use crate::rustcrypto::RustCrypto;
+use crate::rustcrypto::RUSTCRYPTO;
 
-const PROVIDERS: &[(&str, &dyn Provider)] = &[("aws-lc", &AwsLc), ("rustcrypto", &RustCrypto)];
+const PROVIDERS: &[(&str, &dyn Provider)] = &[("aws-lc", &AWS_LC), ("rustcrypto", &RUSTCRYPTO)];
+
+/// Those that are linked in, and the system's libcrypto where there is one.
+fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
+    let open = |kind: &'static str| {
+        let name = ProviderName { kind: kind.to_owned(), path: None };
+        Some((kind, crate::providers::open(&name, "native").ok()?))
+    };
+    ["aws-lc", "rustcrypto", "libcrypto"].into_iter().filter_map(open).collect()
+}
 
 fn operations(family: &str) -> &'static [&'static str] {
     match family {
@@ -76,15 +85,17 @@ fn is_long(op: &str, choice: &str) -> bool {
 
 #[test]
 fn every_offer_proves_itself_and_performs() {
-    for (name, provider) in PROVIDERS {
-        for (family, choices) in provider.offers() {
+    for (name, provider) in providers() {
+        // The routes of one library have operations of their own, and tests.
+        for (family, choices) in provider.offers().into_iter().filter(|(family, _)| *family != "rsa-api") {
             for choice in choices {
                 for op in operations(family) {
-                    if is_long(op, choice) {
+                    // OpenSSL 3 signs with keys of 512 bits, and makes none.
+                    if is_long(op, choice) || (op, choice) == (&"generate-key", "dsa-512") {
                         continue;
                     }
                     let task = task(family, op, choice, light(family, choice), json!({}));
-                    match (proved(*provider, &task), NOT_BY_DEFAULT.contains(&(name, op, choice))) {
+                    match (proved(provider.as_ref(), &task), NOT_BY_DEFAULT.contains(&(name, op, choice))) {
                         (Ok(proof), false) => {
                             assert_eq!(None, proof.answer);
                             assert!(
@@ -139,9 +150,9 @@ fn every_setting_is_offered_or_refused_in_words() {
 }
 
 #[test]
-fn what_nobody_offers_is_refused_and_not_failed() {
-    for (_, provider) in PROVIDERS {
-        for (family, choice) in [("digest", "sha-0"), ("rsa-api", "key-cached"), ("key-exchange", "x448")] {
+fn what_is_not_offered_is_refused_and_not_failed() {
+    for (_, provider) in providers() {
+        for (family, choice) in [("digest", "sha-0"), ("rsa-api", "key-lost"), ("key-exchange", "x447")] {
             let refusal = provider.prepare(&task(family, "hash", choice, json!({}), json!({}))).err();
             assert!(matches!(refusal, Some(Failure::Unsupported(_))), "{choice}: {refusal:?}");
         }
@@ -217,16 +228,44 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
         ),
     ];
     for (family, op, choice, setting, inputs, answer) in cells {
-        let offering = PROVIDERS.iter().filter(|(_, provider)| {
-            provider.offers().iter().any(|(name, choices)| *name == family && choices.contains(&choice))
-        });
         let mut tried = 0;
-        for (name, provider) in offering {
-            let proof = proved(*provider, &task(family, op, choice, setting.clone(), inputs.clone()));
-            assert_eq!(Some(answer.to_owned()), proof.unwrap().answer, "{name} {choice}");
-            tried += 1;
+        for (name, provider) in providers() {
+            if provider.offers().iter().any(|(name, choices)| *name == family && choices.contains(&choice)) {
+                let task = task(family, op, choice, setting.clone(), inputs.clone());
+                let proof = proved(provider.as_ref(), &task);
+                assert_eq!(Some(answer.to_owned()), proof.unwrap().answer, "{name} {choice}");
+                tried += 1;
+            }
         }
-        assert!(tried > 0, "nobody offers {choice}, so nothing was tried");
+        assert!(tried > 0, "{choice} is not offered, so nothing was tried");
+    }
+}
+
+/// A key or an IV of another length than the cipher's is refused: a library that is given an address would read on.
+#[test]
+fn a_known_answer_has_a_key_and_an_iv_of_the_ciphers_length() {
+    let (key, iv) = ("00".repeat(16), "00".repeat(12));
+    for (name, provider) in providers() {
+        for (key, iv) in [(&key[2..], &iv[..]), (&key[..], &iv[2..])] {
+            let inputs = json!({"key_hex": key, "iv_hex": iv, "of": "abc"});
+            let outcome =
+                proved(provider.as_ref(), &task("cipher", "encrypt", "aes-128-gcm", json!({}), inputs));
+            assert!(matches!(outcome, Err(Failure::Failed(_))), "{name}: {outcome:?}");
+        }
+    }
+}
+
+/// Shares of another length are refused by every exchange, as TLS has its stacks do.
+#[test]
+fn a_share_cut_short_is_refused() {
+    for (name, provider) in providers() {
+        for choice in ["ffdhe2048", "ecdh-p256", "x25519", "ml-kem-768"] {
+            match proved(provider.as_ref(), &task("key-exchange", "server", choice, json!({}), json!({}))) {
+                Ok(proof) => assert!(proof.refused.iter().any(|what| what.ends_with("cut short")), "{name}"),
+                Err(Failure::Unsupported(reason)) => println!("SKIPPED: {name}: {reason}"),
+                Err(failure) => panic!("{name} {choice}: {failure:?}"),
+            }
+        }
     }
 }
 
@@ -364,7 +403,7 @@ fn a_setting_is_read_or_refused() {
 #[test]
 fn what_could_not_be_tried_is_said() {
     let libcrypto = crate::libcrypto::open(None, "native").ok();
-    let mut providers: Vec<&dyn Provider> = vec![&RustCrypto];
+    let mut providers: Vec<&dyn Provider> = vec![&RUSTCRYPTO];
     providers.extend(libcrypto.as_deref());
     let rows = [
         ("cipher", "encrypt", "aes-128-ctr", json!({"bytes": 0}), "another key: nothing encrypted"),

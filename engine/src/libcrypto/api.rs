@@ -4,12 +4,13 @@
 //! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
+use std::path::Path;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 
 use super::lengths::Lengths;
 use super::modules::Modules;
-use crate::binding::bind;
+use crate::binding::{self, bind};
 use crate::contract::Failure;
 
 /// Any of the library's own objects.
@@ -18,6 +19,9 @@ type Bytes = *const c_uchar;
 type Out = *mut c_uchar;
 type Text = *const c_char;
 type Size = usize;
+pub type Free = unsafe extern "C" fn(Handle);
+pub type Fetch = unsafe extern "C" fn(Handle, Text, Text) -> Handle;
+pub type ByName = unsafe extern "C" fn(Text) -> Handle;
 
 /// `OSSL_PARAM`: a named value, as OpenSSL 3 passes them.
 #[repr(C)]
@@ -49,7 +53,6 @@ bind! {
         fn EVP_CIPHER_CTX_new() -> Handle;
         fn EVP_CIPHER_CTX_free(Handle);
         fn EVP_CIPHER_CTX_ctrl(Handle, c_int, c_int, *mut c_void) -> c_int;
-        fn EVP_CIPHER_CTX_set_padding(Handle, c_int) -> c_int;
         fn EVP_EncryptInit_ex(Handle, Handle, Handle, Bytes, Bytes) -> c_int;
         fn EVP_EncryptUpdate(Handle, Out, *mut c_int, Bytes, c_int) -> c_int;
         fn EVP_EncryptFinal_ex(Handle, Out, *mut c_int) -> c_int;
@@ -99,6 +102,11 @@ bind! {
         fn BN_free(Handle);
     }
     optional {
+        // Of these pairs a library has one, or both: a macro here is a function there.
+        fn CRYPTO_free(*mut c_void, Text, c_int);
+        fn OPENSSL_free(*mut c_void);
+        fn EVP_PKEY_get_size(Handle) -> c_int;
+        fn EVP_PKEY_size(Handle) -> c_int;
         fn EVP_PKEY_CTX_ctrl(Handle, c_int, c_int, c_int, c_int, *mut c_void) -> c_int;
         fn OPENSSL_info(c_int) -> Text;
         fn OSSL_PROVIDER_load(Handle, Text) -> Handle;
@@ -142,30 +150,26 @@ bind! {
 }
 
 impl Api {
-    /// Opens and binds a shared object. The library stays open for the life of the process.
     pub fn open(path: &str) -> Result<&'static Api, Failure> {
-        // Local scope: whatever else this process may load must not see these symbols.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| Failure::Failed(format!("the library cannot be loaded: {error}")))?;
-        let api = Api::bind(&library).map_err(|symbol| {
-            Failure::Failed(format!(
-                "{path} is not a libcrypto of OpenSSL 1.1.1 or later: it has no `{symbol}`"
-            ))
-        })?;
-        // Never closed: OpenSSL 3 leaves exit handlers behind that must not point at unmapped memory.
-        std::mem::forget(library);
-        Ok(Box::leak(Box::new(api)))
+        binding::open(Path::new(path), "libcrypto", Api::bind).map_err(Failure::Failed)
     }
 
     /// The library's own words for the last thing that went wrong, behind what was being tried.
     pub fn words(&self, trying: &str) -> String {
+        // SAFETY: it takes nothing.
         let code = unsafe { (self.ERR_peek_last_error)() };
         if code == 0 {
             return format!("{trying}: this library does not have it, and gives no reason");
         }
         let mut text = [0; 256];
-        unsafe { (self.ERR_error_string_n)(c_ulong::from(code), text.as_mut_ptr(), text.len()) };
-        format!("{trying}: {}", unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy())
+        // SAFETY: the buffer is as long as it says, and what is written into it ends with a zero.
+        let text = unsafe {
+            (self.ERR_error_string_n)(c_ulong::from(code), text.as_mut_ptr(), text.len());
+            CStr::from_ptr(text.as_ptr())
+        };
+        // Said once: a later failure that leaves no words must not be given these.
+        self.clear_errors();
+        format!("{trying}: {}", text.to_string_lossy())
     }
 
     /// Something this library cannot do, in its own words.
@@ -178,17 +182,41 @@ impl Api {
         Failure::Failed(self.words(trying))
     }
 
+    /// Fails in the library's own words unless it was done.
+    pub fn ensure(&self, done: bool, trying: &str) -> Result<(), Failure> {
+        if done { Ok(()) } else { Err(self.failed(trying)) }
+    }
+
+    /// An object that the library has just given, or a failure in its words.
+    pub fn own(&self, handle: Handle, free: Free, trying: &str) -> Result<Owned, Failure> {
+        Owned::new(handle, free).ok_or_else(|| self.failed(trying))
+    }
+
+    /// The library's object for an algorithm: fetched where it can be, so that no operation pays for the look-up.
+    pub fn find(&self, fetch: Option<Fetch>, by_name: Option<ByName>, name: &str) -> Result<Handle, Failure> {
+        self.clear_errors();
+        let text = c_name(name);
+        let found = match (fetch, by_name) {
+            // SAFETY: the name ends with a zero; no context and no properties are the default ones.
+            (Some(fetch), _) => unsafe { fetch(std::ptr::null_mut(), text.as_ptr(), std::ptr::null()) },
+            // SAFETY: the name ends with a zero.
+            (None, Some(by_name)) => unsafe { by_name(text.as_ptr()) },
+            (None, None) => std::ptr::null_mut(),
+        };
+        if found.is_null() { Err(self.unsupported(name)) } else { Ok(found) }
+    }
+
     /// `EVP_PKEY_CTX_ctrl`, or its own answer for what it does not know where a library is without it.
     pub fn key_control(
         &self,
         context: Handle,
         key_kind: c_int,
         operations: c_int,
-        command: c_int,
-        number: c_int,
+        (command, number): (c_int, c_int),
         pointer: Handle,
     ) -> c_int {
         match self.EVP_PKEY_CTX_ctrl {
+            // SAFETY: the context is alive, and these commands take a number or one of the library's own objects.
             Some(control) => unsafe { control(context, key_kind, operations, command, number, pointer) },
             None => -2,
         }
@@ -196,23 +224,30 @@ impl Api {
 
     /// Makes sure that words found later belong to what comes next.
     pub fn clear_errors(&self) {
+        // SAFETY: it takes nothing.
         unsafe { (self.ERR_clear_error)() }
     }
 
-    /// Has one of the library's readers read these bytes. What it gives may be null.
-    pub fn read_from(&self, bytes: &[u8], read: impl FnOnce(Handle) -> Handle) -> Result<Handle, Failure> {
+    /// What one of the library's readers makes of these bytes.
+    pub fn read_from<T>(&self, bytes: &[u8], read: impl FnOnce(Handle) -> T) -> Result<T, Failure> {
+        self.clear_errors();
         let source = self.lengths.memory_bio(bytes)?;
-        if source.is_null() {
-            return Err(self.failed("BIO_new_mem_buf"));
-        }
+        self.ensure(!source.is_null(), "BIO_new_mem_buf")?;
         let answer = read(source);
+        // SAFETY: it was made above, and the reader keeps nothing of it.
         unsafe { (self.BIO_free)(source) };
         Ok(answer)
     }
 
     /// One of the library's version lines; see `OpenSSL_version(3)`.
     pub fn version(&self, which: c_int) -> String {
-        text(unsafe { (self.OpenSSL_version)(which) }).unwrap_or_default()
+        // SAFETY: any number gives a string of the library's own.
+        unsafe { text((self.OpenSSL_version)(which)) }.unwrap_or_default()
+    }
+
+    /// `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` as `openssl 3.0.19`; BoringSSL has no version to shorten.
+    pub fn name(&self) -> String {
+        self.version(0).split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
     }
 }
 
@@ -221,7 +256,10 @@ pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
 }
 
-pub fn text(pointer: *const c_char) -> Option<String> {
+/// # Safety
+/// A string of the library's own that ends with a zero, or null.
+pub unsafe fn text(pointer: Text) -> Option<String> {
+    // SAFETY: not null, and the caller's promise.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
 }
 
@@ -233,11 +271,14 @@ pub fn c_name(name: &str) -> CString {
 /// One of the library's objects, freed when it goes out of scope.
 pub struct Owned {
     pub handle: Handle,
-    free: unsafe extern "C" fn(Handle),
+    free: Free,
 }
 
+// SAFETY: the library ties none of its objects to a thread; each is used by one at a time.
+unsafe impl Send for Owned {}
+
 impl Owned {
-    pub fn new(handle: Handle, free: unsafe extern "C" fn(Handle)) -> Option<Owned> {
+    pub fn new(handle: Handle, free: Free) -> Option<Owned> {
         (!handle.is_null()).then_some(Owned { handle, free })
     }
 
@@ -249,6 +290,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        // SAFETY: not null, and given away by nothing that drops it.
         unsafe { (self.free)(self.handle) }
     }
 }

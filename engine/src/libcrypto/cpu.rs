@@ -54,7 +54,7 @@ impl Mask {
     pub fn put_in_environment(&self) {
         if self.words != [0, 0] {
             let value = format!("~{:#x}:~{:#x}", self.words[0], self.words[1]);
-            // No other thread exists yet.
+            // SAFETY: no other thread exists yet.
             unsafe { std::env::set_var("OPENSSL_ia32cap", value) };
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use super::api::{Api, Handle, c_name};
+use super::api::{Api, Handle};
 use crate::contract::{Failure, Task};
 use crate::families::{self, Prepared};
 
@@ -28,29 +28,17 @@ pub fn offers(api: &Api) -> Vec<&'static str> {
 
 /// The library's object for a digest, fetched once so that no operation pays for the look-up.
 pub fn find(api: &Api, choice: &str) -> Result<Handle, Failure> {
-    let name = name(choice)?;
-    api.clear_errors();
-    let digest = match api.EVP_MD_fetch {
-        Some(fetch) => unsafe { fetch(std::ptr::null_mut(), c_name(name).as_ptr(), std::ptr::null()) },
-        None => by_name(api, name),
-    };
-    if digest.is_null() { Err(api.unsupported(name)) } else { Ok(digest) }
+    api.find(api.EVP_MD_fetch, Some(api.EVP_get_digestbyname), name(choice)?)
 }
 
 /// The same without fetching: on OpenSSL 3 every use then looks the algorithm up again.
 pub fn find_implicit(api: &Api, choice: &str) -> Result<Handle, Failure> {
-    let name = name(choice)?;
-    let digest = by_name(api, name);
-    if digest.is_null() { Err(api.unsupported(name)) } else { Ok(digest) }
+    api.find(None, Some(api.EVP_get_digestbyname), name(choice)?)
 }
 
 pub fn name(choice: &str) -> Result<&'static str, Failure> {
     let row = DIGESTS.iter().find(|row| row.0 == choice);
-    row.map(|row| row.1).ok_or_else(|| Failure::Unsupported(format!("libcrypto has no digest {choice}")))
-}
-
-fn by_name(api: &Api, name: &str) -> Handle {
-    unsafe { (api.EVP_get_digestbyname)(c_name(name).as_ptr()) }
+    row.map(|row| row.1).ok_or_else(|| families::not_offered("libcrypto", &format!("the digest {choice}")))
 }
 
 /// `EVP_Digest`: the whole message in one call, as most callers do it.
@@ -62,12 +50,14 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 /// The digest of some data.
 pub fn one_shot(api: &Api, digest: Handle, data: &[u8]) -> Result<Output, Failure> {
     let mut out = Output::default();
-    let mut length: c_uint = 0;
-    let (data_at, null) = (data.as_ptr(), std::ptr::null_mut());
-    let done =
-        unsafe { (api.EVP_Digest)(data_at, data.len(), out.bytes.as_mut_ptr(), &mut length, digest, null) };
+    let (mut length, bytes): (c_uint, _) = (0, out.bytes.as_mut_ptr());
+    // SAFETY: the digest is the library's own, and no digest is longer than the output.
+    let done = unsafe {
+        (api.EVP_Digest)(data.as_ptr(), data.len(), bytes, &mut length, digest, std::ptr::null_mut())
+    };
     out.length = length as usize;
-    if done == 1 { Ok(out) } else { Err(api.failed("EVP_Digest")) }
+    api.ensure(done == 1, "EVP_Digest")?;
+    Ok(out)
 }
 
 /// A digest or a code: as many bytes as there are of the longest, EVP_MAX_MD_SIZE.

@@ -1,11 +1,11 @@
-//! Keys: read, generated, and turned into what goes over a wire.
+//! Keys: read, generated, and turned into what is sent to a peer.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 
 use super::api::{Api, Handle, Owned, Param, c_name, have};
 use crate::contract::{Failure, Task};
 
-/// How a kind of key is asked for.
+/// How a kind of key is named to the library.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Rsa {
@@ -29,161 +29,263 @@ const OP_PARAMGEN: c_int = 1 << 1;
 // Numbers of EVP_PKEY_CTX_ctrl in OpenSSL 1.1.1, where these are macros and not functions.
 const CTRL_RSA_KEYGEN_BITS: c_int = 0x1003;
 const CTRL_EC_CURVE_NID: c_int = 0x1001;
+const CTRL_RSA_PADDING: c_int = 0x1001;
 
 /// The private key that the task carries.
-pub fn given(api: &'static Api, task: &Task) -> Result<Owned, Failure> {
+pub fn given(api: &Api, task: &Task) -> Result<Owned, Failure> {
     let pem = task.text("private_key_pem");
     let pem = pem.ok_or_else(|| Failure::Failed("the input `private_key_pem` is missing".to_owned()))?;
-    from_pem(api, pem)
+    from_pem(api, pem)?.ok_or_else(|| api.failed("the private key cannot be read"))
 }
 
-pub fn from_pem(api: &'static Api, pem: &str) -> Result<Owned, Failure> {
-    let null: Handle = std::ptr::null_mut();
-    let read = api.PEM_read_bio_PrivateKey;
+/// A private key; None where the library cannot read it.
+pub fn from_pem(api: &Api, pem: &str) -> Result<Option<Owned>, Failure> {
+    let (read, null) = (api.PEM_read_bio_PrivateKey, std::ptr::null_mut());
+    // SAFETY: the source is alive, and there is neither a key to reuse nor a password to ask for.
     let key = api.read_from(pem.as_bytes(), |source| unsafe {
         read(source, std::ptr::null_mut(), std::ptr::null(), null)
     })?;
-    own(api, key, "the private key cannot be read")
+    Ok(Owned::new(key, api.EVP_PKEY_free))
 }
 
-pub fn own(api: &'static Api, key: Handle, trying: &str) -> Result<Owned, Failure> {
-    Owned::new(key, api.EVP_PKEY_free).ok_or_else(|| api.failed(trying))
+/// A key from a DER document, by the function that reads its form.
+pub fn from_der(
+    api: &Api,
+    read: unsafe extern "C" fn(*mut Handle, *mut *const u8, c_long) -> Handle,
+    der: &[u8],
+) -> Result<Owned, Failure> {
+    let mut at = der.as_ptr();
+    // SAFETY: the length is that of the document.
+    let key = unsafe { read(std::ptr::null_mut(), &mut at, der.len() as c_long) };
+    api.own(key, api.EVP_PKEY_free, "the key cannot be read")
 }
 
-/// A context of a named kind of key.
-fn context_of(api: &'static Api, name: &str) -> Result<Owned, Failure> {
-    let null: Handle = std::ptr::null_mut();
-    let context = match api.EVP_PKEY_CTX_new_from_name {
-        Some(new) => unsafe { new(null, c_name(name).as_ptr(), std::ptr::null()) },
-        None => match unsafe { (api.OBJ_sn2nid)(c_name(name).as_ptr()) } {
-            0 => null,
-            number => unsafe { (api.EVP_PKEY_CTX_new_id)(number, null) },
+/// The number of a kind of key or a curve with a short name; 0 where the library has none.
+fn number(api: &Api, name: &str) -> c_int {
+    // SAFETY: the name ends with a zero.
+    unsafe { (api.OBJ_sn2nid)(c_name(name).as_ptr()) }
+}
+
+/// A context for a kind of key, by its number.
+fn context_by_number(api: &Api, number: c_int) -> Handle {
+    // SAFETY: any number is a kind of key, or refused.
+    unsafe { (api.EVP_PKEY_CTX_new_id)(number, std::ptr::null_mut()) }
+}
+
+/// A context for a kind of key, by its name.
+fn context_by_name(api: &Api, name: &str) -> Handle {
+    match api.EVP_PKEY_CTX_new_from_name {
+        // SAFETY: the name ends with a zero; no library context and no properties are the default ones.
+        Some(new) => unsafe { new(std::ptr::null_mut(), c_name(name).as_ptr(), std::ptr::null()) },
+        None => match number(api, name) {
+            0 => std::ptr::null_mut(),
+            number => context_by_number(api, number),
         },
-    };
-    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported(name))
+    }
+}
+
+fn context_of(api: &Api, key: &Owned) -> Handle {
+    // SAFETY: the key is alive.
+    unsafe { (api.EVP_PKEY_CTX_new)(key.handle, std::ptr::null_mut()) }
 }
 
 pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
-    let context = unsafe { (api.EVP_PKEY_CTX_new)(key.handle, std::ptr::null_mut()) };
-    Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported("EVP_PKEY_CTX_new"))
+    let context = Owned::new(context_of(api, key), api.EVP_PKEY_CTX_free);
+    context.ok_or_else(|| api.unsupported("EVP_PKEY_CTX_new"))
+}
+
+/// A context for a key, made ready by one of the library's `…_init`.
+pub fn ready(
+    api: &Api,
+    key: &Owned,
+    init: unsafe extern "C" fn(Handle) -> c_int,
+    what: &str,
+) -> Result<Owned, Failure> {
+    let context = self::context(api, key)?;
+    // SAFETY: the context is alive.
+    if unsafe { init(context.handle) } != 1 {
+        return Err(api.unsupported(what));
+    }
+    Ok(context)
 }
 
 /// A new key, as a program makes one: context, parameters, key. `like` gives DSA its parameters.
-pub fn generate(api: &'static Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Failure> {
-    let context = match (kind, like) {
-        (Kind::Rsa { .. }, _) => Owned::new(
-            unsafe { (api.EVP_PKEY_CTX_new_id)(EVP_PKEY_RSA, std::ptr::null_mut()) },
-            api.EVP_PKEY_CTX_free,
-        )
-        .ok_or_else(|| api.unsupported("RSA"))?,
-        (Kind::Curve(_), _) => Owned::new(
-            unsafe { (api.EVP_PKEY_CTX_new_id)(EVP_PKEY_EC, std::ptr::null_mut()) },
-            api.EVP_PKEY_CTX_free,
-        )
-        .ok_or_else(|| api.unsupported("EC"))?,
-        (Kind::Dsa, Some(like)) => self::context(api, like)?,
+pub fn generate(api: &Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Failure> {
+    let (name, context) = match (kind, like) {
+        (Kind::Rsa { .. }, _) => ("RSA", context_by_number(api, EVP_PKEY_RSA)),
+        (Kind::Curve(_), _) => ("EC", context_by_number(api, EVP_PKEY_EC)),
+        (Kind::Group(_), _) => {
+            have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
+            ("DH", context_by_name(api, "DH"))
+        }
+        (Kind::Named(name), _) => (name, context_by_name(api, name)),
+        (Kind::Dsa, Some(like)) => ("DSA", context_of(api, like)),
         (Kind::Dsa, None) => {
             return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
         }
-        (Kind::Group(_), _) => {
-            have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
-            context_of(api, "DH")?
-        }
-        (Kind::Named(name), _) => context_of(api, name)?,
     };
-    if unsafe { (api.EVP_PKEY_keygen_init)(context.handle) } != 1 {
-        return Err(api.unsupported("key generation"));
-    }
-    if !set_parameters(api, kind, &context)? {
-        return Err(api.unsupported("parameters of a new key"));
-    }
+    let context = Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported(name))?;
     let mut key = std::ptr::null_mut();
-    if unsafe { (api.EVP_PKEY_keygen)(context.handle, &mut key) } != 1 {
-        return Err(api.unsupported("key generation"));
-    }
-    own(api, key, "key generation")
+    // SAFETY: the context is alive, and a key is written where one is expected.
+    let done = unsafe {
+        (api.EVP_PKEY_keygen_init)(context.handle) == 1
+            && set_parameters(api, kind, &context)?
+            && (api.EVP_PKEY_keygen)(context.handle, &mut key) == 1
+    };
+    let key = Owned::new(key, api.EVP_PKEY_free).filter(|_| done);
+    key.ok_or_else(|| api.unsupported("key generation"))
 }
 
-fn set_parameters(api: &'static Api, kind: Kind, context: &Owned) -> Result<bool, Failure> {
-    let context = context.handle;
+fn set_parameters(api: &Api, kind: Kind, context: &Owned) -> Result<bool, Failure> {
     let null: Handle = std::ptr::null_mut();
     let both = OP_PARAMGEN | OP_KEYGEN;
     let done = match kind {
         Kind::Rsa { bits } => match api.EVP_PKEY_CTX_set_rsa_keygen_bits {
-            Some(set) => unsafe { set(context, bits) },
-            None => api.key_control(context, EVP_PKEY_RSA, OP_KEYGEN, CTRL_RSA_KEYGEN_BITS, bits, null),
-        },
-        Kind::Curve(curve) => {
-            let number = unsafe { (api.OBJ_sn2nid)(c_name(curve).as_ptr()) };
-            match api.EVP_PKEY_CTX_set_ec_paramgen_curve_nid {
-                Some(set) => unsafe { set(context, number) },
-                None => api.key_control(context, EVP_PKEY_EC, both, CTRL_EC_CURVE_NID, number, null),
+            // SAFETY: the context is alive.
+            Some(set) => unsafe { set(context.handle, bits) },
+            None => {
+                api.key_control(context.handle, EVP_PKEY_RSA, OP_KEYGEN, (CTRL_RSA_KEYGEN_BITS, bits), null)
             }
-        }
-        Kind::Group(group) => unsafe {
-            have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?(context, c_name(group).as_ptr())
         },
+        Kind::Curve(curve) => match (api.EVP_PKEY_CTX_set_ec_paramgen_curve_nid, number(api, curve)) {
+            // SAFETY: the context is alive.
+            (Some(set), number) => unsafe { set(context.handle, number) },
+            (None, number) => {
+                api.key_control(context.handle, EVP_PKEY_EC, both, (CTRL_EC_CURVE_NID, number), null)
+            }
+        },
+        Kind::Group(group) => {
+            let set = have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
+            // SAFETY: the context is alive, and the name ends with a zero.
+            unsafe { set(context.handle, c_name(group).as_ptr()) }
+        }
         Kind::Dsa | Kind::Named(_) => 1,
     };
     Ok(done == 1)
 }
 
-/// The public half, as TLS puts it into a key share. Copied, and the library's own buffer let go by leaking:
-/// the free function's name differs between libraries, and this runs once in a process.
-pub fn encoded_public(api: &'static Api, key: &Owned) -> Result<Vec<u8>, Failure> {
+/// Sets RSA's padding in a context that is alive.
+pub fn set_rsa_padding(api: &Api, context: Handle, padding: c_int) -> bool {
+    match api.EVP_PKEY_CTX_set_rsa_padding {
+        // SAFETY: the caller's context is alive.
+        Some(set) => (unsafe { set(context, padding) }) == 1,
+        None => {
+            let null = std::ptr::null_mut();
+            api.key_control(context, EVP_PKEY_RSA, -1, (CTRL_RSA_PADDING, padding), null) == 1
+        }
+    }
+}
+
+/// The most bytes that a signature by this key has, or a ciphertext to it.
+pub fn output_bytes(api: &Api, key: &Owned) -> usize {
+    let size = api.EVP_PKEY_get_size.or(api.EVP_PKEY_size);
+    // SAFETY: the key is alive.
+    let bytes = size.map_or(0, |size| unsafe { size(key.handle) });
+    usize::try_from(bytes).unwrap_or(0)
+}
+
+/// The public half, as TLS puts it into a key share.
+pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
     let encode = have(
         api.EVP_PKEY_get1_encoded_public_key.or(api.EVP_PKEY_get1_tls_encodedpoint),
         "EVP_PKEY_get1_encoded_public_key",
     )?;
     let mut buffer = std::ptr::null_mut();
-    let length = unsafe { encode(key.handle, &mut buffer) };
-    if length == 0 || buffer.is_null() {
-        return Err(api.failed("the public key cannot be encoded"));
+    // SAFETY: the key is alive, and the buffer that is written has as many bytes as are returned.
+    let encoded = unsafe {
+        let length = encode(key.handle, &mut buffer);
+        if length == 0 || buffer.is_null() {
+            return Err(api.failed("the public key cannot be encoded"));
+        }
+        std::slice::from_raw_parts(buffer, length).to_vec()
+    };
+    // SAFETY: the buffer is the caller's to free, by the library's own allocator.
+    unsafe {
+        match (api.CRYPTO_free, api.OPENSSL_free) {
+            (Some(free), _) => free(buffer.cast(), std::ptr::null(), 0),
+            (None, Some(free)) => free(buffer.cast()),
+            (None, None) => (),
+        }
     }
-    Ok(unsafe { std::slice::from_raw_parts(buffer, length) }.to_vec())
+    Ok(encoded)
 }
 
 /// A peer's key from its key share, with the parameters of one's own: what a TLS stack does with each hello.
-pub fn peer(api: &'static Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
-    let (encoded_at, length) = (encoded.as_ptr(), encoded.len());
+pub fn peer(api: &Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
+    const REFUSED: &str = "the peer's key share is refused";
     // Before OpenSSL 3, and in the forks, a kind without parameters is not made by copying them.
     if let (Kind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
         let new = have(api.EVP_PKEY_new_raw_public_key, "EVP_PKEY_new_raw_public_key")?;
-        let number = unsafe { (api.OBJ_sn2nid)(c_name(name).as_ptr()) };
-        let key = unsafe { new(number, std::ptr::null_mut(), encoded_at, length) };
-        return own(api, key, "the peer's key share is refused");
+        // SAFETY: the length is that of the share.
+        let key = unsafe { new(number(api, name), std::ptr::null_mut(), encoded.as_ptr(), encoded.len()) };
+        return api.own(key, api.EVP_PKEY_free, REFUSED);
     }
     let decode = have(
         api.EVP_PKEY_set1_encoded_public_key.or(api.EVP_PKEY_set1_tls_encodedpoint),
         "EVP_PKEY_set1_encoded_public_key",
     )?;
-    let peer = own(api, unsafe { (api.EVP_PKEY_new)() }, "EVP_PKEY_new")?;
+    // SAFETY: it takes nothing.
+    let peer = api.own(unsafe { (api.EVP_PKEY_new)() }, api.EVP_PKEY_free, "EVP_PKEY_new")?;
+    // SAFETY: both keys are alive, and the length is that of the share.
     let done = unsafe {
         (api.EVP_PKEY_copy_parameters)(peer.handle, own_key.handle) == 1
-            && decode(peer.handle, encoded_at, length) == 1
+            && decode(peer.handle, encoded.as_ptr(), encoded.len()) == 1
     };
-    if done { Ok(peer) } else { Err(api.failed("the peer's key share is refused")) }
+    api.ensure(done, REFUSED)?;
+    Ok(peer)
+}
+
+/// A private key from its bare bytes.
+pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Failure> {
+    match kind {
+        Kind::Named(name) => {
+            let new = have(api.EVP_PKEY_new_raw_private_key, "EVP_PKEY_new_raw_private_key")?;
+            // SAFETY: the length is that of the key.
+            let key =
+                unsafe { new(number(api, name), std::ptr::null_mut(), private.as_ptr(), private.len()) };
+            api.own(key, api.EVP_PKEY_free, "the private key cannot be read")
+        }
+        Kind::Curve(curve) => {
+            from_der(api, api.d2i_AutoPrivateKey, &[pkcs8_before_scalar(curve), private].concat())
+        }
+        Kind::Group(group) => {
+            let number: Vec<u8> = private.iter().rev().copied().collect();
+            let group = c_name(group);
+            from_data(api, "DH", vec![Param::utf8(c"group", &group), Param::number(c"priv", &number)])
+        }
+        Kind::Rsa { .. } | Kind::Dsa => Err(Failure::Failed("such a key is more than one number".to_owned())),
+    }
+}
+
+/// PKCS#8 around a bare scalar: what stands before it.
+fn pkcs8_before_scalar(curve: &str) -> &'static [u8] {
+    match curve {
+        "prime256v1" => &[
+            0x30, 0x41, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01,
+            0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x27, 0x30, 0x25, 0x02, 0x01,
+            0x01, 0x04, 0x20,
+        ],
+        _ => &[
+            0x30, 0x4e, 0x02, 0x01, 0x00, 0x30, 0x10, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01,
+            0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22, 0x04, 0x37, 0x30, 0x35, 0x02, 0x01, 0x01, 0x04, 0x30,
+        ],
+    }
 }
 
 /// A key from bare values, as OpenSSL 3 takes them.
-pub fn from_data(api: &'static Api, name: &str, mut values: Vec<Param>) -> Result<Owned, Failure> {
+pub fn from_data(api: &Api, name: &str, mut values: Vec<Param>) -> Result<Owned, Failure> {
     const EVP_PKEY_KEYPAIR: c_int = 0x87;
-    let null = std::ptr::null_mut();
-    let new = have(api.EVP_PKEY_CTX_new_from_name, "EVP_PKEY_CTX_new_from_name")?;
-    let (init, from_data) = (have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?, api.EVP_PKEY_fromdata);
-    let context =
-        Owned::new(unsafe { new(null, c_name(name).as_ptr(), std::ptr::null()) }, api.EVP_PKEY_CTX_free);
+    let init = have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?;
+    let from_data = have(api.EVP_PKEY_fromdata, "EVP_PKEY_fromdata")?;
+    let context = Owned::new(context_by_name(api, name), api.EVP_PKEY_CTX_free);
     let context = context.ok_or_else(|| api.unsupported(name))?;
     values.push(Param::end());
-    let mut key = null;
+    let mut key = std::ptr::null_mut();
+    // SAFETY: the context is alive, the values end with the mark for it, and what they point to outlives the call.
     let done = unsafe {
         init(context.handle) == 1
-            && have(from_data, "EVP_PKEY_fromdata")?(
-                context.handle,
-                &mut key,
-                EVP_PKEY_KEYPAIR,
-                values.as_mut_ptr(),
-            ) == 1
+            && from_data(context.handle, &mut key, EVP_PKEY_KEYPAIR, values.as_mut_ptr()) == 1
     };
-    if done { own(api, key, "EVP_PKEY_fromdata") } else { Err(api.failed("EVP_PKEY_fromdata")) }
+    api.ensure(done, "EVP_PKEY_fromdata")?;
+    api.own(key, api.EVP_PKEY_free, "EVP_PKEY_fromdata")
 }

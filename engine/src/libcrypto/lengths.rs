@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
-use super::api::Handle;
+use super::api::{Handle, Owned};
 use crate::contract::Failure;
 
 type Bytes = *const c_uchar;
@@ -47,6 +47,7 @@ macro_rules! call {
 
 impl Lengths {
     pub fn bind(library: &Library) -> Result<Lengths, &'static str> {
+        // SAFETY: the function has this type in all these libraries, and gives a string of the library's own.
         let version = unsafe {
             let version: unsafe extern "C" fn(c_int) -> *const c_char =
                 *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
@@ -72,16 +73,18 @@ impl Lengths {
             let (password, salt, length) = (length(password.len())?, length(salt.len())?, length(out.len())?);
             let derive = functions.pbkdf2;
             let out = out.as_mut_ptr();
+            // SAFETY: each length is its buffer's, in the library's own type.
             Ok(unsafe { derive(password_at, password, salt_at, salt, iterations, digest, length, out) })
         })
     }
 
     /// `HMAC_Init_ex`; 1 when done.
-    pub fn hmac_init(&self, context: Handle, key: &[u8], digest: Handle) -> Result<c_int, Failure> {
+    pub fn hmac_init(&self, context: &Owned, key: &[u8], digest: Handle) -> Result<c_int, Failure> {
         let (key_at, null) = (key.as_ptr().cast(), std::ptr::null_mut());
         call!(self, functions => {
             let length = length(key.len())?;
-            Ok(unsafe { (functions.hmac_init)(context, key_at, length, digest, null) })
+            // SAFETY: the context is alive, and the length is the key's, in the library's own type.
+            Ok(unsafe { (functions.hmac_init)(context.handle, key_at, length, digest, null) })
         })
     }
 
@@ -89,23 +92,28 @@ impl Lengths {
     pub fn memory_bio(&self, bytes: &[u8]) -> Result<Handle, Failure> {
         call!(self, functions => {
             let length = length(bytes.len())?;
+            // SAFETY: the length is the buffer's, in the library's own type.
             Ok(unsafe { (functions.memory_bio)(bytes.as_ptr().cast(), length) })
         })
     }
 
-    /// `RSA_sign`; 1 when done. `out` has `RSA_size` bytes of room.
-    pub fn rsa_sign(
+    /// `RSA_sign`; 1 when done.
+    ///
+    /// # Safety
+    /// `out` has `RSA_size` bytes of room.
+    pub unsafe fn rsa_sign(
         &self,
         digest_number: c_int,
         digest: &[u8],
         out: &mut [u8],
         written: &mut c_uint,
-        key: Handle,
+        key: &Owned,
     ) -> Result<c_int, Failure> {
         call!(self, functions => {
             let length = length(digest.len())?;
             let sign = functions.rsa_sign;
-            Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key) })
+            // SAFETY: the key is alive, the length is the digest's, and the caller's promise.
+            Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.handle) })
         })
     }
 
@@ -113,6 +121,7 @@ impl Lengths {
     pub fn number(&self, bytes: &[u8]) -> Result<Handle, Failure> {
         call!(self, functions => {
             let length = length(bytes.len())?;
+            // SAFETY: the length is the buffer's, in the library's own type.
             Ok(unsafe { (functions.number)(bytes.as_ptr(), length, std::ptr::null_mut()) })
         })
     }
@@ -120,6 +129,7 @@ impl Lengths {
 
 impl<L> Functions<L> {
     fn bind(library: &Library) -> Result<Functions<L>, &'static str> {
+        // SAFETY: each has the type of its name, with lengths as this library has them.
         unsafe {
             Ok(Functions {
                 pbkdf2: get(library, c"PKCS5_PBKDF2_HMAC", "PKCS5_PBKDF2_HMAC")?,
@@ -135,6 +145,7 @@ impl<L> Functions<L> {
 /// # Safety
 /// `F` is the type of the function with this name.
 unsafe fn get<F: Copy>(library: &Library, symbol: &CStr, name: &'static str) -> Result<F, &'static str> {
+    // SAFETY: the caller's promise.
     unsafe { library.get(symbol.to_bytes_with_nul()) }.map(|found| *found).map_err(|_| name)
 }
 

@@ -1,12 +1,14 @@
 //! The provider `libcrypto`: one driver for any OpenSSL from 1.1.1 on, AWS-LC and BoringSSL shared objects.
 
-mod api;
+#![warn(clippy::undocumented_unsafe_blocks)]
+
+pub mod api;
 mod cipher;
 mod cpu;
 mod digest;
 mod key_exchange;
-mod keys;
-pub mod lengths;
+pub mod keys;
+mod lengths;
 mod mac;
 mod modules;
 mod password_hash;
@@ -18,11 +20,26 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
+use crate::binding::file_of;
 use crate::contract::{Failure, Receipt, Task};
-use crate::operation::Operation;
+use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
 
 use api::{Api, text};
+
+/// What is offered of a family: each name is tried, because a build may leave any of them out.
+type Offered = fn(&'static Api) -> Vec<&'static str>;
+type Prepare = fn(&'static Api, &Task) -> Prepared;
+
+const FAMILIES: &[(&str, Offered, Prepare)] = &[
+    ("digest", digest::offers, digest::prepare),
+    ("mac", mac::offers, mac::prepare),
+    ("cipher", cipher::offers, cipher::prepare),
+    ("signature", signature::offers, signature::prepare),
+    ("key-exchange", key_exchange::offers, key_exchange::prepare),
+    ("password-hash", password_hash::offers, password_hash::prepare),
+    ("rsa-api", |_| rsa_api::CHOICES.to_vec(), rsa_api::prepare),
+];
 
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
@@ -50,7 +67,8 @@ struct Libcrypto {
 impl Libcrypto {
     fn cpu_settings(&self) -> Option<String> {
         const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
-        text(unsafe { self.api.OPENSSL_info?(OPENSSL_INFO_CPU_SETTINGS) })
+        // SAFETY: any number gives a string of the library's own, or null.
+        unsafe { text(self.api.OPENSSL_info?(OPENSSL_INFO_CPU_SETTINGS)) }
     }
 }
 
@@ -63,9 +81,9 @@ impl Provider for Libcrypto {
             parts.insert(format!("module {name}"), module.display().to_string());
         }
         // The file that the loader really took, whatever name it was asked for by.
-        let path = modules::file_of(self.api.OpenSSL_version as *const c_void);
+        let path = file_of(self.api.OpenSSL_version as *const c_void);
         Receipt {
-            name: short_name(&version),
+            name: self.api.name(),
             cflags: Some(self.api.version(1)).filter(|flags| !flags.is_empty() && *flags != version),
             cpu: self.cpu_settings(),
             path: path.map(|path| path.display().to_string()),
@@ -76,37 +94,17 @@ impl Provider for Libcrypto {
     }
 
     fn offers(&self) -> Offers {
-        // Each name is tried, because a build may leave any of them out; only this library knows.
-        vec![
-            ("digest", digest::offers(self.api)),
-            ("mac", mac::offers(self.api)),
-            ("cipher", cipher::offers(self.api)),
-            ("signature", signature::offers(self.api)),
-            ("key-exchange", key_exchange::offers(self.api)),
-            ("password-hash", password_hash::offers(self.api)),
-            ("rsa-api", rsa_api::CHOICES.to_vec()),
-        ]
+        FAMILIES.iter().map(|(family, offers, _)| (*family, offers(self.api))).collect()
     }
 
-    fn prepare(&self, task: &Task) -> Result<Box<dyn Operation>, Failure> {
+    fn prepare(&self, task: &Task) -> Prepared {
         self.api.clear_errors();
-        let prepared = match task.family.as_str() {
-            "digest" => digest::prepare(self.api, task),
-            "mac" => mac::prepare(self.api, task),
-            "cipher" => cipher::prepare(self.api, task),
-            "signature" => signature::prepare(self.api, task),
-            "key-exchange" => key_exchange::prepare(self.api, task),
-            "password-hash" => password_hash::prepare(self.api, task),
-            "rsa-api" => rsa_api::prepare(self.api, task),
-            family => Err(Failure::Unsupported(format!("libcrypto performs nothing of the family {family}"))),
-        }?;
+        let row = FAMILIES.iter().find(|(family, ..)| *family == task.family);
+        let (.., prepare) =
+            row.ok_or_else(|| not_offered("libcrypto", &format!("the family {}", task.family)))?;
+        let prepared = prepare(self.api, task)?;
         // Its configuration file may have it load modules too.
         self.api.modules.stand_on(self.api)?;
         Ok(prepared)
     }
-}
-
-/// `OpenSSL 3.0.19 27 Jan 2026 (Library: …)` as `openssl 3.0.19`; BoringSSL has no version to shorten.
-fn short_name(version: &str) -> String {
-    version.split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -4,13 +4,13 @@
 //! that a row names. So a module is used only where it stands on the library that loaded it.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, OsStr, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_int, c_void};
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LAZY};
 
 use super::api::{Api, Handle, c_name, text};
+use crate::binding::{canonical, file_of};
 use crate::contract::Failure;
 
 /// What was mapped when the library had just been loaded: modules are among what came later.
@@ -62,6 +62,7 @@ pub fn load_legacy(api: &Api) -> Result<(), Failure> {
     };
     let null = std::ptr::null_mut();
     let load = |name: &CStr| -> Option<Handle> {
+        // SAFETY: the name ends with a zero; no library context is the default one.
         let module = unsafe { load(null, name.as_ptr()) };
         (!module.is_null()).then_some(module)
     };
@@ -73,6 +74,7 @@ pub fn load_legacy(api: &Api) -> Result<(), Failure> {
         return Err(Failure::Unsupported(format!("this library has no legacy module: {}", folder(api))));
     };
     api.modules.stand_on(api).inspect_err(|_| {
+        // SAFETY: it was loaded above, and nothing of it is in use.
         unsafe { unload(module) };
     })?;
     api.clear_errors();
@@ -82,7 +84,8 @@ pub fn load_legacy(api: &Api) -> Result<(), Failure> {
 /// Where the library looks for modules by itself.
 fn folder(api: &Api) -> String {
     const OPENSSL_INFO_MODULES_DIR: c_int = 1003;
-    let folder = api.OPENSSL_info.and_then(|info| text(unsafe { info(OPENSSL_INFO_MODULES_DIR) }));
+    // SAFETY: any number gives a string of the library's own, or null.
+    let folder = api.OPENSSL_info.and_then(|info| unsafe { text(info(OPENSSL_INFO_MODULES_DIR)) });
     format!("it looks for one in {}", folder.as_deref().unwrap_or("a folder that it does not name"))
 }
 
@@ -91,23 +94,18 @@ fn search_beside(api: &Api) -> Option<()> {
     let folder = file_of(api.OpenSSL_version as *const c_void)?.parent()?.join("ossl-modules");
     let folder = folder.is_dir().then(|| c_name(&folder.to_string_lossy()))?;
     let search_in = api.OSSL_PROVIDER_set_default_search_path?;
+    // SAFETY: the name ends with a zero.
     (unsafe { search_in(std::ptr::null_mut(), folder.as_ptr()) } == 1).then_some(())
-}
-
-/// The file that this address was loaded from.
-pub fn file_of(address: *const c_void) -> Option<PathBuf> {
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    if unsafe { libc::dladdr(address, &mut found) } == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    Some(canonical(unsafe { CStr::from_ptr(found.dli_fname) }))
 }
 
 /// Where a file that is mapped already, or what it depends on, has this symbol.
 fn find(path: &Path, symbol: &[u8]) -> Option<*const c_void> {
-    let library = unsafe { Library::open(Some(path), RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()?;
-    let found = unsafe { library.get::<*const c_void>(symbol) }.ok()?;
-    Some(found.into_raw().cast_const())
+    // SAFETY: nothing is loaded that is not, so no code runs; the symbol is looked at as an address alone.
+    unsafe {
+        let library = Library::open(Some(path), RTLD_LAZY | libc::RTLD_NOLOAD).ok()?;
+        let found = library.get::<*const c_void>(symbol).ok()?;
+        Some(found.into_raw().cast_const())
+    }
 }
 
 /// Every shared object of this process.
@@ -123,11 +121,7 @@ fn mapped() -> BTreeSet<PathBuf> {
         0
     }
     let mut objects = BTreeSet::new();
+    // SAFETY: the set outlives the call, and `note` takes it for what it is.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
     objects
-}
-
-fn canonical(name: &CStr) -> PathBuf {
-    let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -2,17 +2,18 @@
 
 use std::ffi::c_int;
 
-use super::api::{Api, Handle, Owned, Param, c_name, have};
+use super::api::{Api, Handle, Param, have};
 use super::digest;
 use crate::contract::{Failure, Task};
-use crate::families::password_hash::parameter;
+use crate::families::password_hash::{self as family, parameter};
 use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
 enum Algorithm {
-    /// One hash over salt and password.
+    /// One hash over salt and password, of so many bytes.
     Salted {
         digest: &'static str,
+        bytes: usize,
     },
     Pbkdf2 {
         digest: &'static str,
@@ -23,8 +24,8 @@ enum Algorithm {
 
 /// The setting `algorithm`, and how libcrypto does it.
 const ALGORITHMS: &[(&str, Algorithm)] = &[
-    ("salted-sha-1", Algorithm::Salted { digest: "sha-1" }),
-    ("salted-sha-256", Algorithm::Salted { digest: "sha-256" }),
+    ("salted-sha-1", Algorithm::Salted { digest: "sha-1", bytes: 20 }),
+    ("salted-sha-256", Algorithm::Salted { digest: "sha-256", bytes: 32 }),
     ("pbkdf2-sha-1", Algorithm::Pbkdf2 { digest: "sha-1" }),
     ("pbkdf2-sha-256", Algorithm::Pbkdf2 { digest: "sha-256" }),
     ("pbkdf2-sha-512", Algorithm::Pbkdf2 { digest: "sha-512" }),
@@ -33,111 +34,77 @@ const ALGORITHMS: &[(&str, Algorithm)] = &[
 ];
 
 const HASH_BYTES: usize = 32;
-const SHA_1_BYTES: usize = 20;
 
 /// The algorithms; their parameters are part of the choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
     let offered = |algorithm| match algorithm {
         Algorithm::Scrypt => api.EVP_PBE_scrypt.is_some(),
-        Algorithm::Argon2id => argon2id(api).is_ok(),
+        Algorithm::Argon2id => find_argon2id(api).is_ok(),
         Algorithm::Salted { .. } | Algorithm::Pbkdf2 { .. } => true,
     };
     ALGORITHMS.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
-    let name = task.word("algorithm", &task.choice)?;
-    let row = ALGORITHMS.iter().find(|row| row.0 == name);
-    let algorithm =
-        row.map(|row| row.1).ok_or_else(|| Failure::Unsupported(format!("libcrypto has no {name}")))?;
-    let work = match algorithm {
-        Algorithm::Salted { digest } => Work::Salted { digest: digest::find(api, digest)? },
+    match *families::row("libcrypto", task, ALGORITHMS)? {
+        Algorithm::Salted { digest, bytes } => {
+            let digest = digest::find(api, digest)?;
+            family::prepare(task, bytes, move |password, salt, out| {
+                family::copy(digest::one_shot(api, digest, &[salt, password].concat())?.as_ref(), out)
+            })
+        }
         Algorithm::Pbkdf2 { digest } => {
-            let iterations = parameter(task, "iterations")? as c_int;
-            Work::Pbkdf2 { digest: digest::find(api, digest)?, iterations }
+            let (digest, iterations) = (digest::find(api, digest)?, parameter(task, "iterations")? as c_int);
+            family::prepare(task, HASH_BYTES, move |password, salt, out| {
+                let done = api.lengths.pbkdf2(password, salt, iterations, digest, out)?;
+                api.ensure(done == 1, "PKCS5_PBKDF2_HMAC")
+            })
         }
-        Algorithm::Scrypt => {
-            let cost = 1_u64.checked_shl(parameter(task, "n-log2")?).unwrap_or(0);
-            Work::Scrypt { cost, block: parameter(task, "r")?.into(), parallel: parameter(task, "p")?.into() }
-        }
-        Algorithm::Argon2id => Work::Argon2id {
-            kdf: argon2id(api)?,
-            memory_kib: parameter(task, "memory-kib")?,
-            passes: parameter(task, "passes")?,
-            lanes: parameter(task, "lanes")?,
-        },
-    };
-    let bytes =
-        if matches!(algorithm, Algorithm::Salted { digest: "sha-1" }) { SHA_1_BYTES } else { HASH_BYTES };
-    families::password_hash::prepare(task, bytes, move |password, salt, out| {
-        work.hash(api, password, salt, out)
+        Algorithm::Scrypt => scrypt(api, task),
+        Algorithm::Argon2id => argon2id(api, task),
+    }
+}
+
+fn scrypt(api: &'static Api, task: &Task) -> Prepared {
+    let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
+    let n = 1_u64.checked_shl(parameter(task, "n-log2")?).unwrap_or(0);
+    let (r, p) = (u64::from(parameter(task, "r")?), u64::from(parameter(task, "p")?));
+    // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
+    let most = 128 * r * (n + p + 2) + (1 << 20);
+    family::prepare(task, HASH_BYTES, move |password, salt, out| {
+        let (password_at, salt_at) = (password.as_ptr().cast(), salt.as_ptr());
+        let (length, out) = (out.len(), out.as_mut_ptr());
+        // SAFETY: lengths are those of their buffers.
+        let done = unsafe {
+            derive(password_at, password.len(), salt_at, salt.len(), n, r, p, most, out, length) == 1
+        };
+        api.ensure(done, "EVP_PBE_scrypt")
     })
 }
 
-fn argon2id(api: &Api) -> Result<Handle, Failure> {
-    let fetch = have(api.EVP_KDF_fetch, "EVP_KDF_fetch")?;
-    api.clear_errors();
-    let kdf = unsafe { fetch(std::ptr::null_mut(), c_name("ARGON2ID").as_ptr(), std::ptr::null()) };
-    if kdf.is_null() { Err(api.unsupported("ARGON2ID")) } else { Ok(kdf) }
+fn argon2id(api: &'static Api, task: &Task) -> Prepared {
+    let kdf = find_argon2id(api)?;
+    let number = |name| Ok(parameter(task, name)?.to_ne_bytes());
+    let (memory_kib, passes, lanes) = (number("memory-kib")?, number("passes")?, number("lanes")?);
+    let new = have(api.EVP_KDF_CTX_new, "EVP_KDF")?;
+    let (derive, free) = (have(api.EVP_KDF_derive, "EVP_KDF")?, have(api.EVP_KDF_CTX_free, "EVP_KDF")?);
+    family::prepare(task, HASH_BYTES, move |password, salt, out| {
+        let params = [
+            Param::octets(c"pass", password),
+            Param::octets(c"salt", salt),
+            Param::number(c"iter", &passes),
+            Param::number(c"memcost", &memory_kib),
+            Param::number(c"lanes", &lanes),
+            Param::end(),
+        ];
+        // SAFETY: the algorithm is the library's own.
+        let context = api.own(unsafe { new(kdf) }, free, "EVP_KDF_CTX_new")?;
+        // SAFETY: the context is alive, the length is the buffer's, and the parameters end with the mark for it.
+        let done = unsafe { derive(context.handle, out.as_mut_ptr(), out.len(), params.as_ptr()) };
+        api.ensure(done == 1, "EVP_KDF_derive")
+    })
 }
 
-enum Work {
-    Salted { digest: Handle },
-    Pbkdf2 { digest: Handle, iterations: c_int },
-    Scrypt { cost: u64, block: u64, parallel: u64 },
-    Argon2id { kdf: Handle, memory_kib: u32, passes: u32, lanes: u32 },
-}
-
-impl Work {
-    fn hash(&self, api: &Api, password: &[u8], salt: &[u8], out: &mut [u8]) -> Result<(), Failure> {
-        let (password_at, salt_at, out_at, length) =
-            (password.as_ptr(), salt.as_ptr(), out.as_mut_ptr(), out.len());
-        let done = match *self {
-            Work::Salted { digest } => {
-                let hash = digest::one_shot(api, digest, &[salt, password].concat())?;
-                out.copy_from_slice(hash.as_ref());
-                1
-            }
-            Work::Pbkdf2 { digest, iterations } => {
-                api.lengths.pbkdf2(password, salt, iterations, digest, out)?
-            }
-            Work::Scrypt { cost, block, parallel } => unsafe {
-                // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
-                let most = 128 * block * (cost + parallel + 2) + (1 << 20);
-                let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
-                let (password_at, password_length) = (password_at.cast(), password.len());
-                derive(
-                    password_at,
-                    password_length,
-                    salt_at,
-                    salt.len(),
-                    cost,
-                    block,
-                    parallel,
-                    most,
-                    out_at,
-                    length,
-                )
-            },
-            Work::Argon2id { kdf, memory_kib, passes, lanes } => {
-                let (memory_kib, passes, lanes) =
-                    (memory_kib.to_ne_bytes(), passes.to_ne_bytes(), lanes.to_ne_bytes());
-                let params = [
-                    Param::octets(c"pass", password),
-                    Param::octets(c"salt", salt),
-                    Param::number(c"iter", &passes),
-                    Param::number(c"memcost", &memory_kib),
-                    Param::number(c"lanes", &lanes),
-                    Param::end(),
-                ];
-                let new = have(api.EVP_KDF_CTX_new, "EVP_KDF_CTX_new")?;
-                let derive = have(api.EVP_KDF_derive, "EVP_KDF_derive")?;
-                let free = have(api.EVP_KDF_CTX_free, "EVP_KDF_CTX_free")?;
-                let context =
-                    Owned::new(unsafe { new(kdf) }, free).ok_or_else(|| api.failed("EVP_KDF_CTX_new"))?;
-                unsafe { derive(context.handle, out_at, length, params.as_ptr()) }
-            }
-        };
-        if done == 1 { Ok(()) } else { Err(api.failed("the password cannot be hashed")) }
-    }
+fn find_argon2id(api: &Api) -> Result<Handle, Failure> {
+    api.find(api.EVP_KDF_fetch, None, "ARGON2ID")
 }

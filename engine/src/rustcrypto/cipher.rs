@@ -15,47 +15,29 @@ use cipher::{
 use ctr::CtrCore;
 use ctr::flavors::Ctr128BE;
 
-use crate::contract::{Failure, Task};
-use crate::families::cipher::{Check, Cipher, TAG_BYTES, prepare};
-use crate::families::{Prepared, Row, failed};
+use crate::contract::Failure;
+use crate::families::cipher::{Check, Cipher, Direction, Message, Shape, TAG_BYTES, prepare};
+use crate::families::{Row, failed};
 
 pub const CIPHERS: &[Row] = &[
-    ("des-cbc", cbc::<des::Des, 8>),
-    ("3des-cbc", cbc::<des::TdesEde3, 24>),
+    ("des-cbc", |task| prepare(task, Cbc::<des::Des, 8>(PhantomData))),
+    ("3des-cbc", |task| prepare(task, Cbc::<des::TdesEde3, 24>(PhantomData))),
     // A key of 16 bytes is 128 bits effective in this crate, too.
-    ("rc2-cbc", cbc::<rc2::Rc2, 16>),
+    ("rc2-cbc", |task| prepare(task, Cbc::<rc2::Rc2, 16>(PhantomData))),
     ("rc4", |task| prepare(task, Rc4)),
-    ("aes-128-cbc", cbc::<Aes128, 16>),
-    ("aes-192-cbc", cbc::<Aes192, 24>),
-    ("aes-256-cbc", cbc::<Aes256, 32>),
-    ("aes-128-ctr", ctr::<Aes128, 16>),
-    ("aes-192-ctr", ctr::<Aes192, 24>),
-    ("aes-256-ctr", ctr::<Aes256, 32>),
-    ("aes-128-gcm", aead::<Aes128Gcm>),
-    ("aes-192-gcm", aead::<AesGcm<Aes192, U12>>),
-    ("aes-256-gcm", aead::<Aes256Gcm>),
-    ("chacha20-poly1305", aead::<ChaCha20Poly1305>),
-    ("camellia-256-cbc", cbc::<camellia::Camellia256, 32>),
-    ("aria-256-cbc", cbc::<aria::Aria256, 32>),
+    ("aes-128-cbc", |task| prepare(task, Cbc::<Aes128, 16>(PhantomData))),
+    ("aes-192-cbc", |task| prepare(task, Cbc::<Aes192, 24>(PhantomData))),
+    ("aes-256-cbc", |task| prepare(task, Cbc::<Aes256, 32>(PhantomData))),
+    ("aes-128-ctr", |task| prepare(task, Ctr::<Aes128, 16>(PhantomData))),
+    ("aes-192-ctr", |task| prepare(task, Ctr::<Aes192, 24>(PhantomData))),
+    ("aes-256-ctr", |task| prepare(task, Ctr::<Aes256, 32>(PhantomData))),
+    ("aes-128-gcm", |task| prepare(task, Aead::<Aes128Gcm>(PhantomData))),
+    ("aes-192-gcm", |task| prepare(task, Aead::<AesGcm<Aes192, U12>>(PhantomData))),
+    ("aes-256-gcm", |task| prepare(task, Aead::<Aes256Gcm>(PhantomData))),
+    ("chacha20-poly1305", |task| prepare(task, Aead::<ChaCha20Poly1305>(PhantomData))),
+    ("camellia-256-cbc", |task| prepare(task, Cbc::<camellia::Camellia256, 32>(PhantomData))),
+    ("aria-256-cbc", |task| prepare(task, Cbc::<aria::Aria256, 32>(PhantomData))),
 ];
-
-fn cbc<C, const KEY: usize>(task: &Task) -> Prepared
-where
-    C: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + 'static,
-{
-    prepare(task, Cbc::<C, KEY>(PhantomData))
-}
-
-fn ctr<C, const KEY: usize>(task: &Task) -> Prepared
-where
-    C: KeyInit + BlockCipherEncrypt + BlockSizeUser<BlockSize = U16> + 'static,
-{
-    prepare(task, Ctr::<C, KEY>(PhantomData))
-}
-
-fn aead<A: AeadInOut + KeyInit + 'static>(task: &Task) -> Prepared {
-    prepare(task, Aead::<A>(PhantomData))
-}
 
 fn key_of<C: KeyInit>(key: &[u8]) -> Result<C, Failure> {
     C::new_from_slice(key).map_err(failed("setting up the key"))
@@ -68,57 +50,35 @@ impl<C, const KEY: usize> Cipher for Cbc<C, KEY>
 where
     C: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + 'static,
 {
-    type Encryptor = C;
-    type Decryptor = C;
+    type Key = C;
 
-    fn key_bytes(&self) -> usize {
-        KEY
+    fn shape(&self) -> Shape {
+        let block = C::block_size();
+        Shape { key_bytes: KEY, iv_bytes: block, check: Check::Padding(block) }
     }
 
-    fn iv_bytes(&self) -> usize {
-        C::block_size()
-    }
-
-    fn check(&self) -> Check {
-        Check::Padding(C::block_size())
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<C, Failure> {
+    fn key(&self, key: &[u8], _: Direction) -> Result<C, Failure> {
         key_of(key)
     }
 
-    fn decryptor(&self, key: &[u8]) -> Result<C, Failure> {
-        key_of(key)
-    }
-
-    fn encrypt(
-        &self,
-        key: &C,
-        iv: &[u8],
-        _: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.resize(self.check().sealed_bytes(plain.len()), 0);
-        let iv: &Iv<cbc::Encryptor<&C>> = iv.try_into().map_err(failed("the IV"))?;
-        let mode = cbc::Encryptor::inner_iv_init(key, iv);
-        mode.encrypt_padded_b2b::<Pkcs7>(plain, sealed).map_err(failed("encrypting"))?;
-        Ok(())
-    }
-
-    fn decrypt(
-        &self,
-        key: &C,
-        iv: &[u8],
-        _: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        plain.resize(sealed.len(), 0);
-        let iv: &Iv<cbc::Decryptor<&C>> = iv.try_into().map_err(failed("the IV"))?;
-        let mode = cbc::Decryptor::inner_iv_init(key, iv);
-        let bytes = mode.decrypt_padded_b2b::<Pkcs7>(sealed, plain).map_err(failed("decrypting"))?.len();
-        plain.truncate(bytes);
+    fn crypt(&self, key: &C, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let Message { direction, iv, data, .. } = message;
+        match direction {
+            Direction::Encrypt => {
+                out.resize(self.shape().check.sealed_bytes(data.len()), 0);
+                let iv: &Iv<cbc::Encryptor<&C>> = iv.try_into().map_err(failed("the IV"))?;
+                let mode = cbc::Encryptor::inner_iv_init(key, iv);
+                mode.encrypt_padded_b2b::<Pkcs7>(data, out).map_err(failed("encrypting"))?;
+            }
+            Direction::Decrypt => {
+                out.resize(data.len(), 0);
+                let iv: &Iv<cbc::Decryptor<&C>> = iv.try_into().map_err(failed("the IV"))?;
+                let mode = cbc::Decryptor::inner_iv_init(key, iv);
+                let plain = mode.decrypt_padded_b2b::<Pkcs7>(data, out).map_err(failed("decrypting"))?;
+                let bytes = plain.len();
+                out.truncate(bytes);
+            }
+        }
         Ok(())
     }
 }
@@ -129,114 +89,58 @@ impl<C, const KEY: usize> Cipher for Ctr<C, KEY>
 where
     C: KeyInit + BlockCipherEncrypt + BlockSizeUser<BlockSize = U16> + 'static,
 {
-    type Encryptor = C;
-    type Decryptor = C;
+    type Key = C;
 
-    fn key_bytes(&self) -> usize {
-        KEY
+    fn shape(&self) -> Shape {
+        Shape { key_bytes: KEY, iv_bytes: C::block_size(), check: Check::Nothing }
     }
 
-    fn iv_bytes(&self) -> usize {
-        C::block_size()
-    }
-
-    fn check(&self) -> Check {
-        Check::Nothing
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<C, Failure> {
+    fn key(&self, key: &[u8], _: Direction) -> Result<C, Failure> {
         key_of(key)
     }
 
-    fn decryptor(&self, key: &[u8]) -> Result<C, Failure> {
-        key_of(key)
-    }
-
-    fn encrypt(
-        &self,
-        key: &C,
-        iv: &[u8],
-        _: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.resize(plain.len(), 0);
-        let iv: &Iv<CtrCore<&C, Ctr128BE>> = iv.try_into().map_err(failed("the IV"))?;
+    fn crypt(&self, key: &C, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        out.resize(message.data.len(), 0);
+        let iv: &Iv<CtrCore<&C, Ctr128BE>> = message.iv.try_into().map_err(failed("the IV"))?;
         let core = CtrCore::<&C, Ctr128BE>::inner_iv_init(key, iv);
-        StreamCipherCoreWrapper::from_core(core).apply_keystream_b2b(plain, sealed);
+        StreamCipherCoreWrapper::from_core(core).apply_keystream_b2b(message.data, out);
         Ok(())
-    }
-
-    fn decrypt(
-        &self,
-        key: &C,
-        iv: &[u8],
-        aad: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.encrypt(key, iv, aad, sealed, plain)
     }
 }
 
 struct Aead<A>(PhantomData<A>);
 
 impl<A: AeadInOut + KeyInit + 'static> Cipher for Aead<A> {
-    type Encryptor = A;
-    type Decryptor = A;
+    type Key = A;
 
-    fn key_bytes(&self) -> usize {
-        A::key_size()
+    fn shape(&self) -> Shape {
+        let iv_bytes = aes_gcm::Nonce::<<A as AeadCore>::NonceSize>::default().len();
+        Shape { key_bytes: A::key_size(), iv_bytes, check: Check::Tag }
     }
 
-    fn iv_bytes(&self) -> usize {
-        aes_gcm::Nonce::<<A as AeadCore>::NonceSize>::default().len()
-    }
-
-    fn check(&self) -> Check {
-        Check::Tag
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<A, Failure> {
+    fn key(&self, key: &[u8], _: Direction) -> Result<A, Failure> {
         key_of(key)
     }
 
-    fn decryptor(&self, key: &[u8]) -> Result<A, Failure> {
-        key_of(key)
-    }
-
-    fn encrypt(
-        &self,
-        key: &A,
-        iv: &[u8],
-        aad: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.resize(plain.len() + TAG_BYTES, 0);
-        let (ciphertext, tag) = sealed.split_at_mut(plain.len());
-        let nonce = iv.try_into().map_err(failed("the nonce"))?;
-        let buffer = InOutBuf::new(plain, ciphertext).map_err(failed("the buffers"))?;
-        tag.copy_from_slice(&key.encrypt_inout_detached(nonce, aad, buffer).map_err(failed("encrypting"))?);
-        Ok(())
-    }
-
-    fn decrypt(
-        &self,
-        key: &A,
-        iv: &[u8],
-        aad: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        let bytes = sealed.len().checked_sub(TAG_BYTES);
-        let bytes = bytes.ok_or_else(|| Failure::Failed("a ciphertext shorter than its tag".to_owned()))?;
-        let (ciphertext, tag) = sealed.split_at(bytes);
-        plain.resize(bytes, 0);
-        let nonce = iv.try_into().map_err(failed("the nonce"))?;
-        let tag = tag.try_into().map_err(failed("the tag"))?;
-        let buffer = InOutBuf::new(ciphertext, plain).map_err(failed("the buffers"))?;
-        key.decrypt_inout_detached(nonce, aad, buffer, tag).map_err(failed("decrypting"))
+    fn crypt(&self, key: &A, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let nonce = message.iv.try_into().map_err(failed("the nonce"))?;
+        match message.direction {
+            Direction::Encrypt => {
+                out.resize(message.data.len() + TAG_BYTES, 0);
+                let (ciphertext, tag) = out.split_at_mut(message.data.len());
+                let buffer = InOutBuf::new(message.data, ciphertext).map_err(failed("the buffers"))?;
+                let made = key.encrypt_inout_detached(nonce, message.aad, buffer);
+                tag.copy_from_slice(&made.map_err(failed("encrypting"))?);
+                Ok(())
+            }
+            Direction::Decrypt => {
+                let (ciphertext, tag) = message.split_tag()?;
+                out.resize(ciphertext.len(), 0);
+                let tag = tag.as_slice().try_into().map_err(failed("the tag"))?;
+                let buffer = InOutBuf::new(ciphertext, out).map_err(failed("the buffers"))?;
+                key.decrypt_inout_detached(nonce, message.aad, buffer, tag).map_err(failed("decrypting"))
+            }
+        }
     }
 }
 
@@ -245,50 +149,19 @@ impl<A: AeadInOut + KeyInit + 'static> Cipher for Aead<A> {
 struct Rc4;
 
 impl Cipher for Rc4 {
-    type Encryptor = Vec<u8>;
-    type Decryptor = Vec<u8>;
+    type Key = Vec<u8>;
 
-    fn key_bytes(&self) -> usize {
-        16
+    fn shape(&self) -> Shape {
+        Shape { key_bytes: 16, iv_bytes: 0, check: Check::Nothing }
     }
 
-    fn iv_bytes(&self) -> usize {
-        0
-    }
-
-    fn check(&self) -> Check {
-        Check::Nothing
-    }
-
-    fn encryptor(&self, key: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn key(&self, key: &[u8], _: Direction) -> Result<Vec<u8>, Failure> {
         Ok(key.to_vec())
     }
 
-    fn decryptor(&self, key: &[u8]) -> Result<Vec<u8>, Failure> {
-        Ok(key.to_vec())
-    }
-
-    fn encrypt(
-        &self,
-        key: &Vec<u8>,
-        _: &[u8],
-        _: &[u8],
-        plain: &[u8],
-        sealed: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        sealed.resize(plain.len(), 0);
-        key_of::<rc4::Rc4>(key)?.apply_keystream_b2b(plain, sealed);
+    fn crypt(&self, key: &Vec<u8>, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+        out.resize(message.data.len(), 0);
+        key_of::<rc4::Rc4>(key)?.apply_keystream_b2b(message.data, out);
         Ok(())
-    }
-
-    fn decrypt(
-        &self,
-        key: &Vec<u8>,
-        iv: &[u8],
-        aad: &[u8],
-        sealed: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
-        self.encrypt(key, iv, aad, sealed, plain)
     }
 }

@@ -10,7 +10,7 @@ use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::PublicKeyParts;
 use rsa::{Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
 
-use super::foreign::pkcs8_der;
+use super::pkcs8::private_key;
 use crate::contract::{Failure, Task};
 use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
 use crate::families::{Prepared, Row, failed};
@@ -35,8 +35,6 @@ macro_rules! ecdh {
             type Private = $curve::SecretKey;
             type Public = $curve::Sec1Point;
             type Secret = $curve::FieldBytes;
-
-            const PUBLIC_BYTES: usize = 1 + 2 * size_of::<$curve::FieldBytes>();
 
             fn generate(&self) -> Result<(Self::Private, Self::Public), Failure> {
                 let private = $curve::SecretKey::try_generate_from_rng(&mut SysRng);
@@ -67,8 +65,6 @@ impl Agreement for X25519 {
     type Private = x25519_dalek::StaticSecret;
     type Public = x25519_dalek::PublicKey;
     type Secret = x25519_dalek::SharedSecret;
-
-    const PUBLIC_BYTES: usize = 32;
 
     fn generate(&self) -> Result<(Self::Private, Self::Public), Failure> {
         let mut bytes = [0; 32];
@@ -137,8 +133,8 @@ where
 }
 
 fn rsa(task: &Task) -> Prepared {
-    let private =
-        RsaPrivateKey::from_pkcs8_der(&pkcs8_der(task)?).map_err(failed("reading the private key"))?;
+    let private = RsaPrivateKey::from_pkcs8_der(&private_key(task)?);
+    let private = private.map_err(failed("reading the private key"))?;
     family::transport(task, Rsa { public: private.to_public_key(), private })
 }
 

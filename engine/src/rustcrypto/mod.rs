@@ -5,25 +5,27 @@ mod digest;
 mod foreign;
 mod key_exchange;
 mod password_hash;
+mod pkcs8;
 mod signature;
 
-use crate::contract::{Receipt, Task};
-use crate::provider::{Offers, Provider};
-
+use crate::contract::Receipt;
 use crate::crates;
-use crate::families::{self, Prepared, Table};
-pub use foreign::{ExpandSeed, expand_seed, pkcs8_der, rsa_public_key_der, sign};
+use crate::families::Linked;
+pub use foreign::{ExpandSeed, expand_seed, sign};
+pub use pkcs8::{private_key as pkcs8_der, rsa_public_key_der};
 
-pub struct RustCrypto;
-
-const TABLE: Table = &[
-    ("digest", digest::DIGESTS),
-    ("mac", digest::MACS),
-    ("cipher", cipher::CIPHERS),
-    ("signature", signature::SIGNATURES),
-    ("key-exchange", key_exchange::KEY_EXCHANGES),
-    ("password-hash", password_hash::ALGORITHMS),
-];
+pub const RUSTCRYPTO: Linked = Linked {
+    name: "rustcrypto",
+    receipt,
+    table: &[
+        ("digest", digest::DIGESTS),
+        ("mac", digest::MACS),
+        ("cipher", cipher::CIPHERS),
+        ("signature", signature::SIGNATURES),
+        ("key-exchange", key_exchange::KEY_EXCHANGES),
+        ("password-hash", password_hash::ALGORITHMS),
+    ],
+};
 
 /// What the engine is built from besides cryptography, and another provider.
 const OTHER_CRATES: &[&str] = &[
@@ -34,29 +36,20 @@ const OTHER_CRATES: &[&str] = &[
     "httparse",
     "libc",
     "libloading",
+    "rustix",
     "rustls",
     "serde",
     "serde_json",
 ];
 
-impl Provider for RustCrypto {
-    fn receipt(&self) -> Receipt {
-        let parts = crates::all().filter(|(name, _)| !OTHER_CRATES.contains(name));
-        Receipt {
-            // Crates are released one by one: what has a version is the set of them that this engine locks.
-            provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
-            name: format!("rustcrypto {}", env!("CARGO_PKG_VERSION")),
-            cflags: Some(crates::BUILD.to_owned()),
-            parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
-            ..Receipt::default()
-        }
-    }
-
-    fn offers(&self) -> Offers {
-        families::offers(TABLE)
-    }
-
-    fn prepare(&self, task: &Task) -> Prepared {
-        families::prepare("rustcrypto", TABLE, task)
+fn receipt() -> Receipt {
+    let parts = crates::all().filter(|(name, _)| !OTHER_CRATES.contains(name));
+    Receipt {
+        // Crates are released one by one: what has a version is the set of them that this engine locks.
+        provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
+        name: format!("rustcrypto {}", env!("CARGO_PKG_VERSION")),
+        cflags: Some(crates::BUILD.to_owned()),
+        parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
+        ..Receipt::default()
     }
 }

@@ -6,7 +6,7 @@ use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
 use crate::contract::{Failure, Task};
-use crate::families::password_hash::{parameter, prepare};
+use crate::families::password_hash::{copy, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
 /// The setting `algorithm`, which a choice carries together with its parameters.
@@ -24,11 +24,7 @@ pub const ALGORITHMS: &[Row] = &[
 fn salted<D: Digest>(task: &Task) -> Prepared {
     prepare(task, <D as Digest>::output_size(), |password, salt, output| {
         let hash = D::new().chain_update(salt).chain_update(password).finalize();
-        let hash = hash.get(..output.len());
-        output.copy_from_slice(
-            hash.ok_or_else(|| Failure::Failed("more output than the hash has".to_owned()))?,
-        );
-        Ok(())
+        copy(&hash, output)
     })
 }
 
@@ -49,11 +45,7 @@ fn bcrypt(task: &Task) -> Prepared {
         let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
         // The crate gives the hash as text only; reading it back is nothing beside what bcrypt costs.
         let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;
-        let hash = bcrypt_base64(&text[29..])?;
-        let hash = hash.get(..output.len());
-        output
-            .copy_from_slice(hash.ok_or_else(|| Failure::Failed("more output than bcrypt has".to_owned()))?);
-        Ok(())
+        copy(&bcrypt_base64(&text[29..])?, output)
     })
 }
 

@@ -13,9 +13,9 @@ use sha2::digest::{FixedOutputReset, Output};
 use signature::hazmat::{PrehashSigner, PrehashVerifier};
 use signature::{Keypair, RandomizedSigner, SignatureEncoding, Signer, Verifier};
 
-use super::foreign::pkcs8_der;
+use super::pkcs8::private_key;
 use crate::contract::{Failure, Task};
-use crate::families::signature::{Scheme, prepare};
+use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 
 pub const SIGNATURES: &[Row] = &[
@@ -106,6 +106,14 @@ fn digest_of(task: &Task) -> Result<&str, Failure> {
     task.word("digest", "sha-256")
 }
 
+/// Whether a signature that could be read is accepted.
+fn accepted<S, E>(
+    signature: Result<S, E>,
+    verify: impl FnOnce(&S) -> Result<(), E>,
+) -> Result<bool, Failure> {
+    Ok(signature.and_then(|signature| verify(&signature)).is_ok())
+}
+
 fn rsa(task: &Task, bits: usize) -> Prepared {
     match (task.word("padding", "pkcs1")?, digest_of(task)?) {
         ("pkcs1", digest) => with_digest!(digest, H => prepare(task, Pkcs1::<H> { bits, hash: PhantomData })),
@@ -123,8 +131,8 @@ fn rsa(task: &Task, bits: usize) -> Prepared {
 macro_rules! rsa_scheme {
     ($scheme:ident, $padding:ident, $key:expr, $public_key:expr) => {
         pub struct $scheme<H> {
-            bits: usize,
-            hash: PhantomData<H>,
+            pub bits: usize,
+            pub hash: PhantomData<H>,
         }
 
         impl<H: Prehash> Scheme for $scheme<H> {
@@ -138,8 +146,12 @@ macro_rules! rsa_scheme {
             }
 
             fn private(&self, task: &Task) -> Result<Self::Private, Failure> {
-                let key = RsaPrivateKey::from_pkcs8_der(&pkcs8_der(task)?);
+                let key = RsaPrivateKey::from_pkcs8_der(&private_key(task)?);
                 Ok($key(key.map_err(failed("reading the private key"))?))
+            }
+
+            fn another(&self) -> Result<Self::Private, Failure> {
+                long_key()
             }
 
             fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
@@ -156,10 +168,10 @@ macro_rules! rsa_scheme {
                 Ok(signature.to_bytes())
             }
 
-            fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool {
-                $padding::Signature::try_from(signature)
-                    .and_then(|signature| key.verify_prehash(H::prehash(message).as_ref(), &signature))
-                    .is_ok()
+            fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+                accepted($padding::Signature::try_from(signature), |signature| {
+                    key.verify_prehash(H::prehash(message).as_ref(), signature)
+                })
             }
         }
     };
@@ -178,17 +190,9 @@ rsa_scheme!(
 // The salt is as long as the digest unless one asks otherwise.
 rsa_scheme!(Pss, pss, pss::SigningKey::new, pss::VerifyingKey::new);
 
-impl<H: Prehash> Pkcs1<H> {
-    pub fn sign_pkcs8(pkcs8: &[u8], message: &[u8]) -> Result<Vec<u8>, Failure> {
-        let key = RsaPrivateKey::from_pkcs8_der(pkcs8).map_err(failed("reading the private key"))?;
-        let key = pkcs1v15::SigningKey::<H::Digest>::new(key);
-        Ok(Pkcs1::<H> { bits: 0, hash: PhantomData }.sign(&key, message)?.into_vec())
-    }
-}
-
 fn dsa(task: &Task) -> Prepared {
     let key =
-        dsa::SigningKey::from_pkcs8_der(&pkcs8_der(task)?).map_err(failed("reading the private key"))?;
+        dsa::SigningKey::from_pkcs8_der(&private_key(task)?).map_err(failed("reading the private key"))?;
     with_digest!(digest_of(task)?, H => prepare(task, Dsa::<H>(key, PhantomData)))
 }
 
@@ -223,17 +227,29 @@ impl<H: Prehash> Scheme for Dsa<H> {
         Ok(signature.map_err(failed("signing"))?.to_bytes())
     }
 
-    fn verify(&self, key: &dsa::VerifyingKey, message: &[u8], signature: &[u8]) -> bool {
-        dsa::Signature::try_from(signature)
-            .and_then(|signature| key.verify_prehash(H::prehash(message).as_ref(), &signature))
-            .is_ok()
+    fn verify(&self, key: &dsa::VerifyingKey, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        let message = H::prehash(message);
+        accepted(dsa::Signature::try_from(signature), |it| key.verify_prehash(message.as_ref(), it))
     }
+}
+
+/// The public keys of a scheme whose crate derives and reads them by the traits in common.
+macro_rules! public_keys {
+    () => {
+        fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
+            Ok(Keypair::verifying_key(key))
+        }
+
+        fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
+            Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
+        }
+    };
 }
 
 /// ECDSA on one curve, with signatures in DER as TLS carries them.
 macro_rules! ecdsa_scheme {
     ($scheme:ident, $curve:ident) => {
-        pub struct $scheme<H>(PhantomData<H>);
+        pub struct $scheme<H>(pub PhantomData<H>);
 
         impl<H: Prehash> Scheme for $scheme<H> {
             type Private = $curve::ecdsa::SigningKey;
@@ -244,30 +260,16 @@ macro_rules! ecdsa_scheme {
                 Self::Private::try_generate_from_rng(&mut SysRng).map_err(failed("generating the key"))
             }
 
-            fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-                Ok(*key.verifying_key())
-            }
-
-            fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-                Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-            }
+            public_keys!();
 
             fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure> {
                 key.sign_prehash(H::prehash(message).as_ref()).map_err(failed("signing"))
             }
 
-            fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool {
-                $curve::ecdsa::DerSignature::try_from(signature)
-                    .and_then(|signature| key.verify_prehash(H::prehash(message).as_ref(), &signature))
-                    .is_ok()
-            }
-        }
-
-        impl<H: Prehash> $scheme<H> {
-            pub fn sign_pkcs8(pkcs8: &[u8], message: &[u8]) -> Result<Vec<u8>, Failure> {
-                let key = $curve::ecdsa::SigningKey::from_pkcs8_der(pkcs8);
-                let key = key.map_err(failed("reading the private key"))?;
-                Ok($scheme::<H>(PhantomData).sign(&key, message)?.as_bytes().to_vec())
+            fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+                accepted($curve::ecdsa::DerSignature::try_from(signature), |signature| {
+                    key.verify_prehash(H::prehash(message).as_ref(), signature)
+                })
             }
         }
     };
@@ -288,22 +290,14 @@ impl Scheme for Ed25519 {
         Ok(ed25519_dalek::SigningKey::generate(&mut UnwrapErr(SysRng)))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Self::Signature, Failure> {
         Ok(key.try_sign(message).map_err(failed("signing"))?.to_bytes())
     }
 
-    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool {
-        ed25519_dalek::Signature::from_slice(signature)
-            .and_then(|signature| key.verify(message, &signature))
-            .is_ok()
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        accepted(ed25519_dalek::Signature::from_slice(signature), |it| key.verify(message, it))
     }
 }
 
@@ -322,13 +316,7 @@ where
         Self::Private::try_generate_from_rng(&mut SysRng).map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     /// Randomised, the crate's other choice: signing takes a number of attempts that depends on message and
     /// randomness, so without the latter every operation would be the same draw.
@@ -337,8 +325,8 @@ where
         Ok(signature.map_err(failed("signing"))?.encode())
     }
 
-    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool {
-        ml_dsa::Signature::try_from(signature).and_then(|signature| key.verify(message, &signature)).is_ok()
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        accepted(ml_dsa::Signature::try_from(signature), |it| key.verify(message, it))
     }
 }
 
@@ -353,19 +341,13 @@ impl<P: slh_dsa::ParameterSet + 'static> Scheme for SlhDsa<P> {
         Ok(slh_dsa::SigningKey::new(&mut UnwrapErr(SysRng)))
     }
 
-    fn public(&self, key: &Self::Private) -> Result<Self::Public, Failure> {
-        Ok(key.verifying_key())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<Self::Public, Failure> {
-        Self::Public::from_public_key_der(der).map_err(failed("reading the public key"))
-    }
+    public_keys!();
 
     fn sign(&self, key: &Self::Private, message: &[u8]) -> Result<Vec<u8>, Failure> {
         Ok(key.try_sign_with_rng(&mut SysRng, message).map_err(failed("signing"))?.to_vec())
     }
 
-    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> bool {
-        slh_dsa::Signature::try_from(signature).and_then(|signature| key.verify(message, &signature)).is_ok()
+    fn verify(&self, key: &Self::Public, message: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        accepted(slh_dsa::Signature::try_from(signature), |it| key.verify(message, it))
     }
 }

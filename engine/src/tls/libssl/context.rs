@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_long, c_void};
 
 use super::api::{Api, Handle, Owned, c_name};
 use crate::contract::Failure;
+use crate::libcrypto::keys;
 use crate::tls::spec::{Cipher, Identity, KeyExchange, Protocol, Signer};
 
 // Numbers of SSL_CTX_ctrl and SSL_ctrl, which stand behind macros.
@@ -22,6 +23,7 @@ const MODES: c_long = 0x1 | 0x2 | 0x10;
 /// A peer that closes its socket without a word has closed it.
 const OPTION_IGNORE_UNEXPECTED_END: u64 = 1 << 7;
 pub const OPTION_NO_TICKET: u64 = 1 << 14;
+pub const VERIFY_PEER: c_int = 1;
 pub const CACHE_OFF: c_long = 0;
 pub const CACHE_CLIENT_OWN: c_long = 0x1 | 0x300;
 pub const CACHE_SERVER: c_long = 0x2;
@@ -35,6 +37,15 @@ pub struct Context {
     pub only_group: Option<&'static str>,
 }
 
+// SAFETY: a context counts its references atomically, and locks what its connections share.
+unsafe impl Sync for Context {}
+
+#[derive(Clone, Copy)]
+pub enum Method {
+    Client,
+    Server,
+}
+
 /// What is to be spoken; None leaves it to the library.
 pub struct ProtocolSettings {
     pub protocol: Option<Protocol>,
@@ -46,15 +57,23 @@ pub struct ProtocolSettings {
 }
 
 impl Context {
-    pub fn new(api: &'static Api, method: Handle, settings: &ProtocolSettings) -> Result<Context, Failure> {
+    pub fn new(api: &'static Api, method: Method, settings: &ProtocolSettings) -> Result<Context, Failure> {
         api.clear_errors();
+        let method = match method {
+            Method::Client => api.TLS_client_method,
+            Method::Server => api.TLS_server_method,
+        };
+        // SAFETY: it takes nothing.
+        let method = unsafe { method() };
         if method.is_null() {
             return Err(api.unsupported("TLS"));
         }
+        // SAFETY: the method is the library's own.
         let handle = Owned::new(unsafe { (api.SSL_CTX_new)(method) }, api.SSL_CTX_free);
         let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
         let mut context = Context { api, handle, group_bits: 0, only_group: None };
         // Weak keys and old hashes are among what is measured: nothing is refused for its strength.
+        // SAFETY: the context is alive.
         unsafe { (api.SSL_CTX_set_security_level)(context.raw(), 0) };
         context.option(OPTION_IGNORE_UNEXPECTED_END);
         context.control(MODE, MODES);
@@ -69,6 +88,7 @@ impl Context {
     }
 
     pub fn option(&self, option: u64) {
+        // SAFETY: the context is alive.
         unsafe { (self.api.SSL_CTX_set_options)(self.raw(), option) };
     }
 
@@ -77,12 +97,12 @@ impl Context {
     }
 
     fn control(&self, command: c_int, number: c_long) -> c_long {
-        self.api.clear_errors();
-        unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, std::ptr::null_mut()) }
+        self.control_with(command, number, std::ptr::null())
     }
 
     fn control_with(&self, command: c_int, number: c_long, pointer: *const c_void) -> c_long {
         self.api.clear_errors();
+        // SAFETY: the context is alive, and callers give each command what it takes.
         unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
     }
 
@@ -130,15 +150,17 @@ impl Context {
         if (cipher.is_some() || key_exchange.is_some()) && !older.is_empty() {
             let list = older.join(":");
             self.api.clear_errors();
+            // SAFETY: the context is alive, and the list ends with a zero.
             if unsafe { (self.api.SSL_CTX_set_cipher_list)(self.raw(), c_name(&list).as_ptr()) } != 1 {
                 return Err(self.api.unsupported(&format!("the suites {list}")));
             }
         }
-        self.api.clear_errors();
-        if let Some(suite) = cipher.and_then(Cipher::suite_13)
-            && unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1
-        {
-            return Err(self.api.unsupported(&format!("the suite {suite}")));
+        if let Some(suite) = cipher.and_then(Cipher::suite_13) {
+            self.api.clear_errors();
+            // SAFETY: the context is alive, and the list ends with a zero.
+            if unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1 {
+                return Err(self.api.unsupported(&format!("the suite {suite}")));
+            }
         }
         Ok(())
     }
@@ -182,15 +204,12 @@ impl Context {
         let mut chain = api.certificates(&identity.chain_pem)?.into_iter();
         let refused = |what: &str| Err(api.unsupported(&format!("{what} ({kind})")));
         match chain.next() {
+            // SAFETY: context and certificate are alive, and the context counts its own reference.
             Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.handle) } == 1 => (),
             _ => return refused("the certificate"),
         }
-        let none = std::ptr::null_mut;
-        let key = api.with_pem(&identity.key_pem, |source| {
-            let key = unsafe { (api.PEM_read_bio_PrivateKey)(source, none(), none(), none()) };
-            Owned::new(key, api.EVP_PKEY_free)
-        })?;
-        match key {
+        match keys::from_pem(&api.crypto, &identity.key_pem)? {
+            // SAFETY: context and key are alive, and the context counts its own reference.
             Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.handle) } == 1 => (),
             _ => return refused("the private key"),
         }
@@ -205,16 +224,19 @@ impl Context {
 
     /// The group that finite-field exchanges take place in.
     pub fn diffie_hellman(&mut self, parameters_pem: &str) -> Result<(), Failure> {
-        let api = self.api;
+        const WHAT: &str = "the DH parameters";
+        let (api, crypto, pem) = (self.api, &self.api.crypto, parameters_pem.as_bytes());
         let none = std::ptr::null_mut;
         if let (Some(read), Some(set)) = (api.PEM_read_bio_Parameters, api.SSL_CTX_set0_tmp_dh_pkey) {
-            let parameters = api.with_pem(parameters_pem, |source| unsafe { read(source, none()) })?;
-            let parameters = Owned::new(parameters, api.EVP_PKEY_free)
-                .ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
+            // SAFETY: the source is alive, and there is no object to reuse.
+            let parameters = crypto.read_from(pem, |source| unsafe { read(source, none()) })?;
+            let parameters = crypto.own(parameters, crypto.EVP_PKEY_free, WHAT)?;
             let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits);
+            // SAFETY: the parameters are alive.
             self.group_bits = bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
+            // SAFETY: both are alive; the context takes the parameters over, which are given away below.
             if unsafe { set(self.raw(), parameters.handle) } != 1 {
-                return Err(api.unsupported("the DH parameters"));
+                return Err(api.unsupported(WHAT));
             }
             parameters.give_away();
             return Ok(());
@@ -222,14 +244,14 @@ impl Context {
         let (Some(read), Some(free)) = (api.PEM_read_bio_DHparams, api.DH_free) else {
             return Err(Failure::Unsupported(format!("{} has no DH parameters", api.name())));
         };
-        let parameters =
-            api.with_pem(parameters_pem, |source| unsafe { read(source, none(), none(), none()) })?;
-        let parameters =
-            Owned::new(parameters, free).ok_or_else(|| Failure::Failed(api.words("the DH parameters")))?;
+        // SAFETY: the source is alive, and there is neither an object to reuse nor a password to ask for.
+        let parameters = crypto.read_from(pem, |source| unsafe { read(source, none(), none(), none()) })?;
+        let parameters = crypto.own(parameters, free, WHAT)?;
+        // SAFETY: the parameters are alive.
         self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
         match self.control_with(SET_TMP_DH, 0, parameters.handle) {
             1 => Ok(()),
-            _ => Err(api.unsupported("the DH parameters")),
+            _ => Err(api.unsupported(WHAT)),
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Which libssl: the one beside the libcrypto that a task names, or the system's.
 
-use std::ffi::CStr;
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-
 use super::api::Api;
+use crate::binding;
 use crate::contract::Failure;
 
 /// What the dynamic loader finds by itself, newest first.
@@ -25,9 +24,9 @@ pub fn open(libcrypto: Option<&str>) -> Result<&'static Api, Failure> {
 /// The libssl in a libcrypto's folder that stands on this libcrypto and no other.
 fn beside(libcrypto: &Path) -> Result<&'static Api, Failure> {
     // Loaded first, it is what the libssl's own reference finds by name, wherever the loader would look.
-    let first = dlopen(libcrypto).map_err(Failure::Failed)?;
+    let first = binding::load(libcrypto).map_err(Failure::Failed)?;
     std::mem::forget(first);
-    let wanted = canonical(libcrypto);
+    let wanted = std::fs::canonicalize(libcrypto).unwrap_or_else(|_| libcrypto.to_owned());
     let mut reasons = Vec::new();
     for candidate in candidates(libcrypto) {
         let api = match load(&candidate) {
@@ -73,38 +72,14 @@ fn candidates(libcrypto: &Path) -> Vec<PathBuf> {
 }
 
 fn load(path: &Path) -> Result<&'static Api, String> {
-    let library = dlopen(path)?;
-    let api = Api::bind(&library).map_err(|missing| {
-        format!("{} is not a libssl of OpenSSL 1.1.1 or later: it has no `{missing}`", path.display())
-    })?;
-    // Never closed: OpenSSL leaves exit handlers behind that must not point at unmapped memory.
-    std::mem::forget(library);
-    ignore_broken_pipes();
-    Ok(Box::leak(Box::new(api)))
-}
-
-fn dlopen(path: &Path) -> Result<Library, String> {
-    // Local scope: two versions may be in one process, and neither must find the other's functions.
-    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|error| format!("{} cannot be loaded: {error}", path.display()))
-}
-
-/// OpenSSL writes to its socket in a way that a peer gone away ends the process, unless the process objects.
-fn ignore_broken_pipes() {
+    let api = binding::open(path, "libssl", Api::bind)?;
+    // OpenSSL writes to its socket in a way that a peer gone away ends the process, unless the process objects.
+    // SAFETY: no handler of this program's own is replaced.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    Ok(api)
 }
 
 /// The file that the libcrypto in use was loaded from.
 fn loaded_from(api: &Api) -> Option<PathBuf> {
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let symbol = api.OpenSSL_version as *const libc::c_void;
-    if unsafe { libc::dladdr(symbol, &mut found) } == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    let name = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy().into_owned();
-    Some(canonical(Path::new(&name)))
-}
-
-fn canonical(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    binding::file_of(api.crypto.OpenSSL_version as *const c_void)
 }

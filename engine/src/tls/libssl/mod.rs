@@ -1,11 +1,14 @@
 //! TLS by a libssl bound at run time: what rustls has left out, and whatever a task wants of OpenSSL itself.
 
+#![warn(clippy::undocumented_unsafe_blocks)]
+
 mod api;
 mod client;
 mod context;
 mod library;
 mod server;
 mod sessions;
+mod shared;
 mod stream;
 
 pub use client::Client;

@@ -3,13 +3,14 @@
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
 
-use super::context::{CACHE_OFF, CACHE_SERVER, Context, OPTION_NO_TICKET, ProtocolSettings};
+use super::context::{
+    CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET, ProtocolSettings, VERIFY_PEER,
+};
 use super::library;
 use super::stream::Tls;
 use crate::contract::Failure;
 use crate::tls::spec::{KeyExchange, Resumption, ServerSpec};
 
-const VERIFY_PEER: c_int = 1;
 const VERIFY_FAIL_WITHOUT: c_int = 2;
 /// Sessions are good for the server that granted them, and this names it. Any name will do.
 const SESSIONS_OF: &[u8] = b"tollbar";
@@ -28,7 +29,7 @@ impl Server {
             signer: None,
             curves_of_peer: spec.client_authority_pem.is_some(),
         };
-        let mut context = Context::new(api, unsafe { (api.TLS_server_method)() }, &settings)?;
+        let mut context = Context::new(api, Method::Server, &settings)?;
         for identity in &spec.identities {
             context.present(identity)?;
         }
@@ -37,6 +38,7 @@ impl Server {
             let missing = || Failure::Failed("the key exchange dhe needs `dh_parameters_pem`".to_owned());
             context.diffie_hellman(parameters.ok_or_else(missing)?)?;
         }
+        // SAFETY: the context is alive, and the length is the name's.
         unsafe {
             let length = SESSIONS_OF.len() as u32;
             if (api.SSL_CTX_set_session_id_context)(context.raw(), SESSIONS_OF.as_ptr(), length) != 1 {
@@ -47,6 +49,7 @@ impl Server {
             Resumption::None => {
                 context.session_cache(CACHE_OFF);
                 context.option(OPTION_NO_TICKET);
+                // SAFETY: the context is alive.
                 unsafe { (api.SSL_CTX_set_num_tickets)(context.raw(), 0) };
             }
             // In TLS 1.3 tickets are sent all the same, and this makes them names for what is remembered.
@@ -68,6 +71,7 @@ impl Server {
 
     pub fn accept(&self, socket: OwnedFd) -> Result<Tls, Failure> {
         let connection = Tls::new(&self.context, socket, None)?;
+        // SAFETY: the connection is alive.
         unsafe { (self.context.api.SSL_set_accept_state)(connection.raw()) };
         Ok(connection)
     }
@@ -80,11 +84,13 @@ fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     if authorities.is_empty() {
         return Err(Failure::Failed("the clients' authority is no certificate in PEM".to_owned()));
     }
+    // SAFETY: the context is alive, and keeps its store.
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
     if store.is_null() {
         return Err(api.unsupported("a store for the clients' authority"));
     }
     for authority in authorities {
+        // SAFETY: all are alive, and store and context count their own references.
         let added = unsafe {
             (api.X509_STORE_add_cert)(store, authority.handle) == 1
                 && (api.SSL_CTX_add_client_CA)(context.raw(), authority.handle) == 1
@@ -94,6 +100,7 @@ fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
         }
     }
     let mode = VERIFY_PEER | VERIFY_FAIL_WITHOUT;
+    // SAFETY: the context is alive.
     unsafe { (api.SSL_CTX_set_verify)(context.raw(), mode, std::ptr::null_mut()) };
     Ok(())
 }

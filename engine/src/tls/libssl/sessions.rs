@@ -36,9 +36,9 @@ impl Sessions {
     /// Has a new connection offer what is kept, if anything is.
     pub fn offer(&self, connection: Handle) {
         let mut kept = self.kept();
-        if let Some(session) = kept.tls13.pop_back() {
-            unsafe { (self.api.SSL_set_session)(connection, session.handle) };
-        } else if let Some(session) = &kept.tls12 {
+        let once = kept.tls13.pop_back();
+        if let Some(session) = once.as_ref().or(kept.tls12.as_ref()) {
+            // SAFETY: both are alive, and the connection counts its own reference.
             unsafe { (self.api.SSL_set_session)(connection, session.handle) };
         }
     }
@@ -46,17 +46,24 @@ impl Sessions {
     /// Keeps what a finished handshake of TLS 1.2 leaves. When a server renews the ticket it was resumed by, OpenSSL
     /// gives up the old session without granting the new one in the usual way.
     pub fn finished(&self, connection: Handle) {
-        if unsafe { (self.api.SSL_version)(connection) } < TLS_13
-            && let Some(session) =
-                Owned::new(unsafe { (self.api.SSL_get1_session)(connection) }, self.api.SSL_SESSION_free)
-        {
+        if self.is_13(connection) {
+            return;
+        }
+        // SAFETY: the connection is alive, and what it gives is the caller's to free.
+        let session = unsafe { (self.api.SSL_get1_session)(connection) };
+        if let Some(session) = Owned::new(session, self.api.SSL_SESSION_free) {
             self.keep(connection, session);
         }
     }
 
+    fn is_13(&self, connection: Handle) -> bool {
+        // SAFETY: the connection is alive.
+        (unsafe { (self.api.SSL_version)(connection) }) >= TLS_13
+    }
+
     fn keep(&self, connection: Handle, session: Owned) {
         let mut kept = self.kept();
-        if unsafe { (self.api.SSL_version)(connection) } < TLS_13 {
+        if !self.is_13(connection) {
             kept.tls12 = Some(session);
             return;
         }
@@ -83,7 +90,7 @@ thread_local! {
 
 /// What the library calls with each session that a server grants. 1: the session is ours to free.
 pub unsafe extern "C" fn granted(connection: Handle, session: Handle) -> c_int {
-    // Set by `during`, whose borrow lasts as long as the step that calls this.
+    // SAFETY: set by `during`, whose borrow lasts as long as the step that calls this.
     let Some(sessions) = (unsafe { GRANTED_TO.get().as_ref() }) else {
         return 0;
     };

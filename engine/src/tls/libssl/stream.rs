@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::api::{Api, Handle, Owned, text};
-use super::client::{Shared, refusal};
 use super::context::Context;
+use super::shared::{Shared, refusal};
 use crate::contract::Failure;
 use crate::tls::spec::{Negotiated, Protocol};
 
@@ -40,11 +40,12 @@ impl Tls {
     pub fn new(context: &Context, socket: OwnedFd, client: Option<Arc<Shared>>) -> Result<Tls, Failure> {
         let api = context.api;
         api.clear_errors();
-        let connection = Owned::new(unsafe { (api.SSL_new)(context.raw()) }, api.SSL_free)
-            .ok_or_else(|| Failure::Failed(api.words("SSL_new")))?;
-        if unsafe { (api.SSL_set_fd)(connection.handle, socket.as_raw_fd()) } != 1 {
-            return Err(Failure::Failed(api.words("SSL_set_fd")));
-        }
+        // SAFETY: the context is alive.
+        let connection = unsafe { (api.SSL_new)(context.raw()) };
+        let connection = api.crypto.own(connection, api.SSL_free, "SSL_new")?;
+        // SAFETY: the connection is alive, and the socket outlives it.
+        let done = unsafe { (api.SSL_set_fd)(connection.handle, socket.as_raw_fd()) };
+        api.crypto.ensure(done == 1, "SSL_set_fd")?;
         Ok(Tls {
             connection,
             socket,
@@ -66,6 +67,7 @@ impl Tls {
 
     pub fn handshake(&mut self) -> io::Result<()> {
         let step = self.api.SSL_do_handshake;
+        // SAFETY: a step is given this connection, which is alive.
         match self.step("handshake", |connection| unsafe { step(connection) })? {
             0 => {
                 let words = "the peer ended the connection in the middle of the handshake";
@@ -85,6 +87,7 @@ impl Tls {
             return Ok(0);
         }
         let (read, length) = (self.api.SSL_read, whole(into.len()));
+        // SAFETY: the connection is alive, and the length is the buffer's at the most.
         self.step("reading", |connection| unsafe { read(connection, into.as_mut_ptr().cast(), length) })
     }
 
@@ -93,6 +96,7 @@ impl Tls {
             return Ok(0);
         }
         let (write, length) = (self.api.SSL_write, whole(from.len()));
+        // SAFETY: the connection is alive, and the length is the buffer's at the most.
         match self.step("writing", |connection| unsafe { write(connection, from.as_ptr().cast(), length) })? {
             0 => Err(ErrorKind::BrokenPipe.into()),
             count => Ok(count),
@@ -110,10 +114,16 @@ impl Tls {
     }
 
     pub fn say_goodbye(&mut self) {
-        if unsafe { (self.api.SSL_is_init_finished)(self.raw()) } == 1 {
+        if self.is_finished() {
             let shut_down = self.api.SSL_shutdown;
+            // SAFETY: the connection is alive.
             let _ = self.step("closing", |connection| unsafe { shut_down(connection) });
         }
+    }
+
+    fn is_finished(&self) -> bool {
+        // SAFETY: the connection is alive.
+        (unsafe { (self.api.SSL_is_init_finished)(self.raw()) }) == 1
     }
 
     /// Performs a step and makes sense of its answer. Ok(0): the peer has ended the connection.
@@ -133,6 +143,7 @@ impl Tls {
         }
         // Before anything else can change it.
         let system = io::Error::last_os_error();
+        // SAFETY: the connection is alive.
         match unsafe { (self.api.SSL_get_error)(connection, answer) } {
             ERROR_WANT_READ => Err(ErrorKind::WouldBlock.into()),
             ERROR_WANT_WRITE => {
@@ -152,21 +163,21 @@ impl Tls {
 
     pub fn negotiated(&self) -> Option<Negotiated> {
         let (api, connection) = (self.api, self.raw());
-        if unsafe { (api.SSL_is_init_finished)(connection) } != 1 {
+        if !self.is_finished() {
             return None;
         }
-        let number = unsafe { (api.SSL_version)(connection) };
+        // SAFETY: the connection is alive, and so are its suite and the suite's name.
+        let (number, suite, resumed) = unsafe {
+            let suite = (api.SSL_get_current_cipher)(connection);
+            let suite = if suite.is_null() { None } else { text((api.SSL_CIPHER_standard_name)(suite)) };
+            let resumed = (api.SSL_session_reused)(connection) == 1;
+            ((api.SSL_version)(connection), suite.unwrap_or_default(), resumed)
+        };
         let version = match number {
             TLS_12 => Protocol::Tls12.name().to_owned(),
             0x0304 => Protocol::Tls13.name().to_owned(),
             other => format!("version {other:#06x}"),
         };
-        let cipher = unsafe { (api.SSL_get_current_cipher)(connection) };
-        let suite = match cipher.is_null() {
-            true => String::new(),
-            false => unsafe { text((api.SSL_CIPHER_standard_name)(cipher)) },
-        };
-        let resumed = unsafe { (api.SSL_session_reused)(connection) } == 1;
         let group = match resumed && number <= TLS_12 {
             true => String::new(),
             false => self.group(&suite),
@@ -187,11 +198,12 @@ impl Tls {
             return format!("DHE {} bits", self.exchange_key().map_or(self.group_bits, |(_, bits)| bits));
         }
         if let Some(name) = self.api.SSL_get0_group_name {
-            let name = unsafe { text(name(self.raw())) };
-            if !name.is_empty() {
+            // SAFETY: the connection is alive, and gives a string of the library's own, or null.
+            if let Some(name) = unsafe { text(name(self.raw())) } {
                 return name;
             }
         }
+        // SAFETY: the connection is alive, and the command takes nothing.
         let number = unsafe { (self.api.SSL_ctrl)(self.raw(), GET_GROUP, 0, std::ptr::null_mut()) };
         // Numbers of the library's own, the same in every version.
         match (number, self.exchange_key()) {
@@ -212,8 +224,10 @@ impl Tls {
         let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits)?;
         [GET_PEER_EXCHANGE_KEY, GET_OWN_EXCHANGE_KEY].into_iter().find_map(|which| {
             let mut key: Handle = std::ptr::null_mut();
+            // SAFETY: the connection is alive, and the command writes a key that is the caller's to free.
             let found = unsafe { (api.SSL_ctrl)(self.raw(), which, 0, std::ptr::from_mut(&mut key).cast()) };
-            let key = Owned::new(key, api.EVP_PKEY_free).filter(|_| found == 1)?;
+            let key = Owned::new(key, api.crypto.EVP_PKEY_free).filter(|_| found == 1)?;
+            // SAFETY: the key is alive.
             Some(unsafe { (kind(key.handle), bits(key.handle)) })
         })
     }
@@ -223,12 +237,14 @@ impl Drop for Tls {
     fn drop(&mut self) {
         // A connection freed without a farewell takes its session with it, on either side: it would never be
         // resumed. Most clients of HTTP just close, and are resumed; so are these.
+        // SAFETY: the connection is alive until its field is dropped.
         unsafe { (self.api.SSL_set_shutdown)(self.raw(), SHUT_DOWN) };
     }
 }
 
 /// Not every failure of the library sets it, and it says what the last call of any kind left.
 fn clear_errno() {
+    // SAFETY: it is this thread's own.
     unsafe { *libc::__errno_location() = 0 }
 }
 
@@ -241,25 +257,27 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use super::super::client::refuse;
-    use super::super::context::ProtocolSettings;
+    use super::super::context::{Method, ProtocolSettings};
     use super::super::library;
+    use super::super::shared::refuse;
     use super::*;
+
+    const ANYTHING: ProtocolSettings = ProtocolSettings {
+        protocol: None,
+        key_exchange: None,
+        cipher: None,
+        signer: None,
+        curves_of_peer: true,
+    };
 
     /// A client's connection, and the other end of its socket; None where there is no libssl.
     fn connected() -> Option<(Tls, UnixStream)> {
         let api = library::open(None).ok()?;
-        let settings = ProtocolSettings {
-            protocol: None,
-            key_exchange: None,
-            cipher: None,
-            signer: None,
-            curves_of_peer: true,
-        };
-        let context = Context::new(api, unsafe { (api.TLS_client_method)() }, &settings).expect("a context");
+        let context = Context::new(api, Method::Client, &ANYTHING).expect("a context");
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         near.set_nonblocking(true).expect("a socket that does not block");
         let tls = Tls::new(&context, near.into(), None).expect("a connection");
+        // SAFETY: the connection is alive.
         unsafe { (api.SSL_set_connect_state)(tls.raw()) };
         Some((tls, far))
     }
@@ -268,6 +286,7 @@ mod tests {
     #[test]
     fn an_old_error_of_the_system_is_not_told_of_a_connection() {
         let Some((mut tls, _far)) = connected() else { return };
+        // SAFETY: it is this thread's own.
         unsafe { *libc::__errno_location() = libc::ECONNRESET };
         assert_eq!(0, tls.step("a step", |_| -1).expect("an end without a word"));
     }
@@ -287,16 +306,14 @@ mod tests {
     #[test]
     fn what_a_library_does_not_give_is_a_reason() {
         let Ok(api) = library::open(None) else { return };
+        unsafe extern "C" fn none() -> Handle {
+            std::ptr::null_mut()
+        }
         let mut poor = api.clone();
-        poor.lengths = poor.lengths.without_memory();
-        assert!(Box::leak(Box::new(poor)).certificates("").is_err());
-        let settings = ProtocolSettings {
-            protocol: None,
-            key_exchange: None,
-            cipher: None,
-            signer: None,
-            curves_of_peer: true,
-        };
-        assert!(Context::new(api, std::ptr::null_mut(), &settings).is_err());
+        poor.crypto.lengths = poor.crypto.lengths.without_memory();
+        poor.TLS_client_method = none;
+        let poor: &'static Api = Box::leak(Box::new(poor));
+        assert!(poor.certificates("").is_err());
+        assert!(Context::new(poor, Method::Client, &ANYTHING).is_err());
     }
 }

@@ -1,0 +1,258 @@
+//! Key exchanges: Diffie–Hellman in finite fields and on curves, ML-KEM and its hybrid, RSA key transport.
+
+use std::ffi::c_int;
+
+use super::api::{Api, Owned, Param, have};
+use super::keys::{self, Kind};
+use crate::contract::{Failure, Task};
+use crate::families::key_exchange::{self as family, Agreement, Kem, Transport};
+use crate::families::{self, Prepared};
+
+#[derive(Clone, Copy)]
+enum Method {
+    Agreement(Kind),
+    Kem(&'static str),
+    Transport,
+}
+
+const EXCHANGES: &[(&str, Method)] = &[
+    ("ffdhe2048", Method::Agreement(Kind::Group("ffdhe2048"))),
+    ("ffdhe3072", Method::Agreement(Kind::Group("ffdhe3072"))),
+    ("ecdh-p256", Method::Agreement(Kind::Curve("prime256v1"))),
+    ("ecdh-p384", Method::Agreement(Kind::Curve("secp384r1"))),
+    ("x25519", Method::Agreement(Kind::Named("X25519"))),
+    ("x448", Method::Agreement(Kind::Named("X448"))),
+    ("rsa-2048", Method::Transport),
+    ("rsa-3072", Method::Transport),
+    ("ml-kem-512", Method::Kem("ML-KEM-512")),
+    ("ml-kem-768", Method::Kem("ML-KEM-768")),
+    ("ml-kem-1024", Method::Kem("ML-KEM-1024")),
+    ("x25519mlkem768", Method::Kem("X25519MLKEM768")),
+];
+
+/// The longest ciphertext and private key here are ML-KEM-1024's, of 1,568 and 3,168 bytes.
+const LONGEST: usize = 4096;
+/// The longest secret of a KEM here is the hybrid's.
+const KEM_SECRET_BYTES: usize = 64;
+const RSA_PKCS1_PADDING: c_int = 1;
+
+pub fn offers(api: &Api) -> Vec<&'static str> {
+    let offered = |method: Method| match method {
+        Method::Agreement(kind) => keys::generate(api, kind, None).is_ok(),
+        Method::Kem(name) => keys::generate(api, Kind::Named(name), None).is_ok(),
+        Method::Transport => true,
+    };
+    EXCHANGES.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
+}
+
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    match *families::row("libcrypto", task, EXCHANGES)? {
+        Method::Agreement(kind) => family::agreement(task, Exchange::new(api, kind)?),
+        Method::Kem(name) => family::kem(task, Exchange::new(api, Kind::Named(name))?),
+        Method::Transport => family::transport(task, Rsa::new(api, task)?),
+    }
+}
+
+/// An exchange in which each side makes a key of its own, or one side does.
+struct Exchange {
+    api: &'static Api,
+    kind: Kind,
+    /// A key of this kind, for its parameters.
+    like: Owned,
+    share_bytes: usize,
+}
+
+impl Exchange {
+    fn new(api: &'static Api, kind: Kind) -> Result<Exchange, Failure> {
+        let like = keys::generate(api, kind, None)?;
+        let share_bytes = keys::encoded_public(api, &like)?.len();
+        Ok(Exchange { api, kind, like, share_bytes })
+    }
+
+    fn new_key(&self) -> Result<(Owned, Vec<u8>), Failure> {
+        let key = keys::generate(self.api, self.kind, None)?;
+        let share = keys::encoded_public(self.api, &key)?;
+        Ok((key, share))
+    }
+
+    /// The peer's key. A library takes a finite-field share of any length, so a TLS stack looks at that (RFC 8446,
+    /// section 4.2.8.1).
+    fn peer(&self, share: &[u8]) -> Result<Owned, Failure> {
+        match share.len() {
+            bytes if bytes == self.share_bytes => keys::peer(self.api, self.kind, &self.like, share),
+            bytes => {
+                Err(Failure::Failed(format!("a share of {bytes} bytes instead of {}", self.share_bytes)))
+            }
+        }
+    }
+}
+
+impl Agreement for Exchange {
+    type Private = Owned;
+    type Public = Vec<u8>;
+    type Secret = Vec<u8>;
+
+    fn generate(&self) -> Result<(Owned, Vec<u8>), Failure> {
+        self.new_key()
+    }
+
+    fn read_private(&self, bytes: &[u8]) -> Result<Owned, Failure> {
+        keys::from_private(self.api, self.kind, bytes)
+    }
+
+    fn agree(&self, key: &Owned, peer: &[u8]) -> Result<Vec<u8>, Failure> {
+        let (api, peer) = (self.api, self.peer(peer)?);
+        let context = keys::ready(api, key, api.EVP_PKEY_derive_init, "deriving a secret")?;
+        // No secret is longer than the share.
+        let mut secret = vec![0; self.share_bytes];
+        let mut length = secret.len();
+        // SAFETY: context and peer are alive, and the length is that of the buffer.
+        let done = unsafe {
+            (api.EVP_PKEY_derive_set_peer)(context.handle, peer.handle) == 1
+                && (api.EVP_PKEY_derive)(context.handle, secret.as_mut_ptr(), &mut length) == 1
+        };
+        api.ensure(done, "the secret cannot be derived")?;
+        secret.truncate(length);
+        if matches!(self.kind, Kind::Group(_)) && length < self.share_bytes {
+            // A finite-field secret may begin with zeros; some versions leave them out, and TLS does not.
+            secret.splice(0..0, std::iter::repeat_n(0, self.share_bytes - length));
+        }
+        Ok(secret)
+    }
+}
+
+impl Kem for Exchange {
+    type Private = Owned;
+    type Public = Vec<u8>;
+    type Ciphertext = Vec<u8>;
+    type Secret = Vec<u8>;
+
+    fn generate(&self) -> Result<(Owned, Vec<u8>), Failure> {
+        self.new_key()
+    }
+
+    fn read_seed(&self, seed: &[u8]) -> Result<Owned, Failure> {
+        self.key_of(Param::octets(c"seed", seed))
+    }
+
+    fn read_expanded(&self, private: &[u8]) -> Result<Owned, Failure> {
+        self.key_of(Param::octets(c"priv", private))
+    }
+
+    fn encapsulate(&self, public: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+        let (api, key) = (self.api, self.peer(public)?);
+        let context = keys::context(api, &key)?;
+        let init = have(api.EVP_PKEY_encapsulate_init, "EVP_PKEY_encapsulate")?;
+        let encapsulate = have(api.EVP_PKEY_encapsulate, "EVP_PKEY_encapsulate")?;
+        let (mut ciphertext, mut secret) = (vec![0; LONGEST], vec![0; KEM_SECRET_BYTES]);
+        let (mut length, mut secret_length) = (ciphertext.len(), secret.len());
+        let (out, secret_out) = (ciphertext.as_mut_ptr(), secret.as_mut_ptr());
+        // SAFETY: the context is alive, and both lengths are those of their buffers.
+        let done = unsafe {
+            init(context.handle, std::ptr::null()) == 1
+                && encapsulate(context.handle, out, &mut length, secret_out, &mut secret_length) == 1
+        };
+        api.ensure(done, "encapsulating")?;
+        ciphertext.truncate(length);
+        secret.truncate(secret_length);
+        Ok((ciphertext, secret))
+    }
+
+    fn decapsulate(&self, key: &Owned, ciphertext: &[u8]) -> Result<Vec<u8>, Failure> {
+        let (api, context) = (self.api, keys::context(self.api, key)?);
+        let init = have(api.EVP_PKEY_decapsulate_init, "EVP_PKEY_decapsulate")?;
+        let decapsulate = have(api.EVP_PKEY_decapsulate, "EVP_PKEY_decapsulate")?;
+        let mut secret = vec![0; KEM_SECRET_BYTES];
+        let mut length = secret.len();
+        let (out, from) = (secret.as_mut_ptr(), ciphertext.as_ptr());
+        // SAFETY: the context is alive, and both lengths are those of their buffers.
+        let done = unsafe {
+            init(context.handle, std::ptr::null()) == 1
+                && decapsulate(context.handle, out, &mut length, from, ciphertext.len()) == 1
+        };
+        api.ensure(done, "decapsulating")?;
+        secret.truncate(length);
+        Ok(secret)
+    }
+
+    /// A hybrid's private key is its parts' one after the other, ML-KEM's written out from its seed.
+    fn known(&self, task: &Task) -> Result<Option<Owned>, Failure> {
+        let Some(seed) = task.hex("ml_kem_seed")? else { return family::known(self, task) };
+        let api = self.api;
+        let key = keys::from_data(api, "ML-KEM-768", vec![Param::octets(c"seed", &seed)])?;
+        let read = have(api.EVP_PKEY_get_octet_string_param, "EVP_PKEY_get_octet_string_param")?;
+        let (mut private, mut length) = (vec![0; LONGEST], 0);
+        let (out, room) = (private.as_mut_ptr(), private.len());
+        // SAFETY: the key is alive, the name ends with a zero, and there is as much room as is said.
+        let done = unsafe { read(key.handle, c"priv".as_ptr(), out, room, &mut length) };
+        api.ensure(done == 1, "ML-KEM's private key")?;
+        private.truncate(length);
+        private.extend(task.need_hex("x25519_private")?);
+        Kem::read_expanded(self, &private).map(Some)
+    }
+}
+
+impl Exchange {
+    fn key_of(&self, value: Param) -> Result<Owned, Failure> {
+        match self.kind {
+            Kind::Named(name) => keys::from_data(self.api, name, vec![value]),
+            _ => Err(Failure::Failed("such a key is not made of bare values".to_owned())),
+        }
+    }
+}
+
+struct Rsa {
+    api: &'static Api,
+    encryption: Owned,
+    decryption: Owned,
+    key_bytes: usize,
+}
+
+impl Rsa {
+    fn new(api: &'static Api, task: &Task) -> Result<Rsa, Failure> {
+        let key = keys::given(api, task)?;
+        let ready = |init, what| {
+            let context = keys::ready(api, &key, init, what)?;
+            match keys::set_rsa_padding(api, context.handle, RSA_PKCS1_PADDING) {
+                true => Ok(context),
+                false => Err(api.unsupported(what)),
+            }
+        };
+        Ok(Rsa {
+            api,
+            encryption: ready(api.EVP_PKEY_encrypt_init, "RSA encryption")?,
+            decryption: ready(api.EVP_PKEY_decrypt_init, "RSA decryption")?,
+            key_bytes: keys::output_bytes(api, &key),
+        })
+    }
+}
+
+impl Transport for Rsa {
+    fn encrypt(&self, secret: &[u8], sealed: &mut Vec<u8>) -> Result<(), Failure> {
+        sealed.resize(self.key_bytes, 0);
+        let (api, mut length) = (self.api, sealed.len());
+        let (out, from) = (sealed.as_mut_ptr(), secret.as_ptr());
+        // SAFETY: the context is alive, and both lengths are those of their buffers.
+        let done = unsafe {
+            (api.EVP_PKEY_encrypt)(self.encryption.handle, out, &mut length, from, secret.len()) == 1
+        };
+        api.ensure(done, "encrypting")?;
+        sealed.truncate(length);
+        Ok(())
+    }
+
+    fn decrypt<'a>(&self, sealed: &[u8], opened: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let (api, mut length) = (self.api, opened.len());
+        let (out, from) = (opened.as_mut_ptr(), sealed.as_ptr());
+        // SAFETY: the context is alive, and both lengths are those of their buffers.
+        let done = unsafe {
+            (api.EVP_PKEY_decrypt)(self.decryption.handle, out, &mut length, from, sealed.len()) == 1
+        };
+        api.ensure(done, "decrypting")?;
+        Ok(&opened[..length])
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+}
