@@ -1,6 +1,7 @@
 //! Tollbar's engine: measures. JSON lines in on standard input and out on standard output, talk on standard
 //! error. Python decides what to measure and what the numbers mean.
 
+mod accounting;
 mod aws_lc;
 mod binding;
 mod buffers;
@@ -16,6 +17,7 @@ mod load;
 mod null;
 mod op;
 mod operation;
+mod proc;
 mod provider;
 mod providers;
 mod rustcrypto;
@@ -59,5 +61,6 @@ fn main() {
     };
     let _ = std::io::stdout().flush();
     // A libcrypto registers exit handlers of its own; some of them crash once its memory is half gone.
+    // SAFETY: ends the process, and runs nothing of this program any more.
     unsafe { libc::_exit(status) }
 }

@@ -59,7 +59,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// What tells its draws from those of other phases.
+    /// What tells its random numbers from those of other phases.
     pub fn number(self) -> u64 {
         match self {
             Work::Timed(chunk) => u64::from(chunk),
@@ -122,6 +122,12 @@ impl Timetable {
             give_up_ns,
             abandon_ns: give_up_ns + limit_ns + limit_ns / 4,
         }
+    }
+
+    /// Whether nothing new is to be started: so long and so many, or too long.
+    #[inline]
+    pub fn is_over(&self, now: u64, started: u64) -> bool {
+        (now >= self.stop_ns && started >= self.least) || now >= self.give_up_ns
     }
 
     pub fn none() -> Timetable {

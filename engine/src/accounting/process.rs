@@ -1,6 +1,6 @@
 //! One process of a component: its clock, and what is known of the children it reaped.
 
-use super::proc::{self, Stat};
+use crate::proc::{self, Stat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -28,7 +28,7 @@ pub struct Process {
     waited_ns: u64,
     /// What of that was read while those children were there.
     known_ns: u64,
-    /// The rest, as far as it is known: children that came and went between two looks.
+    /// The rest, as far as it is known: children that came and went between two readings.
     guessed_ns: u64,
     /// Page faults: its own, and those of children it reaped, which tell to the last one whether all children
     /// were known. CPU time in ticks could not: many children do not live for one.
