@@ -2,21 +2,10 @@
 
 use super::task::{Load, Request, Shape, Task};
 
-/// What the engine itself says in every request, and nobody may say a second time.
+/// What the engine itself says in every request, and no task may say a second time.
 const OWN_HEADERS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
-/// The version of the runner contract that is spoken here.
-const CONTRACT: u32 = 2;
-
 impl Task {
-    /// Whether it is of the contract that is spoken here, in words if not.
-    pub fn is_understood(&self) -> Result<(), String> {
-        match self.contract {
-            CONTRACT => Ok(()),
-            other => Err(format!("the task is of contract {other}, and this engine speaks {CONTRACT}")),
-        }
-    }
-
     /// The load, once every number in it makes sense.
     pub fn load(&self) -> Result<&Load, String> {
         let load = self.load.as_ref().ok_or("the task has no `load`")?;
@@ -93,14 +82,14 @@ impl Request {
 
 /// Refuses what would end a line or a word of the request early.
 fn word(field: &str, text: &str) -> Result<(), String> {
-    let sound = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if sound { Ok(()) } else { Err(format!("`{field}` holds {text:?}, which cannot be sent as it is")) }
+    let is_valid = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
+    if is_valid { Ok(()) } else { Err(format!("`{field}` holds {text:?}, which cannot be sent as it is")) }
 }
 
 fn seconds(field: &str, value: f64) -> Result<(), String> {
-    // A day: past it somebody meant another unit.
-    let sound = (0.0..=86_400.0).contains(&value);
-    if sound { Ok(()) } else { Err(format!("`{field}` is {value}, which is not a time in seconds")) }
+    // A day: past it another unit was meant.
+    let is_valid = (0.0..=86_400.0).contains(&value);
+    if is_valid { Ok(()) } else { Err(format!("`{field}` is {value}, which is not a time in seconds")) }
 }
 
 #[cfg(test)]
@@ -108,7 +97,7 @@ mod tests {
     use super::*;
 
     fn read(change: &str) -> Result<(), String> {
-        let text = r#"{"contract":2,"mode":"measure","provider":{"kind":"x"},"setting":{"a":1},
+        let text = r#"{"mode":"measure","provider":{"kind":"x"},"setting":{"a":1},
             "load":{"address":"127.0.0.1:80","host":"localhost","clients":[{"share":1,"tls":null}],"users":2,
             "connection":"user","request":{"paths":["/"]},"threads":1,"EXTRA":0}}"#;
         let text = text.replace(r#""threads":1,"EXTRA":0"#, change);
@@ -131,16 +120,6 @@ mod tests {
         ] {
             let refusal = read(change).expect_err(change);
             assert!(refusal.contains(expected), "{change}: {refusal}");
-        }
-    }
-
-    /// Another version of the contract, or none, is refused by its number.
-    #[test]
-    fn a_task_of_another_contract_is_refused() {
-        for (said, number) in [("\"contract\":1,", 1), ("", 0), ("\"contract\":3,", 3)] {
-            let task: Task = serde_json::from_str(&format!("{{{said}\"mode\":\"list\"}}")).expect("a task");
-            let expected = format!("the task is of contract {number}, and this engine speaks 2");
-            assert_eq!(Err(expected), task.is_understood());
         }
     }
 

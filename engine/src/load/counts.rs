@@ -7,6 +7,7 @@ use super::latencies::Latencies;
 use super::record::Steady;
 use crate::tls::Negotiated;
 
+#[derive(Default)]
 pub struct Counts {
     /// Operations that came to an end, right or wrong.
     pub ended: u64,
@@ -32,26 +33,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn new() -> Counts {
-        Counts {
-            ended: 0,
-            right: 0,
-            faults: Faults::default(),
-            latencies: Latencies::new(),
-            bytes_sent: 0,
-            bytes_received: 0,
-            connections: 0,
-            reopened: 0,
-            handshakes_full: 0,
-            handshakes_resumed: 0,
-            negotiated: Vec::new(),
-            steady: Steady::default(),
-            began_ns: u64::MAX,
-            first_answer_ns: 0,
-            answered_ns: 0,
-        }
-    }
-
     pub fn wall_ns(&self) -> u64 {
         self.answered_ns.saturating_sub(self.began_ns)
     }
@@ -143,7 +124,7 @@ mod tests {
     #[test]
     fn a_rate_ends_with_an_answer() {
         for (is_open, expected) in [(false, (2, 32)), (true, (4, 35))] {
-            let mut counts = Counts { began_ns: 5_000_000, ..Counts::new() };
+            let mut counts = Counts { began_ns: 5_000_000, ..Counts::default() };
             for at_ns in [15_000_000, 20_000_000] {
                 counts.answered(at_ns, 1);
             }

@@ -9,7 +9,7 @@ use super::counts::Counts;
 use super::exchange::Exchange;
 use super::fault::{self, Fault};
 use super::phase::{Phase, Plan, Timetable, Work};
-use super::random::{Sequence, UserRandom};
+use super::random::UserRandom;
 use super::socket::Ready;
 use super::source::{Source, Start};
 use super::state::LoopState;
@@ -22,9 +22,6 @@ const BUFFER: usize = 256 << 10;
 
 /// So many requests bring a server's code and data back into its caches: users need not all ask.
 const LEADING: u32 = 4;
-
-/// What a loop draws for itself is no user's: users' numbers are below.
-const LOOPS: u64 = 1 << 32;
 
 /// However long there is nothing to do, another loop may have said to stop.
 const LONGEST_WAIT_NS: u64 = 50_000_000;
@@ -57,7 +54,7 @@ impl EventLoop {
         let connectors = load.clients.iter().map(Connector::new).collect::<Result<Vec<_>, _>>()?;
         let exchange = Exchange::new(load, &load.request.paths);
         let state = LoopState::new(load, connectors, exchange, BUFFER)?;
-        let users = (0..active + idle).map(|_| User::new(UserRandom::new(0, 0, 0))).collect();
+        let users = (0..active + idle).map(|_| User::default()).collect();
         Ok(EventLoop {
             plan,
             thread,
@@ -126,7 +123,7 @@ impl EventLoop {
 
     fn source_of_phase(&self) -> Source {
         let Timetable { work, begins_ns, stop_ns, least, .. } = self.phase;
-        let mut random = Sequence::of(self.plan.seed, [LOOPS + u64::from(self.thread), work.number()]);
+        let mut random = self.plan.random(self.thread, work);
         match work {
             Work::Open => {
                 // Users with a connection for each request have none to be held.
@@ -134,7 +131,7 @@ impl EventLoop {
                 Source::Opening { next, end: self.users.len() as u32 }
             }
             Work::Prime(_) => Source::Once { next: 0, end: self.active },
-            Work::Lead(_) => Source::Once { next: 0, end: self.leading() },
+            Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING) },
             Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
                 let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
                 Source::open(Arrivals::new(random, rate_hz, begins_ns, stop_ns, least), self.active)
@@ -145,19 +142,14 @@ impl EventLoop {
         }
     }
 
-    /// How many users ask before a chunk's accounts are opened.
-    fn leading(&self) -> u32 {
-        self.active.min(LEADING)
-    }
-
     /// Starts what has become due: users that have thought, arrivals, connections to be made.
     fn start_due(&mut self, now: u64) {
-        let is_over = self.phase.is_over(now, self.started) || self.plan.stop.load(Relaxed);
-        if is_over && self.stopped_ns.is_none() {
+        let is_ended = self.plan.stop.load(Relaxed);
+        if self.stopped_ns.is_none() && (is_ended || self.phase.is_over(now, self.started)) {
             self.stop(now);
         }
-        let gives_up = now >= self.phase.give_up_ns || self.plan.stop.load(Relaxed);
-        if let Some((dropped, words)) = self.source.arrive(now, gives_up) {
+        let dropped = self.source.arrive(now, is_ended || now >= self.phase.give_up_ns);
+        if let Some((dropped, words)) = dropped {
             self.state.counts.ended += dropped;
             self.state.counts.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
         }
@@ -281,8 +273,11 @@ impl EventLoop {
     }
 
     fn next_wake_ns(&self, now: u64) -> u64 {
-        let stop_ns = if now < self.phase.stop_ns { self.phase.stop_ns } else { self.phase.give_up_ns };
-        let stop_ns = if self.stopped_ns.is_none() { stop_ns } else { u64::MAX };
+        let stop_ns = match self.stopped_ns {
+            Some(_) => u64::MAX,
+            None if now < self.phase.stop_ns => self.phase.stop_ns,
+            None => self.phase.give_up_ns,
+        };
         self.next_sweep_ns.min(now + LONGEST_WAIT_NS).min(stop_ns).min(self.source.next_ns())
     }
 
@@ -297,10 +292,10 @@ impl EventLoop {
             // The shortest so far: a longer one is a load client, or a server, that was held up.
             // A server that answers one after the other takes so much longer for all of them.
             let wall_ns = self.state.counts.wall_ns();
-            let took_ns = wall_ns * u64::from(self.active) / u64::from(self.leading().max(1));
+            let took_ns = wall_ns * u64::from(self.active) / u64::from(self.active.clamp(1, LEADING));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
-        std::mem::replace(&mut self.state.counts, Counts::new())
+        std::mem::take(&mut self.state.counts)
     }
 }

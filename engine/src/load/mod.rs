@@ -30,7 +30,7 @@ mod user;
 mod verify;
 mod workers;
 
-use crate::contract::{Failure, Mode, Receipt};
+use crate::contract::{self, Failure, Mode, Receipt};
 use crate::session::{Lines, say};
 use connector::Connector;
 use ending::Stop;
@@ -41,7 +41,7 @@ use trial::Trial;
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
     let mut lines = Lines::new();
-    let record = match lines.task::<Task>() {
+    let record = match contract::task::<Task>(&mut lines) {
         Ok(task) => perform(&task, &mut lines),
         Err(reason) => refusal(Failure::Failed(reason).into(), None),
     };
@@ -57,7 +57,6 @@ fn perform(task: &Task, lines: &mut Lines) -> Record {
 }
 
 fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Record, Stop> {
-    task.is_understood().map_err(Failure::Failed)?;
     if task.mode == Mode::List {
         return Ok(ok());
     }

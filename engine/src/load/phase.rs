@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::random::Sequence;
 use super::task::{Load, Shape};
 
 pub struct Plan {
@@ -32,6 +33,12 @@ impl Plan {
     pub fn share_of<Number: Into<u64>>(&self, thread: u32, many: Number) -> u64 {
         let (many, threads) = (many.into(), u64::from(self.load.threads));
         many / threads + u64::from(u64::from(thread) < many % threads)
+    }
+
+    /// What a loop draws for itself in a phase.
+    pub fn random(&self, thread: u32, work: Work) -> Sequence {
+        // Users' numbers are below.
+        Sequence::of(self.seed, [1 << 32 | u64::from(thread), work.number()])
     }
 
     /// The patience of a phase beyond its length: whatever is asked, no request of it may take longer than its

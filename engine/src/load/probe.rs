@@ -33,13 +33,14 @@ impl Probe {
         let exchange = Exchange::new(&load, &[path.to_owned()]);
         let state = LoopState::new(&load, vec![connector], exchange, 64 << 10)?;
         // Its queries are no user's: those of a trial come to a server that has not seen them.
-        let user = User::new(UserRandom::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()));
+        let mut user = User::default();
+        user.enter(UserRandom::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()), false);
         Ok(Probe { state, user, limit_ns: nanoseconds(load.request_limit_s) })
     }
 
     /// The answer, if it is whole and as expected.
     pub fn send(&mut self) -> Result<Answer, Fault> {
-        self.state.counts = Counts::new();
+        self.state.counts = Counts::default();
         let end_ns = clock::wall_ns() + self.limit_ns;
         let mut step = self.user.start(0, &mut self.state);
         loop {

@@ -4,7 +4,7 @@
 //! on how many it asked before, and neither on time nor on how often its connection had to be made again.
 
 /// SplitMix64: 8 bytes of state, and every seed is as good as another.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Sequence(u64);
 
 impl Sequence {
@@ -33,7 +33,7 @@ impl Sequence {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct UserRandom {
     connections: Sequence,
     requests: Sequence,

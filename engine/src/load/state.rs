@@ -42,7 +42,7 @@ impl LoopState {
             exchange,
             keeps: load.connection == ConnectionReuse::User,
             buffer: vec![0; buffer_bytes],
-            counts: Counts::new(),
+            counts: Counts::default(),
             must_resume: false,
         })
     }

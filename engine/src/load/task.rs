@@ -11,8 +11,6 @@ use crate::tls::ClientSpec;
 /// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
 #[derive(Deserialize, Debug)]
 pub struct Task {
-    #[serde(default)]
-    pub contract: u32,
     pub mode: Mode,
     #[serde(default)]
     pub load: Option<Load>,

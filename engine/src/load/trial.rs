@@ -58,7 +58,7 @@ impl Trial {
         let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
         let workers = Workers::start(&plan)?;
-        let (total, chunk) = (Counts::new(), 0);
+        let (total, chunk) = (Counts::default(), 0);
         let mut trial =
             Trial { plan, workers, accounts, chunk, total, run_queue_wait_ns: 0, switches: 0, reopened: 0 };
         if load.connection == ConnectionReuse::User || load.idle > 0 {

@@ -20,6 +20,7 @@ enum Stage {
     Receiving,
 }
 
+#[derive(Default)]
 pub struct User {
     connection: Connection,
     stage: Stage,
@@ -48,19 +49,6 @@ pub enum Step {
 }
 
 impl User {
-    pub fn new(random: UserRandom) -> User {
-        User {
-            connection: Connection::default(),
-            stage: Stage::Resting,
-            has_request: false,
-            operation: Operation::default(),
-            intended_ns: 0,
-            began_ns: 0,
-            response: Response::default(),
-            random,
-        }
-    }
-
     pub fn busy(&self) -> bool {
         self.stage != Stage::Resting
     }

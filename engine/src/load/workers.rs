@@ -103,7 +103,7 @@ fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Send
             return;
         }
     };
-    let _ = report.send(Ok(Counts::new()));
+    let _ = report.send(Ok(Counts::default()));
     while let Ok(phase) = phases.recv() {
         if report.send(made.run(&phase)).is_err() {
             return;

@@ -66,7 +66,8 @@ fn operations(server: &Server, connection: &str, count: usize) -> (Vec<Step>, Lo
     let load = load(server.address, json!({"connection": connection}));
     let exchange = Exchange::Challenge(Challenge::new(1));
     let mut state = LoopState::new(&load, vec![Connector::clear()], exchange, 1 << 16).expect("a loop");
-    let mut user = User::new(UserRandom::new(7, 0, 0));
+    let mut user = User::default();
+    user.enter(UserRandom::new(7, 0, 0), false);
     let mut steps = Vec::new();
     for _ in 0..count {
         let mut step = user.start(0, &mut state);

@@ -2,6 +2,7 @@
 
 mod client;
 mod provider;
+mod records;
 mod server;
 mod sessions;
 mod side;

@@ -6,22 +6,17 @@ use std::sync::Arc;
 
 use ::rustls::client::UnbufferedClientConnection;
 use ::rustls::server::UnbufferedServerConnection;
-use ::rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
-};
-use ::rustls::{HandshakeKind, ProtocolVersion, SideData};
+use ::rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use ::rustls::{HandshakeKind, ProtocolVersion};
 
 use super::provider;
+use super::records::{OVERHEAD, RECORD, Then, encode, fault, finish};
 use super::side::Side;
 use crate::tls::certificate::Pin;
 use crate::tls::names;
 use crate::tls::socket::{Buffer, receive, send};
 use crate::tls::spec::{Agreement, Negotiated, Protocol};
 
-/// The largest plaintext of a record.
-const RECORD: usize = 16 * 1024;
-/// What a record adds to its plaintext, rounded up: header, nonce, content type, tag.
-const OVERHEAD: usize = 64;
 /// Bytes taken at once from the writer; and how many may wait before no more are taken.
 const MOST_TAKEN: usize = 4 * RECORD;
 /// What a handshake may bring before it has to make sense: longer than any chain of certificates here.
@@ -47,13 +42,6 @@ pub struct Tls<S> {
     broken: bool,
     /// What a client's server was held to.
     pin: Option<Arc<Pin>>,
-}
-
-/// What is to be done with a connection that may be written to.
-enum Then<'a> {
-    Rest,
-    Seal(&'a [u8]),
-    SayGoodbye,
 }
 
 impl<S: Side> Tls<S> {
@@ -271,51 +259,4 @@ impl<S: Side> Tls<S> {
         }
         let _ = self.flush();
     }
-}
-
-fn encode<D>(mut data: EncodeTlsData<'_, D>, outgoing: &mut Buffer) -> io::Result<()> {
-    let mut room = RECORD + OVERHEAD;
-    loop {
-        match data.encode(outgoing.room(room)) {
-            Ok(count) => {
-                outgoing.add(count);
-                return Ok(());
-            }
-            Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
-                room = size.required_size;
-            }
-            Err(error) => return Err(io::Error::other(error)),
-        }
-    }
-}
-
-fn finish<D: SideData>(
-    mut traffic: WriteTraffic<'_, D>,
-    then: &Then<'_>,
-    outgoing: &mut Buffer,
-) -> io::Result<()> {
-    let count = match then {
-        Then::Rest => return Ok(()),
-        Then::Seal(plaintext) => {
-            let room = plaintext.len() + (plaintext.len() / RECORD + 1) * OVERHEAD;
-            traffic.encrypt(plaintext, outgoing.room(room))
-        }
-        Then::SayGoodbye => traffic.queue_close_notify(outgoing.room(OVERHEAD)),
-    };
-    match count {
-        Ok(count) => {
-            outgoing.add(count);
-            Ok(())
-        }
-        Err(EncryptError::EncryptExhausted) => Err(ErrorKind::BrokenPipe.into()),
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
-
-fn fault(error: ::rustls::Error) -> io::Error {
-    let words = match error {
-        ::rustls::Error::General(words) => words,
-        other => other.to_string(),
-    };
-    io::Error::new(ErrorKind::InvalidData, words)
 }
