@@ -1,32 +1,27 @@
 //! Clocks and memory, as the operating system accounts for them.
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
 /// CPU time of this process, all threads, user and system, in nanoseconds.
 pub fn process_cpu_ns() -> u64 {
-    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
 /// Time that only goes forward, in nanoseconds.
+#[inline]
 pub fn wall_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Neither clock can fail on a Linux that runs this program at all.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+#[inline]
+fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Memory this process holds now and the most it held since the last `forget_peak`, in bytes (`VmRSS`, `VmHWM`).
 pub fn memory_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-            .map_or(0, |kib| kib * 1024)
-    };
+    let field = |name: &str| crate::proc::status_field(&status, name).map_or(0, |kib| kib * 1024);
     (field("VmRSS:"), field("VmHWM:"))
 }
 

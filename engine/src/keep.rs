@@ -1,4 +1,4 @@
-//! `keep`: a directory that cannot outlive the one who asked for it.
+//! `keep`: a directory that cannot outlive the process that asked for it.
 //!
 //! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
 //! the directory goes, and with it every process that was started in it: their guards end them too, but a guard
@@ -7,12 +7,14 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::proc::Stat;
 
 /// How long the directory is tried to be removed while dying servers still write into it.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -24,6 +26,7 @@ pub fn main(arguments: &[String]) -> i32 {
     };
     // These end the lab, from the terminal or at shutdown, and then the directory has to be removed.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: ignoring a signal runs nothing.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let directory = Path::new(directory);
@@ -47,7 +50,7 @@ pub fn main(arguments: &[String]) -> i32 {
     }
 }
 
-/// Others may pass through, for a server's workers run as somebody else; only the owner may look.
+/// Others may pass through, for a server's workers run as another user; only the owner may list it.
 fn make(directory: &Path) -> io::Result<()> {
     const MODE: u32 = 0o711;
     fs::DirBuilder::new().mode(MODE).create(directory)?;
@@ -60,29 +63,22 @@ fn make(directory: &Path) -> io::Result<()> {
 /// A process id means nothing in another container that shares the folder of temporary files, and may be
 /// another process's after the machine was started again; the lock is the kernel's own word.
 fn write_down(directory: &Path) -> io::Result<fs::File> {
+    let own = Stat::read(std::process::id() as i32);
+    let own = own.ok_or_else(|| io::Error::other("/proc/self/stat is not as expected"))?;
     let keeper = serde_json::json!({
         "pid": std::process::id(),
-        "start_time": start_time()?,
+        // In the kernel's ticks since boot.
+        "start_time": own.started,
         "boot_id": boot_id()?,
     });
     let unfinished = directory.join(".keeper.json");
     let mut file = fs::File::create(&unfinished)?;
     // A file system that locks nothing says so here, and leaves id, start and boot to be believed.
-    // SAFETY: the descriptor is that of an open file.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     file.write_all(keeper.to_string().as_bytes())?;
     // Locked before it has its name, so that it is never seen there without its lock.
     fs::rename(&unfinished, directory.join("keeper.json"))?;
     Ok(file)
-}
-
-/// When this process started, in the kernel's ticks since boot.
-fn start_time() -> io::Result<u64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name in parentheses may hold anything; the start is the 20th field after it.
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let field = after_name.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok());
-    field.ok_or_else(|| io::Error::other("/proc/self/stat is not as expected"))
 }
 
 /// Which start of the machine this is: ticks are counted anew after each.
@@ -93,7 +89,7 @@ fn boot_id() -> io::Result<String> {
 /// Says that the directory is there, and waits for the end of standard input.
 fn wait() {
     let mut stdout = io::stdout();
-    // If nobody listens any more, standard input has ended too.
+    // If the lab does not read any more, standard input has ended too.
     let _ = stdout.write_all(b"ready\n").and_then(|()| stdout.flush());
     let mut rest = [0; 64];
     let mut stdin = io::stdin();
@@ -185,7 +181,6 @@ mod tests {
     /// Whether the directory's lock can be had.
     fn lock_of(directory: &Path) -> bool {
         let file = fs::File::open(directory.join("keeper.json")).expect("keeper");
-        // SAFETY: the descriptor is that of an open file.
-        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+        flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 }

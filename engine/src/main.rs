@@ -1,6 +1,7 @@
 //! Tollbar's engine: measures. JSON lines in on standard input and out on standard output, talk on standard
 //! error. Python decides what to measure and what the numbers mean.
 
+mod accounting;
 mod aws_lc;
 mod binding;
 mod buffers;
@@ -16,6 +17,7 @@ mod load;
 mod null;
 mod op;
 mod operation;
+mod proc;
 mod provider;
 mod providers;
 mod rustcrypto;

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, test_kill_process};
+
 const ENGINE: &str = env!("CARGO_BIN_EXE_tollbar-engine");
 /// Long enough for a machine that is busy with other things; reached only by what hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -23,10 +25,14 @@ fn line(from: &mut impl BufRead) -> String {
     line.trim().to_owned()
 }
 
+fn is_there(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
+}
+
 fn is_gone(pid: i32) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        if unsafe { libc::kill(pid, 0) } != 0 {
+        if !is_there(pid) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -40,7 +46,7 @@ fn a_runner_is_spoken_to_through_the_guard_and_its_grandchildren_end_with_it() {
     let mut guard = started(ENGINE, &["guard", "--tree", "--child-of", &parent, "--", "sh", "-c", RUNNER]);
     let mut said = BufReader::new(guard.stdout.take().expect("its output"));
     let grandchild: i32 = line(&mut said).parse().expect("a process id");
-    assert!(unsafe { libc::kill(grandchild, 0) } == 0, "the grandchild is there");
+    assert!(is_there(grandchild), "the grandchild is there");
     guard.stdin.take().expect("its input").write_all(b"hello\n").expect("told");
     assert_eq!("told hello", line(&mut said));
     assert_eq!(Some(7), guard.wait().expect("its end").code());

@@ -1,8 +1,8 @@
 //! Why a load ends before it was told to.
 
+use super::counts::Counts;
 use super::phase::Work;
 use super::record::Outcome;
-use super::tally::Tally;
 use crate::contract::Failure;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,25 +24,25 @@ impl From<Failure> for Stop {
 /// and as many requests as were asked for.
 pub fn judge(
     work: Work,
-    tally: &Tally,
+    counts: &Counts,
     least: u64,
     there: Result<(), String>,
     kept: bool,
 ) -> Result<(), Stop> {
     let mut reasons = Vec::new();
-    if tally.faults.total > 0 {
+    if counts.faults.total > 0 {
         let what = if work == Work::Open { "connections" } else { "requests" };
-        reasons.push(tally.faults.reason(tally.ended, what));
-    } else if kept && tally.reopened > 0 {
-        reasons.push(format!("the server closed {} connections that were to be kept", tally.reopened));
+        reasons.push(counts.faults.reason(counts.ended, what));
+    } else if kept && counts.reopened > 0 {
+        reasons.push(format!("the server closed {} connections that were to be kept", counts.reopened));
     }
     reasons.extend(there.err());
     let place = if let Work::Timed(_) = work { String::new() } else { format!("while {}: ", work.name()) };
     if !reasons.is_empty() {
         return Err(Stop { outcome: Outcome::Failed, reason: format!("{place}{}", reasons.join("; ")) });
     }
-    if tally.ended < least {
-        let reason = format!("{place}only {} of {least} requests were done in time", tally.ended);
+    if counts.ended < least {
+        let reason = format!("{place}only {} of {least} requests were done in time", counts.ended);
         return Err(Stop { outcome: Outcome::TimedOut, reason });
     }
     Ok(())

@@ -1,148 +1,180 @@
-//! One thread's loop: its users, their timers, the arrivals of an open loop.
+//! One thread's loop: its users, and the requests they start.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::draws::Draws;
+use super::arrivals::Arrivals;
+use super::connector::Connector;
+use super::counts::Counts;
+use super::exchange::Exchange;
 use super::fault::{self, Fault};
-use super::kinds::Kind;
 use super::phase::{Phase, Plan, Timetable, Work};
-use super::request::Prebuilt;
-use super::response::Expected;
-use super::socket::{Epoll, Ready};
-use super::source::Source;
-use super::tally::Tally;
-use super::task::ConnectionReuse;
-use super::user::{LoopState, Step, User};
+use super::random::UserRandom;
+use super::socket::Ready;
+use super::source::{Source, Start};
+use super::state::LoopState;
+use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
 
 /// A megabyte comes in a few reads, and a small answer touches a page or two of it.
 const BUFFER: usize = 256 << 10;
 
-/// A user whose request failed waits that long: a dead server is not hammered.
-const PAUSE_NS: u64 = 1_000_000;
+/// So many requests bring a server's code and data back into its caches: users need not all ask.
+const LEADING: u32 = 4;
+
+/// However long there is nothing to do, another loop may have said to stop.
+const LONGEST_WAIT_NS: u64 = 50_000_000;
 
 pub struct EventLoop {
-    pub(super) plan: Arc<Plan>,
-    pub(super) thread: u32,
-    /// Those that ask, then those that only hold a connection.
-    pub(super) users: Vec<User>,
-    pub(super) asking: u32,
-    pub(super) state: LoopState,
-    /// When which user goes on.
-    pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
-    pub(super) source: Source,
-    pub(super) under_way: u32,
-    pub(super) phase: Timetable,
+    plan: Arc<Plan>,
+    thread: u32,
+    /// Those that send requests, then those that only hold a connection.
+    users: Vec<User>,
+    active: u32,
+    state: LoopState,
+    source: Source,
+    under_way: u32,
+    phase: Timetable,
     /// How many requests were started in this phase.
-    pub(super) started: u64,
-    /// Whether nothing new is started any more.
-    pub(super) stopped: bool,
-    pub(super) stopped_ns: u64,
-    pub(super) first_answer_ns: u64,
-    pub(super) next_sweep_ns: u64,
-    /// When the last answer of this turn came; 0: none did.
-    pub(super) answered_ns: u64,
+    started: u64,
+    /// When it was found that nothing new is started any more.
+    stopped_ns: Option<u64>,
+    next_sweep_ns: u64,
+    /// When the last answer of this turn came, if one did.
+    answered_ns: Option<u64>,
     /// How long all its users took to be answered, when last each asked once: the response time under this load.
-    pub(super) response_ns: u64,
+    response_ns: u64,
 }
 
 impl EventLoop {
     pub fn new(plan: Arc<Plan>, thread: u32) -> Result<EventLoop, Failure> {
         let load = &plan.load;
-        let (asking, silent) = (plan.share_of(thread, load.users), plan.share_of(thread, load.idle));
-        let kinds = load.clients.iter().map(Kind::new).collect::<Result<Vec<_>, _>>()?;
-        let epoll = Epoll::new().map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
-        let state = LoopState {
-            address: load.address,
-            epoll,
-            kinds,
-            shares: load.clients.iter().map(|kind| kind.share).collect(),
-            only_kind: None,
-            requests: load.request.paths.iter().map(|path| Prebuilt::new(load, path)).collect(),
-            expected: Expected::of(load),
-            keeps: load.connection == ConnectionReuse::User,
-            buffer: vec![0; BUFFER],
-            tally: Tally::new(),
-            resumed_by_now: false,
-        };
-        let users = (0..asking + silent).map(|_| User::new(Draws::new(0, 0, 0))).collect();
+        let (active, idle) = (plan.share_of(thread, load.users), plan.share_of(thread, load.idle));
+        let connectors = load.clients.iter().map(Connector::new).collect::<Result<Vec<_>, _>>()?;
+        let exchange = Exchange::new(load, &load.request.paths);
+        let state = LoopState::new(load, connectors, exchange, BUFFER)?;
+        let users = (0..active + idle).map(|_| User::default()).collect();
         Ok(EventLoop {
-            phase: Timetable::none(),
-            started: 0,
             plan,
             thread,
             users,
-            asking: asking as u32,
+            active: active as u32,
             state,
-            timers: BinaryHeap::new(),
-            source: Source::Once,
+            source: Source::Nothing,
             under_way: 0,
-            stopped: false,
-            stopped_ns: 0,
-            first_answer_ns: 0,
+            phase: Timetable::none(),
+            started: 0,
+            stopped_ns: None,
             next_sweep_ns: 0,
-            answered_ns: 0,
+            answered_ns: None,
             response_ns: 0,
         })
     }
 
     /// Performs one phase, to its end with nothing under way.
-    pub fn run(&mut self, phase: &Phase) -> Result<Tally, Failure> {
+    pub fn run(&mut self, phase: &Phase) -> Result<Counts, Failure> {
         self.enter(phase)?;
         loop {
             // An answer has just read the clock, most of the time.
-            let now = match std::mem::take(&mut self.answered_ns) {
-                0 => clock::wall_ns(),
-                answered_ns => answered_ns,
-            };
+            let now = self.answered_ns.take().unwrap_or_else(clock::wall_ns);
             if now >= self.next_sweep_ns.min(self.phase.abandon_ns) {
                 self.sweep(now);
             }
             self.start_due(now);
-            if self.finished(now) {
+            if self.is_finished(now) {
                 break;
             }
-            let ready = self.state.epoll.wait(now, self.next_wake_ns(now));
-            let ready = ready.map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
-            for index in 0..ready {
-                self.take(self.state.epoll.ready(index));
-            }
+            self.poll(now, self.next_wake_ns(now))?;
         }
         Ok(self.leave())
     }
 
-    fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
-        self.state.tally = Tally::new();
-        self.state.resumed_by_now = phase.work.resumes();
-        self.state.only_kind = if let Work::Prime(kind) = phase.work { Some(kind) } else { None };
-        for (index, user) in self.users.iter_mut().enumerate() {
-            let user_number = self.thread + index as u32 * self.plan.load.threads;
-            let draws = Draws::new(self.plan.seed, user_number, phase.work.number());
-            // Connections made before count with the first chunk that they carry a request in.
-            user.enter(draws, phase.work == Work::Timed(0));
-        }
-        // What happened to resting connections since the last phase.
-        self.source = Source::Once;
-        let ready =
-            self.state.epoll.wait(0, 0).map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
+    /// Waits for events, and lets their users go on.
+    fn poll(&mut self, now: u64, until_ns: u64) -> Result<(), Failure> {
+        let ready = self.state.epoll.wait(now, until_ns);
+        let ready = ready.map_err(|error| Failure::Failed(format!("epoll: {error}")))?;
         for index in 0..ready {
-            self.take(self.state.epoll.ready(index));
+            self.dispatch(self.state.epoll.ready(index));
         }
-        let least = self.plan.share_of(self.thread, phase.least);
-        self.phase = Timetable::of(phase, least, clock::wall_ns(), self.plan.request_limit_ns);
-        self.state.tally.began_ns = self.phase.begins_ns;
-        (self.stopped, self.under_way, self.started) = (false, 0, 0);
-        self.next_sweep_ns = self.phase.begins_ns;
-        self.begin();
         Ok(())
     }
 
+    fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
+        self.state.must_resume = phase.work.resumes();
+        self.state.only_connector = if let Work::Prime(number) = phase.work { Some(number) } else { None };
+        for (index, user) in self.users.iter_mut().enumerate() {
+            let user_number = self.thread + index as u32 * self.plan.load.threads;
+            let random = UserRandom::new(self.plan.seed, user_number, phase.work.number());
+            // Connections made before count with the first chunk that they carry a request in.
+            user.enter(random, phase.work == Work::Timed(0));
+        }
+        // What happened to resting connections since the last phase.
+        self.source = Source::Nothing;
+        self.poll(0, 0)?;
+        let least = self.plan.share_of(self.thread, phase.least);
+        self.phase = Timetable::of(phase, least, clock::wall_ns(), self.plan.request_limit_ns);
+        self.state.counts.began_ns = self.phase.begins_ns;
+        (self.stopped_ns, self.under_way, self.started) = (None, 0, 0);
+        self.next_sweep_ns = self.phase.begins_ns;
+        self.source = self.source_of_phase();
+        Ok(())
+    }
+
+    fn source_of_phase(&self) -> Source {
+        let Timetable { work, begins_ns, stop_ns, least, .. } = self.phase;
+        let mut random = self.plan.random(self.thread, work);
+        match work {
+            Work::Open => {
+                // Users with a connection for each request have none to be held.
+                let next = if self.state.keeps { 0 } else { self.active };
+                Source::Opening { next, end: self.users.len() as u32 }
+            }
+            Work::Prime(_) => Source::Once { next: 0, end: self.active },
+            Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING) },
+            Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
+                let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
+                Source::open(Arrivals::new(random, rate_hz, begins_ns, stop_ns, least), self.active)
+            }
+            Work::WarmUp(_) | Work::Timed(_) => {
+                Source::closed(self.active, begins_ns, self.response_ns, self.plan.think_ns, &mut random)
+            }
+        }
+    }
+
+    /// Starts what has become due: users that have thought, arrivals, connections to be made.
+    fn start_due(&mut self, now: u64) {
+        let is_ended = self.plan.stop.load(Relaxed);
+        if self.stopped_ns.is_none() && (is_ended || self.phase.is_over(now, self.started)) {
+            self.stop(now);
+        }
+        let dropped = self.source.arrive(now, is_ended || now >= self.phase.give_up_ns);
+        if let Some((dropped, words)) = dropped {
+            self.state.counts.ended += dropped;
+            self.state.counts.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
+        }
+        while let Some(start) = self.source.next(now, self.under_way) {
+            self.start(start, now);
+        }
+    }
+
     #[inline]
-    fn take(&mut self, ready: Ready) {
+    fn start(&mut self, Start { user: index, intended_ns }: Start, now: u64) {
+        let user = &mut self.users[index as usize];
+        (user.intended_ns, user.began_ns) = (intended_ns, now);
+        self.under_way += 1;
+        let step = match self.phase.work {
+            Work::Open => user.open(index, &mut self.state),
+            _ => {
+                self.started += 1;
+                user.start(index, &mut self.state)
+            }
+        };
+        self.settle(index, step, true);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, ready: Ready) {
         let (index, generation) = ready.about();
         let Some(user) = self.users.get_mut(index as usize).filter(|user| user.concerns(generation)) else {
             return;
@@ -154,19 +186,19 @@ impl EventLoop {
 
     /// Takes note of how far a user came, and what it does next.
     #[inline]
-    pub(super) fn settle(&mut self, index: u32, step: Step, was_busy: bool) {
+    fn settle(&mut self, index: u32, step: Step, was_busy: bool) {
         match step {
             Step::Waiting => {}
             Step::Answered => self.answered(index),
             Step::Opened => {
                 self.under_way -= 1;
-                self.state.tally.ended += 1;
-                self.state.tally.faults.success();
+                self.state.counts.ended += 1;
+                self.state.counts.faults.success();
             }
             Step::Lost => {
                 // A user makes another when it next asks. One that only holds its connection has nothing else.
                 self.under_way -= u32::from(was_busy);
-                if index >= self.asking {
+                if index >= self.active {
                     let words = "the server closed a connection that was to be held";
                     self.fault(Fault::new(fault::CLOSED_EARLY, words));
                 }
@@ -178,79 +210,92 @@ impl EventLoop {
     #[inline]
     fn answered(&mut self, index: u32) {
         let now = clock::wall_ns();
-        self.answered_ns = now;
+        self.answered_ns = Some(now);
         self.under_way -= 1;
-        let tally = &mut self.state.tally;
-        tally.answered_ns = now;
-        tally.latencies.note_ns(now.saturating_sub(self.users[index as usize].intended_ns));
-        tally.faults.success();
-        tally.right += 1;
-        tally.ended += 1;
-        if tally.ended == 1 {
-            self.first_answer_ns = now;
-        }
-        if self.is_time_to_stop(now) {
+        self.state.counts.answered(now, now.saturating_sub(self.users[index as usize].intended_ns));
+        if self.stopped_ns.is_none() && self.phase.is_over(now, self.started) {
             self.stop(now);
         }
-        if self.stopped {
-            self.end_steady(now);
+        if self.stopped_ns.is_some() {
+            self.state.counts.end_steady(now);
         }
-        match &mut self.source {
-            Source::Closed if self.stopped => {}
-            Source::Closed if self.plan.think_ns > 0 => {
-                self.timers.push(Reverse((now + self.plan.think_ns, index)));
-            }
-            // At once: a user waits for its own answer, and not until those of others have been read.
-            Source::Closed => self.ask(index, now),
-            Source::Open { free, .. } => free.push_back(index),
-            Source::Once | Source::Opening { .. } => {}
+        if self.source.answered(index, now) {
+            self.start(Start { user: index, intended_ns: now }, now);
         }
     }
 
-    pub(super) fn failed(&mut self, index: u32, fault: Fault, was_busy: bool) {
+    fn failed(&mut self, index: u32, fault: Fault, was_busy: bool) {
         self.fault(fault);
-        if !was_busy {
-            return;
-        }
-        self.under_way -= 1;
-        self.state.tally.ended += 1;
-        match &mut self.source {
-            Source::Closed if !self.stopped => {
-                let pause_ns = self.plan.think_ns.max(PAUSE_NS);
-                self.timers.push(Reverse((clock::wall_ns() + pause_ns, index)));
-            }
-            Source::Open { free, .. } => free.push_back(index),
-            _ => {}
+        if was_busy {
+            self.under_way -= 1;
+            self.state.counts.ended += 1;
+            self.source.failed(index, clock::wall_ns());
         }
     }
 
-    pub(super) fn fault(&mut self, fault: Fault) {
-        let faults = &mut self.state.tally.faults;
+    fn fault(&mut self, fault: Fault) {
+        let faults = &mut self.state.counts.faults;
         faults.note(fault);
         if faults.piled_up() {
             self.plan.stop.store(true, Relaxed);
         }
     }
 
-    fn leave(&mut self) -> Tally {
-        if !self.stopped {
-            // All that arrived was answered before it was time.
-            self.stop(self.phase.stop_ns);
+    /// From now on nothing new is started.
+    fn stop(&mut self, now: u64) {
+        self.stopped_ns = Some(now);
+        self.source.stop();
+        if let Source::Open { .. } = self.source {
+            // At what rate they were asked, which is the load's to say.
+            self.state.counts.steady_as_asked(self.started, now);
         }
-        self.end_steady(self.stopped_ns);
-        self.timers.clear();
+    }
+
+    /// Ends what has taken too long.
+    fn sweep(&mut self, now: u64) {
+        let limit_ns = self.plan.request_limit_ns;
+        // Often enough that a limit is kept to within an eighth.
+        self.next_sweep_ns = now + (limit_ns / 8).clamp(1_000_000, 250_000_000);
+        for index in 0..self.users.len() {
+            let user = &mut self.users[index];
+            let taken_ns = now.saturating_sub(user.began_ns);
+            if user.busy() && (taken_ns >= limit_ns || now >= self.phase.abandon_ns) {
+                let timeout = user.time_out(taken_ns);
+                self.failed(index as u32, timeout, true);
+            }
+        }
+    }
+
+    fn is_finished(&self, now: u64) -> bool {
+        self.plan.stop.load(Relaxed)
+            || now >= self.phase.abandon_ns
+            || (self.under_way == 0 && self.source.is_over())
+    }
+
+    fn next_wake_ns(&self, now: u64) -> u64 {
+        let stop_ns = match self.stopped_ns {
+            Some(_) => u64::MAX,
+            None if now < self.phase.stop_ns => self.phase.stop_ns,
+            None => self.phase.give_up_ns,
+        };
+        self.next_sweep_ns.min(now + LONGEST_WAIT_NS).min(stop_ns).min(self.source.next_ns())
+    }
+
+    fn leave(&mut self) -> Counts {
+        // All that arrived may have been answered before it was time.
+        let stopped_ns = self.stopped_ns.unwrap_or(self.phase.stop_ns);
+        if self.stopped_ns.is_none() {
+            self.stop(stopped_ns);
+        }
+        self.state.counts.end_steady(stopped_ns);
         if let Work::Lead(_) = self.phase.work {
             // The shortest so far: a longer one is a load client, or a server, that was held up.
             // A server that answers one after the other takes so much longer for all of them.
-            let took_ns =
-                self.state.tally.wall_ns() * u64::from(self.asking) / u64::from(self.leading().max(1));
+            let wall_ns = self.state.counts.wall_ns();
+            let took_ns = wall_ns * u64::from(self.active) / u64::from(self.active.clamp(1, LEADING));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
-        for user in &mut self.users {
-            if user.busy() {
-                user.close();
-            }
-        }
-        std::mem::replace(&mut self.state.tally, Tally::new())
+        self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
+        std::mem::take(&mut self.state.counts)
     }
 }

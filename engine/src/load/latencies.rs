@@ -8,12 +8,14 @@ const LONGEST_US: u64 = 3_600_000_000;
 #[derive(Clone)]
 pub struct Latencies(Histogram<u64>);
 
-impl Latencies {
-    pub fn new() -> Latencies {
+impl Default for Latencies {
+    fn default() -> Latencies {
         // The bounds are constants that the library accepts.
         Latencies(Histogram::new_with_bounds(1, LONGEST_US, 3).expect("bounds of a histogram"))
     }
+}
 
+impl Latencies {
     /// Rounded up, so that a bucket's upper bound is one.
     #[inline]
     pub fn note_ns(&mut self, latency_ns: u64) {
@@ -40,7 +42,7 @@ mod tests {
     /// Two loops' histograms merged are the histogram of one that saw everything.
     #[test]
     fn merged_histograms_are_one() {
-        let (mut all, mut even, mut odd) = (Latencies::new(), Latencies::new(), Latencies::new());
+        let (mut all, mut even, mut odd) = (Latencies::default(), Latencies::default(), Latencies::default());
         for value in 0..20_000_u64 {
             let latency_ns = value * value;
             all.note_ns(latency_ns);
@@ -55,11 +57,11 @@ mod tests {
     #[test]
     fn buckets_bound_what_is_in_them_from_above() {
         for (latency_ns, expected_us) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (999_999, 1000)] {
-            let mut one = Latencies::new();
+            let mut one = Latencies::default();
             one.note_ns(latency_ns);
             assert_eq!(vec![(expected_us, 1)], one.buckets_us());
         }
-        let mut one = Latencies::new();
+        let mut one = Latencies::default();
         one.note_ns(7_654_321_000);
         let bound = one.buckets_us()[0].0;
         assert!((7_654_321..=7_661_975).contains(&bound), "{bound}");

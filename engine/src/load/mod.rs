@@ -1,37 +1,39 @@
 //! `load`: clients of a server, and the account of what answering them cost it.
 
-mod account;
 mod arrivals;
+mod check;
 mod chunked;
-mod crew;
-mod draws;
+mod connection;
+mod connector;
+mod counts;
 mod ending;
 mod event_loop;
+mod exchange;
 mod fault;
-mod kinds;
+mod head;
 mod latencies;
-mod limits;
 mod phase;
-mod proc;
-mod process;
+mod probe;
+mod random;
 mod record;
 mod refusals;
 mod request;
 mod response;
 mod socket;
 mod source;
-mod tally;
+mod state;
 mod task;
 #[cfg(test)]
 mod tests;
 mod trial;
 mod user;
 mod verify;
+mod workers;
 
-use crate::contract::{Failure, Mode, Receipt};
+use crate::contract::{self, Failure, Mode, Receipt};
 use crate::session::{Lines, say};
+use connector::Connector;
 use ending::Stop;
-use kinds::Kind;
 use record::{LoadRecord, Outcome, Ready, Record, Warm};
 use task::{Load, Task};
 use trial::Trial;
@@ -39,7 +41,7 @@ use trial::Trial;
 pub fn main() -> i32 {
     crate::guard::die_with_parent();
     let mut lines = Lines::new();
-    let record = match lines.task::<Task>() {
+    let record = match contract::task::<Task>(&mut lines) {
         Ok(task) => perform(&task, &mut lines),
         Err(reason) => refusal(Failure::Failed(reason).into(), None),
     };
@@ -55,7 +57,6 @@ fn perform(task: &Task, lines: &mut Lines) -> Record {
 }
 
 fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Record, Stop> {
-    task.is_understood().map_err(Failure::Failed)?;
     if task.mode == Mode::List {
         return Ok(ok());
     }
@@ -65,12 +66,12 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Record,
     if task.mode == Mode::Verify {
         return Ok(Record { proof: Some(verify::verify(load)?), ..ok() });
     }
-    let told = measure(load, task.seed, lines, known, libraries)?;
-    Ok(Record { load: Some(told), ..ok() })
+    let summary = measure(load, task.seed, lines, known, libraries)?;
+    Ok(Record { load: Some(summary), ..ok() })
 }
 
-/// A session: ready, a chunk for each line that says how far to go on, and at the end of the input what is told
-/// once.
+/// A session: ready, a chunk for each line that says how far to go on, and at the end of the input a
+/// summary.
 fn measure(
     load: &Load,
     seed: u64,
@@ -100,7 +101,7 @@ fn measure(
 fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
     let mut libraries = Vec::new();
     for kind in &load.clients {
-        if let Some(library) = Kind::new(kind)?.library()
+        if let Some(library) = Connector::new(kind)?.library()
             && !libraries.contains(&library)
         {
             libraries.push(library);

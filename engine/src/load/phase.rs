@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use super::random::Sequence;
 use super::task::{Load, Shape};
 
 pub struct Plan {
@@ -34,6 +35,12 @@ impl Plan {
         many / threads + u64::from(u64::from(thread) < many % threads)
     }
 
+    /// What a loop draws for itself in a phase.
+    pub fn random(&self, thread: u32, work: Work) -> Sequence {
+        // Users' numbers are below.
+        Sequence::of(self.seed, [1 << 32 | u64::from(thread), work.number()])
+    }
+
     /// The patience of a phase beyond its length: whatever is asked, no request of it may take longer than its
     /// limit, and some have to be asked after one another.
     pub fn longest_ns(&self, length_ns: u64) -> u64 {
@@ -59,7 +66,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// What tells its draws from those of other phases.
+    /// What tells its random numbers from those of other phases.
     pub fn number(self) -> u64 {
         match self {
             Work::Timed(chunk) => u64::from(chunk),
@@ -122,6 +129,12 @@ impl Timetable {
             give_up_ns,
             abandon_ns: give_up_ns + limit_ns + limit_ns / 4,
         }
+    }
+
+    /// Whether nothing new is to be started: so long and so many, or too long.
+    #[inline]
+    pub fn is_over(&self, now: u64, started: u64) -> bool {
+        (now >= self.stop_ns && started >= self.least) || now >= self.give_up_ns
     }
 
     pub fn none() -> Timetable {

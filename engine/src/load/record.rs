@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::accounting::{Paid, Usage};
 use crate::contract::Receipt;
 use crate::tls::Negotiated;
 
@@ -68,7 +69,7 @@ pub struct Chunk {
 
 #[derive(Serialize, Debug)]
 pub struct Observed {
-    pub components: BTreeMap<String, ComponentCost>,
+    pub components: BTreeMap<String, Paid>,
     /// That came to an end, right or wrong.
     pub requests: u64,
     pub errors: BTreeMap<&'static str, u64>,
@@ -93,13 +94,6 @@ pub struct Observed {
     pub unsettled: bool,
 }
 
-#[derive(Serialize, Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ComponentCost {
-    pub cpu_ns: u64,
-    /// Time in which its threads would have run and others had their core.
-    pub run_queue_wait_ns: u64,
-}
-
 #[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Steady {
     pub requests: u64,
@@ -120,7 +114,7 @@ pub struct LoadRecord {
     /// As in a chunk; of all that was asked, counted or not.
     #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,
-    pub components: BTreeMap<String, ComponentRecord>,
+    pub components: BTreeMap<String, Usage>,
 }
 
 #[derive(Serialize, Debug)]
@@ -128,15 +122,6 @@ pub struct NegotiatedCount {
     #[serde(flatten)]
     pub negotiated: Negotiated,
     pub count: u64,
-}
-
-#[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
-pub struct ComponentRecord {
-    /// Peak resident memory, added up over the processes that are left.
-    pub memory_bytes: u64,
-    pub context_switches: u64,
-    /// Seen from the opening to the end, those that ended included.
-    pub processes: u64,
 }
 
 fn is_zero(number: &u64) -> bool {

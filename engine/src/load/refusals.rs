@@ -1,9 +1,9 @@
 //! What a server, or its client, has to refuse: each really tried, where it makes sense, and else why it was not.
 
+use super::connector::Connector;
 use super::fault::{self, Fault};
-use super::kinds::Kind;
+use super::probe::Probe;
 use super::task::{ClientKind, Load};
-use super::verify::Asker;
 use crate::contract::Failure;
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
@@ -33,8 +33,8 @@ pub fn refuse(load: &Load, kind: &ClientKind) -> Result<Tried, Failure> {
     }
     another_path(load, &mut tried, kind)?;
     let Some(spec) = &kind.tls else { return Ok(tried) };
-    let mut clear = Asker::new(load, Kind::clear(), &load.request.paths[0])?;
-    tried.note("a request in clear text", clear.ask().map(|_| ()))?;
+    let mut clear = Probe::new(load, Connector::clear(), &load.request.paths[0])?;
+    tried.note("a request in clear text", clear.send().map(|_| ()))?;
     another_certificate(load, &mut tried, spec)?;
     another_protocol(load, &mut tried, spec)?;
     another_key_exchange(load, &mut tried, spec)?;
@@ -75,8 +75,8 @@ fn another_path(load: &Load, tried: &mut Tried, kind: &ClientKind) -> Result<(),
         tried.skip(what, "what is expected is a refusal already");
         return Ok(());
     }
-    let mut asker = Asker::new(load, Kind::new(kind)?, "/a-path-that-is-not-there")?;
-    tried.note(what, asker.ask().map(|_| ()))
+    let mut probe = Probe::new(load, Connector::new(kind)?, "/a-path-that-is-not-there")?;
+    tried.note(what, probe.send().map(|_| ()))
 }
 
 fn another_certificate(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result<(), Failure> {
@@ -148,15 +148,15 @@ impl Tried {
         let mut why = Vec::new();
         for (word, spec) in clients {
             let what = what.replace('*', word);
-            let kind = match Kind::secured(&spec) {
-                Ok(kind) => kind,
+            let connector = match Connector::secured(&spec) {
+                Ok(connector) => connector,
                 Err(Failure::Unsupported(words)) => {
                     why.push(words);
                     continue;
                 }
                 Err(Failure::Failed(words)) => return Err(Failure::Failed(format!("{what}: {words}"))),
             };
-            match Asker::new(load, kind, &load.request.paths[0])?.ask() {
+            match Probe::new(load, connector, &load.request.paths[0])?.send() {
                 // A certificate's own curve is always offered with it, and then taken for the exchange as well.
                 Err(fault) if fault.kind == fault::WRONG_PARAMETERS => why.push(fault.words),
                 answer => return self.note(&what, answer.map(|_| ())),
@@ -206,9 +206,9 @@ fn loosened(spec: &ClientSpec) -> ClientSpec {
 /// A client that would resume is given full handshakes.
 fn session(load: &Load, spec: &ClientSpec) -> Result<String, Failure> {
     let keeping = ClientSpec { resume: true, ..spec.clone() };
-    let mut asker = Asker::new(load, Kind::secured(&keeping)?, &load.request.paths[0])?;
+    let mut probe = Probe::new(load, Connector::secured(&keeping)?, &load.request.paths[0])?;
     for _ in 0..2 {
-        let seen = asker.ask().map_err(|fault| {
+        let seen = probe.send().map_err(|fault| {
             Failure::Failed(format!("not accepted: a client that keeps its session: {}", fault.words))
         })?;
         if seen.negotiated.is_some_and(|negotiated| negotiated.resumed) {

@@ -1,7 +1,8 @@
 //! One answer as it comes in, whatever the pieces it comes in: heads by httparse, bodies counted and not kept.
 
-use super::chunked::{Chunked, Progress};
+use super::chunked::Progress;
 use super::fault::{self, Fault};
+use super::head::{self, Body, LONGEST_HEAD};
 use super::task::Load;
 
 /// What an answer has to be.
@@ -12,6 +13,8 @@ pub struct Expected {
     pub body: Option<Vec<u8>>,
     /// An answer to HEAD has no body, whatever its head says.
     pub to_head: bool,
+    /// Whether the next leg of the exchange needs something of the answer's head.
+    pub keeps_head: bool,
 }
 
 impl Expected {
@@ -21,29 +24,14 @@ impl Expected {
             bytes: load.expect.bytes,
             body: load.expect.body.as_ref().map(|body| body.clone().into_bytes()),
             to_head: load.request.method.eq_ignore_ascii_case("HEAD"),
+            keeps_head: false,
         }
     }
 }
 
-/// More than any server's head; past it something else is talking.
-const LONGEST_HEAD: usize = 16 << 10;
-const MOST_HEADERS: usize = 64;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Part {
-    #[default]
-    Head,
-    /// So many bytes of the body to come.
-    Counted(u64),
-    Chunked(Chunked),
-    /// A body that ends with its connection.
-    UntilClosed,
-    Whole,
-}
-
 #[derive(Debug, Default)]
 pub struct Response {
-    part: Part,
+    body: Body,
     pub status: u16,
     /// Of the body, so far.
     pub bytes: u64,
@@ -51,8 +39,10 @@ pub struct Response {
     pub keeps: bool,
     /// Where the body left the expected one.
     differs_at: Option<u64>,
-    /// A head that came in pieces, so far. Empty for most answers of a life.
+    /// A head that came in pieces, so far. Empty for most answers of a connection.
     spilled: Vec<u8>,
+    /// The whole head, where the exchange keeps it.
+    head: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +57,7 @@ impl Response {
     /// Ready for the next answer.
     #[inline]
     pub fn begin(&mut self) {
-        self.part = Part::Head;
+        self.body = Body::Head;
         (self.status, self.bytes, self.differs_at) = (0, 0, None);
         if !self.spilled.is_empty() {
             // Given back: of ten thousand connections few are in the middle of a head.
@@ -81,65 +71,65 @@ impl Response {
         // Each turn but the last takes at least one byte, or moves on to a later part.
         loop {
             let rest = &came[at..];
-            match self.part {
-                Part::Head => match self.head(rest, expected)? {
+            match self.body {
+                Body::Head => match self.take_head(rest, expected)? {
                     None => return Ok(Taken::More),
                     Some(length) => at += length,
                 },
-                Part::Counted(left) => {
+                Body::Counted(left) => {
                     let length = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
-                    self.body(&rest[..length], expected);
+                    self.take_body(&rest[..length], expected);
                     at += length;
                     match left - length as u64 {
-                        0 => self.part = Part::Whole,
+                        0 => self.body = Body::Whole,
                         left => {
-                            self.part = Part::Counted(left);
+                            self.body = Body::Counted(left);
                             return Ok(Taken::More);
                         }
                     }
                 }
-                Part::Chunked(mut chunked) => match chunked.take(rest)? {
+                Body::Chunked(mut chunked) => match chunked.take(rest)? {
                     Progress::More => {
-                        self.part = Part::Chunked(chunked);
+                        self.body = Body::Chunked(chunked);
                         return Ok(Taken::More);
                     }
                     Progress::Data { from, to } => {
-                        self.body(&rest[from..to], expected);
-                        self.part = Part::Chunked(chunked);
+                        self.take_body(&rest[from..to], expected);
+                        self.body = Body::Chunked(chunked);
                         at += to;
                     }
                     Progress::Whole(length) => {
-                        self.part = Part::Whole;
+                        self.body = Body::Whole;
                         at += length;
                     }
                 },
-                Part::UntilClosed => {
-                    self.body(rest, expected);
+                Body::UntilClosed => {
+                    self.take_body(rest, expected);
                     return Ok(Taken::More);
                 }
-                Part::Whole => return Ok(Taken::Whole(at)),
+                Body::Whole => return Ok(Taken::Whole(at)),
             }
         }
     }
 
     /// The connection has ended: a whole answer, or one that is cut off.
     pub fn end(&mut self) -> Result<(), Fault> {
-        let words = match self.part {
-            Part::Whole => return Ok(()),
-            Part::UntilClosed => {
-                self.part = Part::Whole;
+        let words = match self.body {
+            Body::Whole => return Ok(()),
+            Body::UntilClosed => {
+                self.body = Body::Whole;
                 return Ok(());
             }
-            Part::Head if self.spilled.is_empty() => {
+            Body::Head if self.spilled.is_empty() => {
                 "the connection ended before the answer began".to_owned()
             }
-            Part::Head => format!("the connection ended {} bytes into the answer's head", self.spilled.len()),
-            Part::Counted(left) => format!(
+            Body::Head => format!("the connection ended {} bytes into the answer's head", self.spilled.len()),
+            Body::Counted(left) => format!(
                 "the connection ended after {} of {} bytes of the body",
                 self.bytes,
                 self.bytes.saturating_add(left)
             ),
-            Part::Chunked(_) => {
+            Body::Chunked(_) => {
                 format!("the connection ended after {} bytes of a body in chunks", self.bytes)
             }
         };
@@ -171,9 +161,17 @@ impl Response {
         }
     }
 
+    /// What a header of the answer says, where its head was kept (`Expected::keeps_head`).
+    #[cfg_attr(not(test), expect(dead_code, reason = "the null exchange reads no header"))]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let lines = std::str::from_utf8(&self.head).ok()?.lines();
+        let mut headers = lines.filter_map(|line| line.split_once(':'));
+        headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
     /// Counts bytes of the body, and holds them against the expected one.
     #[inline]
-    fn body(&mut self, came: &[u8], expected: &Expected) {
+    fn take_body(&mut self, came: &[u8], expected: &Expected) {
         if let Some(body) = &expected.body
             && self.differs_at.is_none()
         {
@@ -187,13 +185,13 @@ impl Response {
     }
 
     /// Parses the head if it is whole: how many of these bytes belonged to it.
-    fn head(&mut self, came: &[u8], expected: &Expected) -> Result<Option<usize>, Fault> {
+    fn take_head(&mut self, came: &[u8], expected: &Expected) -> Result<Option<usize>, Fault> {
         let before = self.spilled.len();
         let parsed = if before == 0 {
-            parse(came, expected)?
+            head::parse(came, expected.to_head)?
         } else {
             self.spill(came);
-            parse(&self.spilled, expected)?
+            head::parse(&self.spilled, expected.to_head)?
         };
         let Some(head) = parsed else {
             if before == 0 {
@@ -201,10 +199,12 @@ impl Response {
             }
             return Ok(None);
         };
-        if before > 0 {
-            self.spilled = Vec::new();
+        let spilled = std::mem::take(&mut self.spilled);
+        if expected.keeps_head {
+            self.head = if before == 0 { came[..head.length].to_vec() } else { spilled };
+            self.head.truncate(head.length);
         }
-        (self.status, self.keeps, self.part) = (head.status, head.keeps, head.body);
+        (self.status, self.keeps, self.body) = (head.status, head.keeps, head.body);
         Ok(Some(head.length - before))
     }
 
@@ -212,107 +212,4 @@ impl Response {
         // One over: enough to see that it is too long.
         self.spilled.extend_from_slice(&came[..came.len().min(LONGEST_HEAD + 1 - self.spilled.len())]);
     }
-}
-
-struct Head {
-    length: usize,
-    status: u16,
-    keeps: bool,
-    body: Part,
-}
-
-fn parse(bytes: &[u8], expected: &Expected) -> Result<Option<Head>, Fault> {
-    let mut headers = [const { std::mem::MaybeUninit::uninit() }; MOST_HEADERS];
-    let mut answer = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-        &mut answer,
-        bytes,
-        &mut headers,
-    );
-    let length = match parsed {
-        Ok(httparse::Status::Complete(length)) if length <= LONGEST_HEAD => length,
-        Ok(httparse::Status::Partial) if bytes.len() <= LONGEST_HEAD => return Ok(None),
-        Ok(_) => return Err(not_http(format!("a head of more than {LONGEST_HEAD} bytes"))),
-        Err(error) => return Err(not_http(format!("{error}, in {}", excerpt(bytes)))),
-    };
-    let status = answer.code.unwrap_or(0);
-    let framing = Framing::of(answer.headers)?;
-    let body = match status {
-        // What comes before the answer proper; 101 is an answer, if never one that was asked for.
-        100 | 102..=199 => Part::Head,
-        101 | 204 | 304 => Part::Whole,
-        _ if expected.to_head => Part::Whole,
-        _ => match framing {
-            Framing { chunked: true, .. } => Part::Chunked(Chunked::default()),
-            Framing { coded: false, length: Some(length), .. } => Part::Counted(length),
-            _ => Part::UntilClosed,
-        },
-    };
-    let keeps = framing.keep_alive.unwrap_or(answer.version == Some(1)) && body != Part::UntilClosed;
-    Ok(Some(Head { length, status, keeps, body }))
-}
-
-/// What an answer's headers say of where its body ends and whether its connection does.
-#[derive(Default)]
-struct Framing {
-    length: Option<u64>,
-    /// Some transfer coding was named: a length beside it means nothing.
-    coded: bool,
-    chunked: bool,
-    keep_alive: Option<bool>,
-}
-
-impl Framing {
-    fn of(headers: &[httparse::Header<'_>]) -> Result<Framing, Fault> {
-        let mut framing = Framing::default();
-        for header in headers {
-            // By length first: most headers are none of the three, and this is paid for every one.
-            match header.name.len() {
-                14 if header.name.eq_ignore_ascii_case("content-length") => {
-                    let length = number(header.value);
-                    if length.is_none() || framing.length.is_some_and(|before| length != Some(before)) {
-                        let value = excerpt(header.value);
-                        return Err(not_http(format!("a Content-Length of {value}")));
-                    }
-                    framing.length = length;
-                }
-                17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    framing.coded = true;
-                    framing.chunked = last_word(header.value).eq_ignore_ascii_case(b"chunked");
-                }
-                10 if header.name.eq_ignore_ascii_case("connection") => {
-                    for word in header.value.split(|byte| *byte == b',') {
-                        match word.trim_ascii() {
-                            word if word.eq_ignore_ascii_case(b"close") => framing.keep_alive = Some(false),
-                            word if word.eq_ignore_ascii_case(b"keep-alive") => {
-                                framing.keep_alive.get_or_insert(true);
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(framing)
-    }
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    // A length that does not fit is none that could ever be read.
-    if digits { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
-}
-
-fn last_word(text: &[u8]) -> &[u8] {
-    text.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii()
-}
-
-/// The beginning of what came, fit to be printed.
-fn excerpt(bytes: &[u8]) -> String {
-    format!("\"{}\"", bytes[..bytes.len().min(40)].escape_ascii())
-}
-
-fn not_http(words: String) -> Fault {
-    Fault::new(fault::NOT_HTTP, words)
 }

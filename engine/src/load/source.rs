@@ -1,162 +1,216 @@
-//! Where a loop's next request comes from, and how it is started.
+//! Where a loop's next request comes from: which user starts one, and when.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::arrivals::{Arrivals, MOST_WAITING};
-use super::draws::Sequence;
-use super::event_loop::EventLoop;
-use super::fault::{self, Fault};
-use super::phase::{Timetable, Work};
+use super::random::Sequence;
 
 /// So many connections are made at once when many are to be held: fewer than any server lets queue.
 const OPENING_AT_ONCE: u32 = 64;
 
-/// So many requests bring a server's code and data back into its caches: users need not all ask.
-const LED: u32 = 4;
+/// A user whose request failed waits that long: a dead server is not hammered.
+const PAUSE_NS: u64 = 1_000_000;
 
-/// What a loop draws for itself is no user's: users' numbers are below.
-const LOOPS: u64 = 1 << 32;
-
-/// Where the next thing to do comes from.
 pub enum Source {
-    /// Connections to be made and held.
-    Opening { next: u32 },
-    /// Each user asks once.
-    Once,
-    /// Each user asks again once it was answered.
-    Closed,
-    /// Arrivals, taken by whoever is free.
-    Open { arrivals: Arrivals, free: VecDeque<u32> },
+    Nothing,
+    /// Connections to be made and held, by users up to an end.
+    Opening {
+        next: u32,
+        end: u32,
+    },
+    /// Each of so many users asks once.
+    Once {
+        next: u32,
+        end: u32,
+    },
+    /// Each user asks again once it was answered and has thought.
+    Closed {
+        due: BinaryHeap<Reverse<(u64, u32)>>,
+        think_ns: u64,
+    },
+    /// Arrivals, each served by the user that has been free for longest.
+    Open {
+        arrivals: Arrivals,
+        free: VecDeque<u32>,
+    },
 }
 
-impl EventLoop {
-    pub(super) fn begin(&mut self) {
-        let begins_ns = self.phase.begins_ns;
-        let mut draws =
-            Sequence::of(self.plan.seed, [LOOPS + u64::from(self.thread), self.phase.work.number()]);
-        match self.phase.work {
-            Work::Open => self.source = Source::Opening { next: 0 },
-            Work::Prime(_) => {
-                self.source = Source::Once;
-                (0..self.asking).for_each(|index| self.ask(index, begins_ns));
-            }
-            Work::Lead(_) => {
-                self.source = Source::Once;
-                (0..self.leading()).for_each(|index| self.ask(index, begins_ns));
-            }
-            Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
-                let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
-                let Timetable { stop_ns, least, .. } = self.phase;
-                let arrivals = Arrivals::new(draws, rate_hz, begins_ns, stop_ns, least);
-                self.source = Source::Open { arrivals, free: (0..self.asking).collect() };
-            }
-            Work::WarmUp(_) | Work::Timed(_) => {
-                self.source = Source::Closed;
-                self.stagger(&mut draws);
-            }
-        }
-    }
+/// A user that is due.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Start {
+    pub user: u32,
+    /// When it was to start, which may be before now.
+    pub intended_ns: u64,
+}
 
-    /// How many users ask before a chunk's accounts are opened.
-    pub(super) fn leading(&self) -> u32 {
-        self.asking.min(LED)
-    }
-
-    /// Users start evenly over the time in which each of them comes round once: those of a load that has gone
+impl Source {
+    /// Users that start evenly over the time in which each of them comes round once: those of a load that has gone
     /// on for a while are at all points of their rounds, and not at the same.
-    fn stagger(&mut self, draws: &mut Sequence) {
-        let round_ns = (self.response_ns + self.plan.think_ns) as f64;
-        let mut order: Vec<u32> = (0..self.asking).collect();
+    pub fn closed(
+        users: u32,
+        begins_ns: u64,
+        response_ns: u64,
+        think_ns: u64,
+        random: &mut Sequence,
+    ) -> Source {
+        let round_ns = (response_ns + think_ns) as f64;
+        let mut order: Vec<u32> = (0..users).collect();
         for last in (1..order.len()).rev() {
-            order.swap(last, draws.under(last as u64 + 1) as usize);
+            order.swap(last, random.under(last as u64 + 1) as usize);
         }
-        for (place, index) in order.iter().enumerate() {
-            let after_ns = round_ns * place as f64 / order.len() as f64;
-            self.timers.push(Reverse((self.phase.begins_ns + after_ns as u64, *index)));
+        let start = |(place, user): (usize, u32)| {
+            let after_ns = round_ns * place as f64 / f64::from(users);
+            Reverse((begins_ns + after_ns as u64, user))
+        };
+        Source::Closed { due: order.into_iter().enumerate().map(start).collect(), think_ns }
+    }
+
+    pub fn open(arrivals: Arrivals, users: u32) -> Source {
+        Source::Open { arrivals, free: (0..users).collect() }
+    }
+
+    /// The next user to start now, if one is due, while so many requests are under way.
+    pub fn next(&mut self, now: u64, under_way: u32) -> Option<Start> {
+        match self {
+            Source::Nothing => None,
+            Source::Opening { next, end } | Source::Once { next, end } if next == end => None,
+            Source::Opening { .. } if under_way >= OPENING_AT_ONCE => None,
+            Source::Opening { next, .. } | Source::Once { next, .. } => {
+                *next += 1;
+                Some(Start { user: *next - 1, intended_ns: now })
+            }
+            Source::Closed { due, .. } => {
+                let Reverse((_, user)) = *due.peek().filter(|Reverse((due_ns, _))| *due_ns <= now)?;
+                due.pop();
+                Some(Start { user, intended_ns: now })
+            }
+            Source::Open { arrivals, free } => {
+                let user = *free.front()?;
+                let intended_ns = arrivals.take()?;
+                free.pop_front();
+                Some(Start { user, intended_ns })
+            }
         }
     }
 
-    /// Starts what has become due: users that have thought, arrivals, connections to be made.
-    pub(super) fn start_due(&mut self, now: u64) {
-        if self.is_time_to_stop(now) || (!self.stopped && self.plan.stop.load(Relaxed)) {
-            self.stop(now);
+    /// Lets arrive what is due by now; says how many arrivals were dropped, and why. None are left where the phase
+    /// gives up.
+    pub fn arrive(&mut self, now: u64, gives_up: bool) -> Option<(u64, String)> {
+        let Source::Open { arrivals, .. } = self else { return None };
+        let dropped = arrivals.arrive(now);
+        if gives_up {
+            let dropped = dropped.unwrap_or(0) + arrivals.abandon();
+            let words = "the server fell so far behind that arrivals were never sent";
+            return (dropped > 0).then(|| (dropped, words.to_owned()));
         }
-        while let Some(Reverse((due_ns, index))) = self.timers.peek().copied() {
-            if due_ns > now {
-                break;
-            }
-            self.timers.pop();
-            self.ask(index, now);
-        }
-        match &mut self.source {
-            Source::Open { .. } => self.start_arrivals(now),
-            Source::Opening { .. } => self.start_opening(now),
-            Source::Once | Source::Closed => {}
-        }
+        dropped.map(|dropped| (dropped, format!("more than {MOST_WAITING} arrivals wait")))
     }
 
-    fn start_arrivals(&mut self, now: u64) {
-        loop {
-            let Source::Open { arrivals, free } = &mut self.source else { return };
-            if let Some(dropped) = arrivals.arrive(now) {
-                let words = format!("more than {} arrivals wait", MOST_WAITING);
-                self.state.tally.ended += dropped;
-                self.state.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
-            }
-            if now >= self.phase.give_up_ns || self.plan.stop.load(Relaxed) {
-                let dropped = arrivals.abandon();
-                if dropped > 0 {
-                    let words = "the server fell so far behind that arrivals were never sent";
-                    self.state.tally.ended += dropped;
-                    self.state.tally.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
-                }
-            }
-            if free.is_empty() {
-                return;
-            }
-            let Some(intended_ns) = arrivals.take() else { return };
-            let Some(index) = free.pop_front() else { return };
-            self.ask_at(index, intended_ns, now);
-        }
-    }
-
-    fn start_opening(&mut self, now: u64) {
-        loop {
-            let Source::Opening { next } = &mut self.source else { return };
-            if self.stopped || self.under_way >= OPENING_AT_ONCE || *next >= self.users.len() as u32 {
-                return;
-            }
-            let index = *next;
-            *next += 1;
-            // Users with a connection for each request have none to be held.
-            if index < self.asking && !self.state.keeps {
-                continue;
-            }
-            let user = &mut self.users[index as usize];
-            user.began_ns = now;
-            self.under_way += 1;
-            let step = user.open(index, &mut self.state);
-            self.settle(index, step, true);
-        }
-    }
-
+    /// Takes note that a user was answered. True: it asks again at once, for it waits for its own answer, and not
+    /// until those of others have been read.
     #[inline]
-    pub(super) fn ask(&mut self, index: u32, now: u64) {
-        if self.stopped {
-            return;
+    pub fn answered(&mut self, user: u32, now: u64) -> bool {
+        match self {
+            Source::Closed { think_ns: 0, .. } => return true,
+            Source::Closed { due, think_ns } => due.push(Reverse((now + *think_ns, user))),
+            Source::Open { free, .. } => free.push_back(user),
+            Source::Nothing | Source::Opening { .. } | Source::Once { .. } => {}
         }
-        self.ask_at(index, now, now);
+        false
     }
 
-    #[inline]
-    fn ask_at(&mut self, index: u32, intended_ns: u64, now: u64) {
-        let user = &mut self.users[index as usize];
-        (user.intended_ns, user.began_ns) = (intended_ns, now);
-        self.under_way += 1;
-        self.started += 1;
-        let step = user.ask(index, &mut self.state);
-        self.settle(index, step, true);
+    /// Takes note that a user's request failed.
+    pub fn failed(&mut self, user: u32, now: u64) {
+        match self {
+            Source::Closed { due, think_ns } => due.push(Reverse((now + PAUSE_NS.max(*think_ns), user))),
+            Source::Open { free, .. } => free.push_back(user),
+            Source::Nothing | Source::Opening { .. } | Source::Once { .. } => {}
+        }
+    }
+
+    /// Starts nothing new; arrivals that came before are served all the same, until the phase gives up.
+    pub fn stop(&mut self) {
+        if !matches!(self, Source::Open { .. }) {
+            *self = Source::Nothing;
+        }
+    }
+
+    /// Whether nothing will be due any more, once nothing is under way.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Source::Nothing => true,
+            Source::Opening { next, end } | Source::Once { next, end } => next == end,
+            Source::Closed { .. } => false,
+            Source::Open { arrivals, .. } => arrivals.are_over(),
+        }
+    }
+
+    /// When the next user is due; the end of time where that depends on what is under way.
+    pub fn next_ns(&self) -> u64 {
+        match self {
+            Source::Closed { due, .. } => due.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns),
+            Source::Open { arrivals, free } if !free.is_empty() => arrivals.next_ns(),
+            _ => u64::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn starts(source: &mut Source, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| source.next(now, 0)).map(|start| start.user).collect()
+    }
+
+    /// In a chunk users start spread over a round, each once, another one first in another chunk.
+    #[test]
+    fn users_do_not_start_in_step() {
+        let mut orders = HashSet::new();
+        for chunk in 0..4 {
+            let mut random = Sequence::of(7, [0, chunk]);
+            let mut source = Source::closed(8, 1000, 6_000_000_000, 2_000_000_000, &mut random);
+            let order: Vec<u32> = (0..8)
+                .map(|place| {
+                    assert_eq!(1000 + place * 1_000_000_000, source.next_ns());
+                    let due_ns = source.next_ns();
+                    let started = starts(&mut source, due_ns);
+                    assert_eq!(1, started.len());
+                    started[0]
+                })
+                .collect();
+            assert_eq!((0..8).collect::<HashSet<_>>(), order.iter().copied().collect());
+            orders.insert(order);
+        }
+        assert!(orders.len() > 1, "{orders:?}");
+    }
+
+    /// A user of a closed loop asks again at once or when it has thought, and a failed one after a pause.
+    #[test]
+    fn users_think_and_pause() {
+        for (think_ns, at_once) in [(0, true), (5_000_000, false)] {
+            let mut source = Source::closed(1, 0, 0, think_ns, &mut Sequence::of(7, [0, 0]));
+            assert_eq!(vec![0], starts(&mut source, 0));
+            assert_eq!(at_once, source.answered(0, 10));
+            assert_eq!(if at_once { u64::MAX } else { 10 + think_ns }, source.next_ns());
+            source.stop();
+            source.failed(0, 20);
+            assert_eq!((u64::MAX, true), (source.next_ns(), source.is_over()));
+        }
+        let mut source = Source::closed(1, 0, 0, 0, &mut Sequence::of(7, [0, 0]));
+        starts(&mut source, 0);
+        source.failed(0, 20);
+        assert_eq!(20 + PAUSE_NS, source.next_ns());
+    }
+
+    /// Connections are opened a few at a time.
+    #[test]
+    fn connections_are_not_opened_all_at_once() {
+        let mut source = Source::Opening { next: 3, end: 5 };
+        assert_eq!(None, source.next(0, OPENING_AT_ONCE));
+        assert_eq!((vec![3, 4], true), (starts(&mut source, 0), source.is_over()));
     }
 }

@@ -1,28 +1,29 @@
 //! One trial: made ready, advanced chunk by chunk, with the accounts opened and closed around each.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use super::account::{Accounts, Paid, Reading};
-use super::crew::Crew;
+use rustix::thread::set_current_timer_slack;
+
+use super::counts::Counts;
 use super::ending::{Stop, judge};
 use super::phase::{Phase, Plan, Work, nanoseconds};
-use super::proc;
-use super::record::{Chunk, ComponentCost, LoadRecord, NegotiatedCount, Observed};
-use super::socket;
-use super::tally::Tally;
+use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
 use super::task::{ConnectionReuse, Load};
-use crate::clock;
+use super::workers::Workers;
+use crate::accounting::{Accounts, Paid};
 use crate::contract::Failure;
 use crate::session::Advance;
+use crate::{clock, guard, proc};
 
 pub struct Trial {
     plan: Arc<Plan>,
-    crew: Crew,
+    workers: Workers,
     accounts: Accounts,
     /// The number of the next chunk.
     chunk: u32,
-    /// Of all chunks: what is told at the end.
-    counted: Tally,
+    /// Of all chunks: what is said at the end.
+    total: Counts,
     run_queue_wait_ns: u64,
     switches: u64,
     /// Of everything.
@@ -31,7 +32,7 @@ pub struct Trial {
 
 /// What was asked within accounts, and what it cost.
 struct Counted {
-    tally: Tally,
+    counts: Counts,
     cpu_ns: u64,
     components: std::collections::BTreeMap<String, Paid>,
     ticks: bool,
@@ -52,14 +53,14 @@ impl Trial {
     /// Connects what is to be held, and fetches sessions that are to be resumed.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Stop> {
         fits(load)?;
-        // Looks at the server's clocks come when they are due.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        // Readings of the server's clocks come when they are due, and not the 50 µs later that a thread may oversleep.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
         let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
-        let crew = Crew::start(&plan)?;
-        let (counted, chunk) = (Tally::new(), 0);
+        let workers = Workers::start(&plan)?;
+        let (total, chunk) = (Counts::default(), 0);
         let mut trial =
-            Trial { plan, crew, accounts, chunk, counted, run_queue_wait_ns: 0, switches: 0, reopened: 0 };
+            Trial { plan, workers, accounts, chunk, total, run_queue_wait_ns: 0, switches: 0, reopened: 0 };
         if load.connection == ConnectionReuse::User || load.idle > 0 {
             trial.once(Work::Open)?;
         }
@@ -78,8 +79,8 @@ impl Trial {
         let (mut requests, mut enough_ns, mut former) = (0, None, None);
         for window in 0.. {
             let counted = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
-            requests += counted.tally.ended;
-            let cost = counted.server_ns().unwrap_or(counted.cpu_ns) as f64 / counted.tally.ended as f64;
+            requests += counted.counts.ended;
+            let cost = counted.server_ns().unwrap_or(counted.cpu_ns) as f64 / counted.counts.ended as f64;
             let steady = former.is_some_and(|former: f64| (cost / former - 1.0).abs() <= STEADY);
             former = Some(cost);
             let now = clock::wall_ns();
@@ -108,15 +109,20 @@ impl Trial {
         let counted = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
         self.switches += context_switches() - switches;
         self.run_queue_wait_ns += proc::run_queue_wait_ns(own).unwrap_or(0).saturating_sub(run_queue_wait_ns);
-        self.counted.negotiated_as(&counted.tally);
-        Ok(counted.told())
+        self.total.merge_negotiated(&counted.counts);
+        Ok(counted.into_chunk())
     }
 
-    /// What is told once, at the end.
+    /// What is said once, at the end.
     pub fn end(mut self, client_libraries: Vec<String>) -> LoadRecord {
-        let negotiated = std::mem::take(&mut self.counted.negotiated).into_iter();
+        let negotiated = std::mem::take(&mut self.total.negotiated).into_iter();
         LoadRecord {
-            negotiated: negotiated.map(|(negotiated, count)| NegotiatedCount { negotiated, count }).collect(),
+            negotiated: negotiated
+                .map(|(negotiated, count)| NegotiatedCount {
+                    negotiated: Arc::unwrap_or_clone(negotiated),
+                    count,
+                })
+                .collect(),
             client_libraries,
             client_context_switches: self.switches,
             client_memory_bytes: clock::memory_bytes().1,
@@ -131,33 +137,33 @@ impl Trial {
         let settled = self.accounts.settle();
         let opening = self.accounts.read();
         let cpu_ns = clock::process_cpu_ns();
-        let tally = self.pass(work, length_ns, least)?;
+        let counts = self.pass(work, length_ns, least)?;
         let cpu_ns = clock::process_cpu_ns() - cpu_ns;
         let settled = self.accounts.settle() && settled;
-        let closing: Reading = self.accounts.read();
+        let closing = self.accounts.read();
         self.accounts.all_there().map_err(Failure::Failed)?;
         let components = closing.since(&opening);
         let ticks = closing.inexact != opening.inexact;
-        Ok(Counted { tally, cpu_ns, components, ticks, unsettled: !settled })
+        Ok(Counted { counts, cpu_ns, components, ticks, unsettled: !settled })
     }
 
     /// A phase that ends with its work, which the limit of each request bounds.
-    fn once(&mut self, work: Work) -> Result<Tally, Stop> {
+    fn once(&mut self, work: Work) -> Result<Counts, Stop> {
         self.pass(work, 3 * self.plan.request_limit_ns, 0)
     }
 
-    fn pass(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Tally, Stop> {
+    fn pass(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Counts, Stop> {
         let longest_ns = self.plan.longest_ns(length_ns);
-        let tally = self.crew.pass(Phase { work, length_ns, least, longest_ns })?;
-        self.reopened += tally.reopened;
+        let counts = self.workers.run(Phase { work, length_ns, least, longest_ns })?;
+        self.reopened += counts.reopened;
         // A server of the user's own may close what it likes; that is said, and not held against it.
         let kept = !self.plan.load.components.is_empty();
-        if tally.faults.total > 0 {
+        if counts.faults.total > 0 {
             // What became of the server shows in its clocks.
             self.accounts.read();
         }
-        judge(work, &tally, least, self.accounts.all_there(), kept)?;
-        Ok(tally)
+        judge(work, &counts, least, self.accounts.all_there(), kept)?;
+        Ok(counts)
     }
 }
 
@@ -167,26 +173,24 @@ impl Counted {
         (!self.components.is_empty()).then(|| self.components.values().map(|paid| paid.cpu_ns).sum())
     }
 
-    fn told(self) -> Chunk {
-        let cost =
-            |paid: Paid| ComponentCost { cpu_ns: paid.cpu_ns, run_queue_wait_ns: paid.run_queue_wait_ns };
-        let tally = self.tally;
+    fn into_chunk(self) -> Chunk {
+        let counts = self.counts;
         Chunk {
-            operations: tally.right,
+            operations: counts.right,
             cpu_ns: self.cpu_ns,
-            wall_ns: tally.wall_ns(),
+            wall_ns: counts.wall_ns(),
             observed: Observed {
-                components: self.components.into_iter().map(|(name, paid)| (name, cost(paid))).collect(),
-                requests: tally.ended,
-                errors: tally.faults.counts.clone(),
-                latency_us: tally.latencies.buckets_us(),
-                steady: tally.steady,
-                bytes_sent: tally.bytes_sent,
-                bytes_received: tally.bytes_received,
-                connections: tally.connections,
-                handshakes_full: tally.handshakes_full,
-                handshakes_resumed: tally.handshakes_resumed,
-                reopened: tally.reopened,
+                components: self.components,
+                requests: counts.ended,
+                errors: counts.faults.counts.clone(),
+                latency_us: counts.latencies.buckets_us(),
+                steady: counts.steady,
+                bytes_sent: counts.bytes_sent,
+                bytes_received: counts.bytes_received,
+                connections: counts.connections,
+                handshakes_full: counts.handshakes_full,
+                handshakes_resumed: counts.handshakes_resumed,
+                reopened: counts.reopened,
                 ticks: self.ticks,
                 unsettled: self.unsettled,
             },
@@ -204,7 +208,9 @@ fn resuming(load: &Load) -> Vec<u16> {
 
 /// Of this process, all its threads, voluntary and not.
 fn context_switches() -> u64 {
+    // SAFETY: all zeros are a `rusage`.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one `rusage`.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     (usage.ru_nvcsw + usage.ru_nivcsw) as u64
 }
@@ -214,7 +220,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 fn fits(load: &Load) -> Result<(), Failure> {
     let connections = u64::from(load.users) + u64::from(load.idle);
-    let limit = socket::raise_descriptor_limit();
+    let limit = guard::raise_open_files(u64::MAX);
     if connections + OTHER_DESCRIPTORS + u64::from(load.threads) > limit {
         let (connections, limit) = (thousands(connections), thousands(limit));
         return Err(Failure::Failed(format!(

@@ -1,36 +1,17 @@
-//! One user: a connection and what is under way on it. It never waits; it goes as far as its socket lets it.
+//! One user: its connection, and the operation that is under way on it. It never waits.
 
-use super::draws::Draws;
+use super::connection::Connection;
+use super::exchange::{Judgement, Operation};
 use super::fault::{self, Fault};
-use super::kinds::{Kind, would_block};
-use super::request::Prebuilt;
-use super::response::{Expected, Response, Taken};
-use super::socket::{self, Epoll, Ready};
-use super::tally::Tally;
-use crate::tls::Stream;
+use super::random::UserRandom;
+use super::response::{Response, Taken};
+use super::socket::{Interest, Ready};
+use super::state::LoopState;
 
-/// What the users of one loop share, so that each of them stays small.
-pub struct LoopState {
-    pub address: std::net::SocketAddr,
-    pub epoll: Epoll,
-    pub kinds: Vec<Kind>,
-    pub shares: Vec<u32>,
-    /// Where every connection is to be of one kind, whatever the shares.
-    pub only_kind: Option<u16>,
-    pub requests: Vec<Prebuilt>,
-    pub expected: Expected,
-    /// Whether a connection is kept for the next request.
-    pub keeps: bool,
-    /// Everything is read into here, and gone with the next read.
-    pub buffer: Vec<u8>,
-    pub tally: Tally,
-    /// Whether a kind that resumes has to by now.
-    pub resumed_by_now: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
     /// No connection, or one that waits for a request.
+    #[default]
     Resting,
     Connecting,
     Handshaking,
@@ -39,31 +20,26 @@ enum Stage {
     Receiving,
 }
 
+#[derive(Default)]
 pub struct User {
-    stream: Option<Stream>,
+    connection: Connection,
     stage: Stage,
-    /// Told apart from the events of this user's earlier connections.
-    generation: u32,
-    kind: u16,
-    path: u16,
     /// Has a request; without one a connection is made and then rests.
-    asking: bool,
-    /// What was negotiated is counted with the first request that it carries.
-    counted: bool,
-    unique: u64,
-    /// When the request was to start: latency counts from here.
+    has_request: bool,
+    operation: Operation,
+    /// When the operation was to start: latency counts from here.
     pub intended_ns: u64,
     /// When it did: its limit counts from here.
     pub began_ns: u64,
     response: Response,
-    pub draws: Draws,
+    random: UserRandom,
 }
 
 #[derive(Debug)]
 pub enum Step {
-    /// Under way: an event will tell.
+    /// Under way: an event will say when to go on.
     Waiting,
-    /// The answer is whole and right.
+    /// The operation is done, and its answers were right.
     Answered,
     /// The connection is made, and rests.
     Opened,
@@ -73,23 +49,6 @@ pub enum Step {
 }
 
 impl User {
-    pub fn new(draws: Draws) -> User {
-        User {
-            stream: None,
-            stage: Stage::Resting,
-            generation: 0,
-            kind: 0,
-            path: 0,
-            asking: false,
-            counted: false,
-            unique: 0,
-            intended_ns: 0,
-            began_ns: 0,
-            response: Response::default(),
-            draws,
-        }
-    }
-
     pub fn busy(&self) -> bool {
         self.stage != Stage::Resting
     }
@@ -99,73 +58,81 @@ impl User {
         (self.response.status, self.response.bytes)
     }
 
-    /// What it is at, for the words of one that took too long.
-    pub fn doing(&self) -> &'static str {
-        match self.stage {
+    /// Whether an event is about this user's connection of now.
+    #[inline]
+    pub fn concerns(&self, generation: u32) -> bool {
+        self.connection.concerns(generation)
+    }
+
+    /// Begins a phase: with its own random numbers, and perhaps what was negotiated before counts in it.
+    pub fn enter(&mut self, random: UserRandom, counts_anew: bool) {
+        self.random = random;
+        self.connection.is_counted &= !counts_anew;
+    }
+
+    /// Starts the next operation it draws, on the connection it has or on a new one.
+    #[inline]
+    pub fn start(&mut self, index: u32, state: &mut LoopState) -> Step {
+        self.operation = state.exchange.begin(index, &mut self.random);
+        self.has_request = true;
+        self.start_leg(state)
+    }
+
+    /// Makes a connection that will rest.
+    pub fn open(&mut self, index: u32, state: &mut LoopState) -> Step {
+        self.operation.user = index;
+        self.has_request = false;
+        self.connect(state)
+    }
+
+    /// Ends the connection, and with it what was under way.
+    pub fn close(&mut self) {
+        self.connection.close();
+        self.stage = Stage::Resting;
+    }
+
+    /// Ends what has taken too long.
+    pub fn time_out(&mut self, taken_ns: u64) -> Fault {
+        let state = match self.stage {
             Stage::Resting => "resting",
             Stage::Connecting => "not connected",
             Stage::Handshaking => "the handshake not done",
             Stage::Sending(_) => "the request not sent",
             Stage::Receiving => "no whole answer",
-        }
+        };
+        self.close();
+        Fault::new(fault::TIMEOUT, format!("{state} after {} ms", taken_ns / 1_000_000))
     }
 
-    /// Whether an event is about this user's connection of now.
+    /// Sends the request of this leg.
     #[inline]
-    pub fn concerns(&self, generation: u32) -> bool {
-        self.generation == generation && self.stream.is_some()
-    }
-
-    /// Asks for the next thing it draws, on the connection it has or on a new one of this kind.
-    #[inline]
-    pub fn ask(&mut self, index: u32, state: &mut LoopState) -> Step {
-        (self.path, self.unique) = self.draws.request(state.requests.len());
-        self.asking = true;
+    fn start_leg(&mut self, state: &mut LoopState) -> Step {
         self.response.begin();
-        let Some(stream) = &self.stream else { return self.connect(index, state) };
-        if !self.counted {
-            self.counted = true;
-            state.tally.negotiated(stream.negotiated());
+        if !self.connection.is_open() {
+            return self.connect(state);
+        }
+        if let Err(fault) = self.connection.count(state) {
+            return self.fail(fault);
         }
         self.stage = Stage::Sending(0);
         self.go_on(Ready::TO_WRITE, state)
     }
 
-    /// Makes a connection that will rest.
-    pub fn open(&mut self, index: u32, state: &mut LoopState) -> Step {
-        self.asking = false;
-        self.connect(index, state)
-    }
-
-    /// Begins a phase: its own draws, and perhaps what was negotiated before counts in it.
-    pub fn enter(&mut self, draws: Draws, counts_anew: bool) {
-        (self.draws, self.counted) = (draws, self.counted && !counts_anew);
-    }
-
-    fn connect(&mut self, index: u32, state: &mut LoopState) -> Step {
-        self.kind = state.only_kind.unwrap_or_else(|| self.draws.kind(&state.shares));
-        self.counted = false;
-        self.generation = self.generation.wrapping_add(1);
-        let stream = match state.kinds[usize::from(self.kind)].open(&state.address) {
-            Ok(stream) => stream,
-            Err(fault) => return Step::Failed(fault),
-        };
-        let token = u64::from(self.generation) << 32 | u64::from(index);
-        let watched = state.epoll.watch(stream.fd(), token);
-        self.stream = Some(stream);
-        state.tally.connections += 1;
+    fn connect(&mut self, state: &mut LoopState) -> Step {
+        let connector = state.only_connector.unwrap_or_else(|| self.random.connector(&state.shares));
+        // On the loopback a connection is made by now, and has room for a request: to try costs less than an event.
+        let interest = if self.has_request { Interest::Read } else { Interest::ReadAndWrite };
         // One that is kept was made before anything was asked.
-        state.tally.reopened += u64::from(state.keeps && self.asking);
-        if let Err(error) = watched {
-            return self.fail(Fault::of(&error, "watching a connection"));
+        state.counts.reopened += u64::from(state.keeps && self.has_request);
+        if let Err(fault) = self.connection.open(self.operation.user, connector, interest, state) {
+            return self.fail(fault);
         }
-        if !self.asking {
+        if !self.has_request {
             // Nothing to send that would find out whether it is connected.
             self.stage = Stage::Connecting;
             return Step::Waiting;
         }
         self.stage = Stage::Handshaking;
-        // On the loopback a connection is made by now: to try costs less than to be told.
         self.go_on(Ready::TO_WRITE, state)
     }
 
@@ -178,12 +145,6 @@ impl User {
         }
     }
 
-    /// Ends the connection, and with it what was under way.
-    pub fn close(&mut self) {
-        self.stream = None;
-        self.stage = Stage::Resting;
-    }
-
     fn fail(&mut self, fault: Fault) -> Step {
         self.close();
         Step::Failed(fault)
@@ -191,141 +152,91 @@ impl User {
 
     #[inline]
     fn attempt(&mut self, ready: Ready, state: &mut LoopState) -> Result<Step, Fault> {
+        let mut may_have_come = ready.to_read();
         match self.stage {
-            Stage::Resting if ready.to_read() => return self.look(state),
+            Stage::Resting if ready.to_read() => return self.check_resting(state),
             Stage::Resting => return Ok(Step::Waiting),
             Stage::Connecting | Stage::Handshaking => {
-                if !self.make(ready, state)? {
+                if self.stage == Stage::Connecting && !self.connection.is_connected(ready)? {
                     return Ok(Step::Waiting);
                 }
-                if !self.asking {
-                    // Its end may have come with its beginning, and is told of once.
-                    let lost = ready.ended() && matches!(self.look(state)?, Step::Lost);
+                self.stage = Stage::Handshaking;
+                if !self.connection.handshake(self.has_request, state)? {
+                    return Ok(Step::Waiting);
+                }
+                if !self.has_request {
+                    self.stage = Stage::Resting;
+                    // Its end may have come with its beginning, and is reported once.
+                    let lost = ready.ended() && matches!(self.check_resting(state)?, Step::Lost);
                     return Ok(if lost { Step::Lost } else { Step::Opened });
                 }
+                self.stage = Stage::Sending(0);
+                // No answer comes before its request: a read could only fail.
+                may_have_come &= ready.ended() || !self.connection.has_emptied_socket(false);
             }
-            _ => {}
+            Stage::Sending(_) | Stage::Receiving => {}
         }
-        if let Stage::Sending(sent) = self.stage {
-            self.send(sent, state)?;
+        if let Stage::Sending(mut sent) = self.stage {
+            let done = self.connection.send(&self.operation, &mut sent, state)?;
+            self.stage = if done { Stage::Receiving } else { Stage::Sending(sent) };
         }
-        if ready.to_read() { self.receive(ready, state) } else { Ok(Step::Waiting) }
-    }
-
-    /// Connects and shakes hands; true once that is done.
-    fn make(&mut self, ready: Ready, state: &mut LoopState) -> Result<bool, Fault> {
-        let Some(stream) = &mut self.stream else { return Ok(false) };
-        if self.stage == Stage::Connecting {
-            if ready.ended() {
-                let pending = socket::pending_error(stream.fd());
-                pending.map_err(|error| Fault::of(&error, "connecting"))?;
-            }
-            if !ready.connected() {
-                return Ok(false);
-            }
-            self.stage = Stage::Handshaking;
-        }
-        match stream.handshake() {
-            Ok(()) => {}
-            Err(error) if would_block(&error) => return Ok(false),
-            Err(error) => return Err(Fault::of(&error, "shaking hands")),
-        }
-        let negotiated = stream.negotiated();
-        if let Some(negotiated) = &negotiated {
-            state.tally.handshake(negotiated.resumed);
-            let kind = &state.kinds[usize::from(self.kind)];
-            kind.check(negotiated)?;
-            if state.resumed_by_now {
-                kind.check_resumed(negotiated)?;
-            }
-        }
-        self.stage = Stage::Resting;
-        if self.asking {
-            self.stage = Stage::Sending(0);
-            self.counted = true;
-            state.tally.negotiated(negotiated);
-        }
-        Ok(true)
-    }
-
-    #[inline]
-    fn send(&mut self, mut sent: usize, state: &mut LoopState) -> Result<(), Fault> {
-        let Some(stream) = &mut self.stream else { return Ok(()) };
-        let bytes = state.requests[usize::from(self.path)].with(self.unique);
-        while sent < bytes.len() {
-            match stream.write(&bytes[sent..]) {
-                Ok(count) => {
-                    sent += count;
-                    state.tally.bytes_sent += count as u64;
-                }
-                Err(error) if would_block(&error) => {
-                    self.stage = Stage::Sending(sent);
-                    return Ok(());
-                }
-                Err(error) => return Err(Fault::of(&error, "sending")),
-            }
-        }
-        if stream.wants_write() {
-            match stream.flush() {
-                Ok(()) => {}
-                Err(error) if would_block(&error) => {
-                    self.stage = Stage::Sending(sent);
-                    return Ok(());
-                }
-                Err(error) => return Err(Fault::of(&error, "sending")),
-            }
-        }
-        self.stage = Stage::Receiving;
-        Ok(())
+        if may_have_come { self.receive(ready, state) } else { Ok(Step::Waiting) }
     }
 
     #[inline]
     fn receive(&mut self, ready: Ready, state: &mut LoopState) -> Result<Step, Fault> {
-        let Some(stream) = &mut self.stream else { return Ok(Step::Waiting) };
-        let plain = matches!(stream, Stream::Plain(_));
         loop {
-            let count = match stream.read(&mut state.buffer) {
-                Ok(0) => {
-                    self.response.end()?;
-                    self.response.check(&state.expected)?;
-                    self.close();
-                    return Ok(Step::Answered);
-                }
-                Ok(count) => count,
-                Err(error) if would_block(&error) => return Ok(Step::Waiting),
-                Err(error) => return Err(Fault::of(&error, "receiving")),
+            let read = self.connection.read(&mut state.buffer);
+            let Some(count) = read.map_err(|error| Fault::of(&error, "receiving"))? else {
+                return Ok(Step::Waiting);
             };
-            state.tally.bytes_received += count as u64;
-            match self.response.take(&state.buffer[..count], &state.expected)? {
+            state.counts.bytes_received += count as u64;
+            let taken = match count {
+                0 => self.response.end().map(|()| Taken::Whole(0)),
+                _ => self.response.take(&state.buffer[..count], state.exchange.expected(&self.operation)),
+            };
+            match taken? {
                 Taken::Whole(length) => {
-                    self.response.check(&state.expected)?;
+                    let judgement = state.exchange.judge(&self.operation, &self.response)?;
                     if length < count {
                         let words = format!("{} bytes more than the answer", count - length);
                         return Err(Fault::new(fault::NOT_HTTP, words));
                     }
                     // An answer before the request was sent whole: its rest would be taken for the next.
                     let whole = self.stage == Stage::Receiving;
-                    if !(whole && state.keeps && self.response.keeps) || ready.ended() {
-                        self.close();
+                    let keeps = whole && self.response.keeps && count > 0 && !ready.ended();
+                    return Ok(self.conclude(&judgement, keeps, state));
+                }
+                Taken::More => {
+                    let short = count < state.buffer.len();
+                    if self.connection.has_emptied_socket(short) && !ready.ended() {
+                        return Ok(Step::Waiting);
                     }
-                    self.stage = Stage::Resting;
-                    return Ok(Step::Answered);
                 }
-                // In clear a short read has emptied the socket, and more will be told of.
-                Taken::More if plain && count < state.buffer.len() && !ready.ended() => {
-                    return Ok(Step::Waiting);
-                }
-                Taken::More => {}
             }
         }
     }
 
-    /// Looks at a connection on which nothing is under way.
-    fn look(&mut self, state: &mut LoopState) -> Result<Step, Fault> {
-        let Some(stream) = &mut self.stream else { return Ok(Step::Waiting) };
-        match stream.read(&mut state.buffer) {
-            Err(error) if would_block(&error) => Ok(Step::Waiting),
-            Ok(count) if count > 0 => {
+    /// After a right answer: the next leg, or the end of the operation.
+    #[inline]
+    fn conclude(&mut self, judgement: &Judgement, keeps: bool, state: &mut LoopState) -> Step {
+        let done = *judgement == Judgement::Done;
+        if !keeps || (done && !state.keeps) {
+            self.close();
+        }
+        self.stage = Stage::Resting;
+        if done {
+            return Step::Answered;
+        }
+        self.operation.leg += 1;
+        self.start_leg(state)
+    }
+
+    /// Reads from a connection on which nothing is under way: its end, or what no request asked for.
+    fn check_resting(&mut self, state: &mut LoopState) -> Result<Step, Fault> {
+        match self.connection.read(&mut state.buffer) {
+            Ok(None) => Ok(Step::Waiting),
+            Ok(Some(count)) if count > 0 => {
                 Err(Fault::new(fault::NOT_HTTP, format!("{count} bytes that no request asked for")))
             }
             _ => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::buffers;
 
-use super::request::Persistence;
+use super::http::{Persistence, Status};
 
 /// The longest body of `/bytes/N`.
 pub const MOST_BYTES: usize = 64 << 20;
@@ -15,29 +15,6 @@ const HEAD_ROOM: usize = 256;
 const FIRST_FILLER: usize = 64 << 10;
 /// Any seed would do; the same bytes come from every server.
 const SEED: u64 = 0x70_11_ba_12;
-
-#[derive(Debug, PartialEq, Clone, Copy)]
-pub enum Status {
-    Done,
-    BadRequest,
-    NotFound,
-    MethodNotAllowed,
-    HeadersTooLarge,
-    OperationFailed,
-}
-
-impl Status {
-    fn line(self) -> &'static str {
-        match self {
-            Status::Done => "200 OK",
-            Status::BadRequest => "400 Bad Request",
-            Status::NotFound => "404 Not Found",
-            Status::MethodNotAllowed => "405 Method Not Allowed",
-            Status::HeadersTooLarge => "431 Request Header Fields Too Large",
-            Status::OperationFailed => "500 Internal Server Error",
-        }
-    }
-}
 
 /// An answer ready to be sent.
 #[derive(Clone, Copy)]

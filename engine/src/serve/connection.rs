@@ -2,7 +2,9 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use crate::tls::Stream;
 
@@ -75,10 +77,6 @@ impl Connection {
         }
     }
 
-    pub fn fd(&self) -> RawFd {
-        self.stream.fd()
-    }
-
     pub fn is_overdue(&self, now_s: u32) -> bool {
         let limit_s = if self.stage == Stage::Lingering { LINGER_S } else { IDLE_S };
         now_s.saturating_sub(self.since_s) > limit_s
@@ -92,7 +90,7 @@ impl Connection {
                 let unsent = !self.output.is_empty() || self.stream.wants_write();
                 if unsent { Next::Write } else { Next::Read }
             }
-            // A client that went away, or that does not configure TLS: nobody is left to be told.
+            // A client that went away, or that does not configure TLS: no client is left to be answered.
             Err(_) => Next::Close,
         }
     }
@@ -111,7 +109,7 @@ impl Connection {
                 }
                 Stage::ClosingUnread => {
                     self.stream.say_goodbye();
-                    unsafe { libc::shutdown(self.fd(), libc::SHUT_WR) };
+                    let _ = shutdown(&self.stream, Shutdown::Write);
                     (self.stage, self.since_s) = (Stage::Lingering, now_s);
                     self.held = Vec::new();
                 }
@@ -131,7 +129,7 @@ impl Connection {
             let (used, sent) = self.answer(&scratch[..length], service, now_s);
             self.hold(&scratch[used..length]);
             sent?;
-            // Of what is left in the socket the kernel tells. Of what TLS took from it nobody does: then reading
+            // Of what is left in the socket an event will say. Of what TLS took from it none does: then reading
             // goes on until there is nothing, as servers under TLS do.
             if self.stage == Stage::Serving && self.in_clear {
                 return Ok(Next::Read);
@@ -207,14 +205,16 @@ impl Connection {
         if self.stream.wants_write() { self.stream.flush() } else { Ok(()) }
     }
 
-    /// Reads past what nobody will answer. Of the socket itself: it ends the same under TLS.
+    /// Reads past what will not be answered. Of the socket itself: it ends the same under TLS.
     fn discard(&mut self, scratch: &mut [u8]) -> io::Result<Next> {
-        let read = unsafe { libc::recv(self.fd(), scratch.as_mut_ptr().cast(), scratch.len(), 0) };
-        match read {
-            0 => Ok(Next::Close),
-            1.. => Ok(Next::Read),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let (read, _) = recv(&self.stream, scratch, RecvFlags::empty())?;
+        Ok(if read == 0 { Next::Close } else { Next::Read })
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

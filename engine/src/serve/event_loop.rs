@@ -3,7 +3,13 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
 
 use crate::clock;
 use crate::tls::{Server, Stream};
@@ -17,8 +23,9 @@ const LISTENER: u64 = u64::MAX;
 const EVENTS: usize = 512;
 /// How often overdue connections are looked for: looking costs a walk over all of them.
 const SWEEP_S: u32 = 5;
+const SWEEP: Timespec = Timespec { tv_sec: SWEEP_S as i64, tv_nsec: 0 };
 /// How long accepting rests when there is no descriptor left and none is freed.
-const REST_MS: i32 = 500;
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 pub struct Loop {
     epoll: OwnedFd,
@@ -42,9 +49,10 @@ impl Loop {
         service: Service,
     ) -> io::Result<(Loop, SocketAddr)> {
         let address = listener.local_addr()?;
-        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         let now_s = now_s();
-        let event_loop = Loop {
+        let served = Loop {
             epoll,
             listener,
             tls,
@@ -57,45 +65,37 @@ impl Loop {
             now_s,
             swept_s: now_s,
         };
-        event_loop.watch(libc::EPOLL_CTL_ADD, event_loop.listener.as_raw_fd(), libc::EPOLLIN, LISTENER)?;
-        Ok((event_loop, address))
+        Ok((served, address))
     }
 
     /// Serves until the process ends, or the loop itself fails.
     pub fn run(&mut self) -> io::Result<Infallible> {
-        let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
         loop {
-            let count = self.wait(&mut events)?;
+            events.clear();
+            let timeout = match (self.accepting, self.free.len() == self.connections.len()) {
+                (false, _) => Some(&REST),
+                (true, false) => Some(&SWEEP),
+                (true, true) => None,
+            };
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
+                // Stopped and continued, or looked at by a debugger.
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
             self.now_s = now_s();
-            for event in &events[..count] {
-                match event.u64 {
-                    LISTENER => self.accept(count),
+            for event in &events {
+                match event.data.u64() {
+                    LISTENER => self.accept(events.len()),
                     token => self.advance(token as usize),
                 }
             }
             if self.now_s.saturating_sub(self.swept_s) >= SWEEP_S {
                 self.sweep();
             }
-            if !self.accepting && count == 0 {
+            if !self.accepting && events.is_empty() {
                 self.accept_again();
             }
-        }
-    }
-
-    fn wait(&self, events: &mut [libc::epoll_event]) -> io::Result<usize> {
-        let timeout_ms = match (self.accepting, self.free.len() == self.connections.len()) {
-            (false, _) => REST_MS,
-            (true, false) => SWEEP_S as i32 * 1000,
-            (true, true) => -1,
-        };
-        let (epoll, most) = (self.epoll.as_raw_fd(), events.len() as i32);
-        match unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, timeout_ms) } {
-            count @ 0.. => Ok(count as usize),
-            _ => match io::Error::last_os_error() {
-                // Stopped and continued, or looked at by a debugger.
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-                error => Err(error),
-            },
         }
     }
 
@@ -103,21 +103,11 @@ impl Loop {
     /// the kernel makes a socket and a file before it looks.
     fn accept(&mut self, events: usize) {
         for _ in 0..=events / 32 {
-            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            let null = std::ptr::null_mut();
-            let accepted =
-                owned(unsafe { libc::accept4(self.listener.as_raw_fd(), null, null.cast(), flags) });
-            match accepted {
+            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.open(socket),
-                Err(error) => {
-                    if let Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) =
-                        error.raw_os_error()
-                    {
-                        self.rest();
-                    }
-                    // Anything else concerns one connection that is gone already.
-                    return;
-                }
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return self.rest(),
+                // Anything else concerns one connection that is gone already.
+                Err(_) => return,
             }
         }
     }
@@ -138,7 +128,8 @@ impl Loop {
             self.connections.push(None);
             self.connections.len() - 1
         });
-        let watched = self.watch(libc::EPOLL_CTL_ADD, connection.fd(), libc::EPOLLIN, token as u64);
+        let data = EventData::new_u64(token as u64);
+        let watched = epoll::add(&self.epoll, &connection, data, EventFlags::IN);
         self.connections[token] = Some(connection);
         if watched.is_err() {
             self.close(token);
@@ -153,10 +144,10 @@ impl Loop {
         };
         if connection.watched_for_write != for_write {
             connection.watched_for_write = for_write;
-            let fd = connection.fd();
             // Not both: a client that sends on without reading would wake this loop for nothing.
-            let interest = if for_write { libc::EPOLLOUT } else { libc::EPOLLIN };
-            if self.watch(libc::EPOLL_CTL_MOD, fd, interest, token as u64).is_err() {
+            let interest = if for_write { EventFlags::OUT } else { EventFlags::IN };
+            let data = EventData::new_u64(token as u64);
+            if epoll::modify(&self.epoll, &*connection, data, interest).is_err() {
                 self.close(token);
             }
         }
@@ -182,26 +173,16 @@ impl Loop {
 
     /// Stops accepting: the waiting connection would wake this loop again and again.
     fn rest(&mut self) {
-        self.accepting = self.watch(libc::EPOLL_CTL_MOD, self.listener.as_raw_fd(), 0, LISTENER).is_err();
+        self.accepting = self.watch_listener(EventFlags::empty()).is_err();
     }
 
     fn accept_again(&mut self) {
-        let interest = libc::EPOLLIN;
-        self.accepting =
-            self.watch(libc::EPOLL_CTL_MOD, self.listener.as_raw_fd(), interest, LISTENER).is_ok();
+        self.accepting = self.watch_listener(EventFlags::IN).is_ok();
     }
 
-    fn watch(&self, what: libc::c_int, fd: RawFd, interest: libc::c_int, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest as u32, u64: token };
-        match unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), what, fd, &mut event) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+    fn watch_listener(&self, interest: EventFlags) -> rustix::io::Result<()> {
+        epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), interest)
     }
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
 }
 
 fn now_s() -> u32 {

@@ -7,6 +7,7 @@ mod answers;
 mod config;
 mod connection;
 mod event_loop;
+mod http;
 mod operations;
 mod request;
 mod routes;
@@ -15,12 +16,12 @@ mod tests;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
 
+use rustix::net::{listen, sockopt};
 use serde::Serialize;
 
 use crate::contract::{Failure, Receipt, Record};
-use crate::tls;
+use crate::{guard, tls};
 
 use config::Config;
 use event_loop::Loop;
@@ -33,7 +34,7 @@ const NO_ADDRESS: i32 = 2;
 const REFUSED: i32 = 3;
 
 pub fn main() -> i32 {
-    crate::guard::die_with_parent();
+    guard::die_with_parent();
     end_on_signals();
     let Ready { listen, service, tls, library, receipt } = match prepare() {
         Ok(ready) => ready,
@@ -46,7 +47,8 @@ pub fn main() -> i32 {
             return NO_ADDRESS;
         }
     };
-    raise_descriptor_limit();
+    // A connection is a descriptor. Where the limit cannot be raised, fewer connections are held.
+    guard::raise_open_files(u64::MAX);
     let served = Loop::new(listener, tls, service).and_then(|(mut event_loop, address)| {
         announce(&Listening { listening: address, tls: library, provider: receipt })?;
         event_loop.run()
@@ -124,37 +126,21 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     listener.set_nonblocking(true)?;
     // It also queues a mere 128 connections; the kernel cuts this down to what it allows.
     const BACKLOG: i32 = 16384;
-    if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    listen(&listener, BACKLOG)?;
     // Inherited by what is accepted, which saves a call for each connection.
-    let on: libc::c_int = 1;
-    let size = std::mem::size_of_val(&on) as libc::socklen_t;
-    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
-    match unsafe { libc::setsockopt(listener.as_raw_fd(), level, option, (&raw const on).cast(), size) } {
-        0 => Ok(listener),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// A connection is a descriptor. Where the limit cannot be raised, fewer connections are held.
-fn raise_descriptor_limit() {
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    sockopt::set_tcp_nodelay(&listener, true)?;
+    Ok(listener)
 }
 
 /// SIGTERM and SIGINT are how a server is told to end, and to end so is no failure. Nothing is left to be
 /// tidied up that the kernel does not tidy up by itself.
 fn end_on_signals() {
     extern "C" fn end(_: libc::c_int) {
+        // SAFETY: may be called in a signal handler, and ends the process.
         unsafe { libc::_exit(0) }
     }
     for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: the handler calls nothing but `_exit`.
         unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
     }
 }

@@ -1,10 +1,10 @@
-//! Requests, out of bytes that anybody may have sent.
+//! Requests, out of bytes that any client may have sent.
 
 use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Status as Parsed};
 
-use super::answers::Status;
+use super::http::{Method, Persistence, Status};
 
 /// A request line and headers longer than this are refused.
 pub const MOST_HEAD_BYTES: usize = 16 * 1024;
@@ -21,23 +21,6 @@ pub struct Request<'a> {
     pub bytes: usize,
     /// Whether something comes after it that is not a request.
     pub has_body: bool,
-}
-
-#[derive(Debug, PartialEq, Clone, Copy)]
-pub enum Method {
-    Get,
-    Head,
-    Other,
-}
-
-/// What becomes of the connection after the answer.
-#[derive(Debug, PartialEq, Clone, Copy)]
-pub enum Persistence {
-    /// Kept, as HTTP/1.1 does by itself.
-    Kept,
-    /// Kept because an HTTP/1.0 client asked for it, which has to be said.
-    KeptOnRequest,
-    Closed,
 }
 
 /// Why a request is not answered as asked; the connection is closed, because where the next one begins is not known.

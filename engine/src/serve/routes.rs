@@ -1,8 +1,9 @@
 //! What is where: `/bytes/N` and `/op/FAMILY/CHOICE?bytes=N&op=OP`.
 
-use super::answers::{Answer, Answers, MOST_BYTES, Status};
+use super::answers::{Answer, Answers, MOST_BYTES};
+use super::http::{Method, Persistence, Status};
 use super::operations::{Asked, Operations, Refusal};
-use super::request::{Method, Persistence, Refused, Request};
+use super::request::{Refused, Request};
 
 /// What answers requests.
 pub struct Service {

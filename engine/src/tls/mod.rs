@@ -1,4 +1,4 @@
-//! Connections, in clear or under TLS, over sockets that never block: one face for clients and servers,
+//! Connections, in clear or under TLS, over sockets that never block: one interface for clients and servers,
 //! whichever library does the cryptography.
 //!
 //! rustls on AWS-LC for all it speaks; a libssl bound at run time for what it does not (RSA key exchange,
@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 
 use crate::contract::Failure;
 
-pub use spec::{ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
+pub use spec::{Agreement, ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
 pub use stream::Stream;
 
 /// Makes connections of one kind, holding what they share: configuration, kept sessions.

@@ -2,18 +2,19 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
+use rustix::net::{RecvFlags, SendFlags};
+
+#[inline]
 pub fn receive(socket: &OwnedFd, into: &mut [u8]) -> io::Result<usize> {
-    let count = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), 0) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    Ok(rustix::net::recv(socket, into, RecvFlags::empty())?.0)
 }
 
+#[inline]
 pub fn send(socket: &OwnedFd, from: &[u8]) -> io::Result<usize> {
     // No SIGPIPE: a peer that went away is an error of this connection and no more.
-    let count =
-        unsafe { libc::send(socket.as_raw_fd(), from.as_ptr().cast(), from.len(), libc::MSG_NOSIGNAL) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    Ok(rustix::net::send(socket, from, SendFlags::NOSIGNAL)?)
 }
 
 /// Four of the largest records at once: fewer calls for a large answer, and still within a core's cache.

@@ -157,3 +157,12 @@ pub struct Negotiated {
     pub certificate_key: String,
     pub resumed: bool,
 }
+
+/// What two sides agreed on, by the numbers on the wire: to tell one agreement from another, without names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreement {
+    pub version: u16,
+    pub suite: u16,
+    pub group: u16,
+    pub resumed: bool,
+}

@@ -1,10 +1,10 @@
 //! One connection, whatever carries it.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::spec::{Agreement, Negotiated};
 use super::{libssl, rustls, socket};
-use crate::tls::spec::Negotiated;
 
 /// One connection over a socket that does not block. Dropping it closes the socket.
 ///
@@ -32,10 +32,6 @@ macro_rules! on {
 impl Stream {
     pub fn plain(socket: OwnedFd) -> Stream {
         Stream::Plain(socket)
-    }
-
-    pub fn fd(&self) -> RawFd {
-        on!(self, plain socket => socket.as_raw_fd(), tls stream => stream.fd())
     }
 
     /// Goes on with the handshake. Ok once it is complete; WouldBlock until then.
@@ -73,8 +69,37 @@ impl Stream {
         on!(self, plain _socket => (), tls stream => stream.say_goodbye())
     }
 
+    /// Whether an event of the socket will say of anything more that comes: nothing waits in it, nor in here.
+    /// In clear only the reader knows, whose last read was `short` of its room.
+    #[inline]
+    pub fn has_emptied_socket(&self, short: bool) -> bool {
+        match self {
+            Stream::Plain(_) => short,
+            Stream::RustlsClient(tls) => tls.has_emptied_socket(),
+            Stream::RustlsServer(tls) => tls.has_emptied_socket(),
+            // Reads ahead, and keeps what it read to itself.
+            Stream::Libssl(_) => false,
+        }
+    }
+
+    /// What was agreed on, where that is known without its names: as often as it changes, `negotiated` does.
+    #[inline]
+    pub fn agreement(&self) -> Option<Agreement> {
+        match self {
+            Stream::RustlsClient(tls) => tls.agreement(),
+            Stream::RustlsServer(tls) => tls.agreement(),
+            Stream::Plain(_) | Stream::Libssl(_) => None,
+        }
+    }
+
     /// What was agreed on; None in clear, and before the handshake is complete.
     pub fn negotiated(&self) -> Option<Negotiated> {
         on!(self, plain _socket => None, tls stream => stream.negotiated())
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        on!(self, plain socket => socket.as_fd(), tls stream => stream.as_fd())
     }
 }

@@ -1,7 +1,6 @@
 //! A trial, chunk by chunk: what is counted, when it ends, and what comes before it.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
 use serde_json::json;
@@ -9,11 +8,10 @@ use serde_json::json;
 use super::server::Server;
 use super::{Advance, advanced, latencies, load, trial};
 use crate::contract::Failure;
-use crate::load::crew;
-use crate::load::draws::Draws;
-use crate::load::event_loop::EventLoop;
-use crate::load::phase::{Phase, Plan, Timetable, Work};
+use crate::load::phase::Work;
+use crate::load::random::UserRandom;
 use crate::load::record::Outcome;
+use crate::load::workers;
 
 const FOR_A_WHILE: Advance = Advance { seconds: 0.05, operations: 1 };
 
@@ -33,8 +31,8 @@ fn accounts_are_closed() {
             let chunk = trial.advance(FOR_A_WHILE).expect("a chunk");
             let drawn = |work: Work| -> HashSet<String> {
                 let of_user = |user| {
-                    let mut draws = Draws::new(7, user, work.number());
-                    (0..20_000).map(move |_| format!("GET /?u={:016x} HTTP/1.1", draws.request(1).1))
+                    let mut random = UserRandom::new(7, user, work.number());
+                    (0..20_000).map(move |_| format!("GET /?u={:016x} HTTP/1.1", random.request(1).1))
                 };
                 (0..6).flat_map(of_user).collect()
             };
@@ -83,29 +81,6 @@ fn so_long_at_least() {
     assert!(chunk.wall_ns >= 100_000_000 && chunk.cpu_ns > 0, "{chunk:?}");
 }
 
-/// A rate is taken from the first answer, after 10 ms, to the first after nothing new was started: that was after
-/// 35 ms, when there were 2, and it came after 42. An open loop's is the one at which it was asked.
-#[test]
-fn a_rate_ends_with_an_answer() {
-    for (shape, expected) in [("closed", (2, 32)), ("open", (4, 35))] {
-        let change = json!({"shape": shape, "rate_hz": 1000.0});
-        let load = load(Server::good().address, change);
-        let mut event_loop = EventLoop::new(Arc::new(Plan::new(&load, 7)), 0).expect("a loop");
-        let phase = Phase { work: Work::Timed(0), length_ns: 35_000_000, least: 1, longest_ns: 0 };
-        event_loop.phase = Timetable::of(&phase, 1, 5_000_000, 1);
-        event_loop.begin();
-        (event_loop.started, event_loop.state.tally.ended) = (4, 2);
-        event_loop.first_answer_ns = 15_000_000;
-        event_loop.stop(40_000_000);
-        for (ended, now) in [(3, 47_000_000), (4, 60_000_000)] {
-            event_loop.state.tally.ended = ended;
-            event_loop.end_steady(now);
-        }
-        let steady = event_loop.state.tally.steady;
-        assert_eq!(expected, (steady.requests, steady.wall_ns / 1_000_000));
-    }
-}
-
 /// An open loop's rate is that at which it was asked, also in the fraction of a chunk after the last arrival.
 #[test]
 fn a_rate_of_arrivals_goes_to_the_end() {
@@ -145,33 +120,11 @@ fn a_warm_up_ends() {
     }
 }
 
-/// In a chunk users start spread over a round, each once, another one first in another chunk.
-#[test]
-fn users_do_not_start_in_step() {
-    let load = load(Server::good().address, json!({"users": 8}));
-    let mut event_loop = EventLoop::new(Arc::new(Plan::new(&load, 7)), 0).expect("a loop");
-    event_loop.response_ns = 8_000_000_000;
-    let mut orders = HashMap::new();
-    for chunk in 0..4 {
-        let phase = Phase { work: Work::Timed(chunk), length_ns: 1_000_000_000, least: 1, longest_ns: 0 };
-        event_loop.phase = Timetable::of(&phase, 1, 1000, 1);
-        event_loop.begin();
-        let mut starts: Vec<(u64, u32)> = event_loop.timers.drain().map(|start| start.0).collect();
-        starts.sort_unstable();
-        let expected: Vec<u64> = (0..8).map(|place| 1000 + place * 1_000_000_000).collect();
-        assert_eq!(expected, starts.iter().map(|start| start.0).collect::<Vec<_>>());
-        let order: Vec<u32> = starts.iter().map(|start| start.1).collect();
-        assert_eq!((0..8).collect::<HashSet<_>>(), order.iter().copied().collect::<HashSet<_>>());
-        orders.insert(order, chunk);
-    }
-    assert!(orders.len() > 1, "{orders:?}");
-}
-
 /// A thread that panics is a failure that names it, also while others go on.
 #[test]
 fn a_panic_is_told() {
     let (report, reports) = channel();
-    crew::spawn("load 3".to_owned(), report.clone(), |_| panic!("index {}", 7)).expect("a thread");
+    workers::spawn("load 3".to_owned(), report.clone(), |_| panic!("index {}", 7)).expect("a thread");
     let Ok(Err(Failure::Failed(reason))) = reports.recv() else { panic!("no report") };
     assert_eq!("the client's thread `load 3` panicked: index 7", reason);
     drop(report);

@@ -35,7 +35,8 @@ fn whole(response: &Response, taken: usize, expected: &Expected) -> Made {
 }
 
 fn expecting(body: Option<&str>, to_head: bool) -> Expected {
-    Expected { status: 200, bytes: None, body: body.map(|body| body.as_bytes().to_vec()), to_head }
+    let body = body.map(|body| body.as_bytes().to_vec());
+    Expected { status: 200, bytes: None, body, to_head, keeps_head: false }
 }
 
 /// Xorshift: the same inputs in every run.

@@ -2,11 +2,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+use rustix::net::sockopt;
 
 pub const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -118,7 +119,7 @@ impl Shared {
                 Then::GoOn => {}
                 Then::Close => break,
                 Then::Reset => {
-                    reset(&stream);
+                    let _ = sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
                     break;
                 }
                 Then::Stall => while self.request(&mut stream).is_some() {},
@@ -148,11 +149,4 @@ impl Shared {
         }
         String::from_utf8_lossy(&came).lines().next().map(str::to_owned)
     }
-}
-
-fn reset(stream: &TcpStream) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let length = size_of::<libc::linger>() as libc::socklen_t;
-    let value = std::ptr::from_ref(&linger).cast();
-    unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, length) };
 }

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Served, get, refused, start};
@@ -28,7 +29,7 @@ fn it_listens_on_ipv6_as_well() {
 
 #[test]
 fn a_signal_ends_it_without_a_fault() {
-    for signal in [libc::SIGTERM, libc::SIGINT] {
+    for signal in [Signal::TERM, Signal::INT] {
         let mut served = Served::plain();
         let mut client = served.client();
         client.send(get("/bytes/3"));

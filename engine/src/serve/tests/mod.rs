@@ -13,6 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use serde_json::{Value, json};
 
 /// Long enough for a machine that is busy with other things; reached only by what hangs.
@@ -26,6 +27,7 @@ const VARIABLE: &str = "TOLLBAR_TEST_SERVES";
 fn the_server_itself() {
     if std::env::var_os(VARIABLE).is_some() {
         let status = super::main();
+        // SAFETY: ends the process, and runs nothing of it any more.
         unsafe { libc::_exit(status) };
     }
 }
@@ -64,8 +66,8 @@ impl Served {
         client.reply()
     }
 
-    fn signal(&self, signal: libc::c_int) {
-        unsafe { libc::kill(self.process.id() as libc::pid_t, signal) };
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
     /// CPU time used so far, in ticks of 10 ms.
@@ -93,13 +95,9 @@ fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<Ch
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if let Some(descriptors) = descriptors {
-        let limit = libc::rlimit { rlim_cur: descriptors, rlim_max: descriptors };
-        unsafe {
-            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_NOFILE, &limit) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            });
-        }
+        let limit = move || Rlimit { current: Some(descriptors), maximum: Some(descriptors) };
+        // SAFETY: between fork and exec it makes one call to the kernel.
+        unsafe { command.pre_exec(move || Ok(setrlimit(Resource::Nofile, limit())?)) };
     }
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();

@@ -1,11 +1,11 @@
 //! Many clients, slow clients, and clients that go away.
 
 use std::io::Read;
-use std::net::TcpStream;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use serde_json::json;
 
 use super::super::connection::Connection;
@@ -16,12 +16,7 @@ use crate::tls::Stream;
 fn a_slow_reader_gets_it_whole_and_holds_nobody_up() {
     let served = Served::plain();
     let mut slow = served.client();
-    let small: libc::c_int = 65536;
-    let size = std::mem::size_of_val(&small) as libc::socklen_t;
-    unsafe {
-        let fd = slow.socket.as_raw_fd();
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, (&raw const small).cast(), size);
-    }
+    sockopt::set_socket_recv_buffer_size(&slow.socket, 65536).unwrap();
     slow.send(get("/bytes/1048576") + &get("/bytes/8388608") + &get("/bytes/3"));
     let expected = served.ask("/bytes/8388608").body;
     let mut piece = [0; 10_000];
@@ -99,7 +94,8 @@ fn clients_that_go_away_are_forgotten() {
             2 => client.send(get("/bytes/8000000")),
             _ => {
                 client.send(get("/bytes/8000000"));
-                reset(client.socket);
+                // Closed by a reset.
+                sockopt::set_socket_linger(&client.socket, Some(Duration::ZERO)).unwrap();
             }
         }
     }
@@ -115,16 +111,6 @@ fn clients_that_go_away_are_forgotten() {
 
 fn descriptors(served: &Served) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", served.process.id())).unwrap().count()
-}
-
-/// Closes a socket by a reset.
-fn reset(socket: TcpStream) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let size = std::mem::size_of_val(&linger) as libc::socklen_t;
-    unsafe {
-        let fd = socket.as_raw_fd();
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), size);
-    }
 }
 
 #[test]

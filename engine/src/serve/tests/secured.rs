@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::{Served, get, refused};
@@ -78,9 +79,13 @@ impl Secured {
         loop {
             match step(&mut self.0) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let events = if self.0.wants_write() { libc::POLLOUT } else { libc::POLLIN };
-                    let mut wait = libc::pollfd { fd: self.0.fd(), events, revents: 0 };
-                    assert_eq!(1, unsafe { libc::poll(&mut wait, 1, 30_000) }, "nothing came");
+                    let events = if self.0.wants_write() { PollFlags::OUT } else { PollFlags::IN };
+                    let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+                    assert_eq!(
+                        Ok(1),
+                        poll(&mut [PollFd::new(&self.0, events)], Some(&limit)),
+                        "nothing came"
+                    );
                 }
                 outcome => return outcome,
             }

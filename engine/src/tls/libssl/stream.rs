@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::api::{Api, Handle, Owned, text};
@@ -61,8 +61,8 @@ impl Tls {
         self.connection.handle
     }
 
-    pub fn fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     pub fn handshake(&mut self) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Clients.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -7,9 +8,10 @@ use ::rustls::ClientConfig;
 use ::rustls::client::{Resumption, UnbufferedClientConnection};
 use ::rustls::pki_types::ServerName;
 
+use super::provider::{self, unsupported};
 use super::sessions::Sessions;
+use super::stream::{ClientStream, Tls};
 use super::verifier::Verifier;
-use super::{ClientStream, Tls, provider, unsupported};
 use crate::contract::Failure;
 use crate::tls::certificate::{self, Pin};
 use crate::tls::spec::ClientSpec;
@@ -48,8 +50,12 @@ impl Client {
             false => Resumption::disabled(),
         };
         config.enable_sni = spec.sends_name();
-        let name = ServerName::try_from(spec.name.clone())
-            .map_err(|error| Failure::Failed(format!("the name {:?}: {error}", spec.name)))?;
+        // An address costs no allocation for each connection; sent it is neither.
+        let name = match spec.sends_name() {
+            true => ServerName::try_from(spec.name.clone())
+                .map_err(|error| Failure::Failed(format!("the name {:?}: {error}", spec.name)))?,
+            false => ServerName::from(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        };
         Ok(Client { config: Arc::new(config), name, pin })
     }
 

@@ -6,6 +6,7 @@ use ::rustls::version::{TLS12, TLS13};
 use ::rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::contract::Failure;
+use crate::crates;
 use crate::tls::spec::{Cipher, KeyExchange, Protocol, Signer};
 
 /// Below this AWS-LC neither signs nor verifies with RSA.
@@ -97,4 +98,14 @@ fn groups(
 /// The registered name; rustls marks those of TLS 1.3 in a way of its own.
 pub fn name(suite: SupportedCipherSuite) -> String {
     suite.suite().as_str().unwrap_or_default().replacen("TLS13_", "TLS_", 1)
+}
+
+/// `rustls 0.23.46 (aws-lc-rs 1.19.1)`
+pub fn library() -> String {
+    let version = |name| crates::all().find(|(found, _)| *found == name).map_or("", |(_, version)| version);
+    format!("rustls {} (aws-lc-rs {})", version("rustls"), version("aws-lc-rs"))
+}
+
+pub fn unsupported(error: ::rustls::Error) -> Failure {
+    Failure::Unsupported(format!("rustls: {error}"))
 }

@@ -13,7 +13,8 @@ use ::rustls::server::{
 use ::rustls::sign::CertifiedKey;
 use ::rustls::{RootCertStore, ServerConfig, SignatureScheme};
 
-use super::{ServerStream, Tls, provider, unsupported};
+use super::provider::{self, unsupported};
+use super::stream::{ServerStream, Tls};
 use crate::contract::Failure;
 use crate::tls::certificate;
 use crate::tls::spec::{Identity, Resumption, ServerSpec};

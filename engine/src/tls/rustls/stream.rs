@@ -1,29 +1,29 @@
 //! One connection: rustls turns bytes into bytes, this moves them through the socket.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use ::rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic,
-};
-use ::rustls::{HandshakeKind, ProtocolVersion, SideData};
+use ::rustls::client::UnbufferedClientConnection;
+use ::rustls::server::UnbufferedServerConnection;
+use ::rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use ::rustls::{HandshakeKind, ProtocolVersion};
 
 use super::provider;
+use super::records::{OVERHEAD, RECORD, Then, encode, fault, finish};
 use super::side::Side;
 use crate::tls::certificate::Pin;
 use crate::tls::names;
 use crate::tls::socket::{Buffer, receive, send};
-use crate::tls::spec::{Negotiated, Protocol};
+use crate::tls::spec::{Agreement, Negotiated, Protocol};
 
-/// The largest plaintext of a record.
-const RECORD: usize = 16 * 1024;
-/// What a record adds to its plaintext, rounded up: header, nonce, content type, tag.
-const OVERHEAD: usize = 64;
 /// Bytes taken at once from the writer; and how many may wait before no more are taken.
 const MOST_TAKEN: usize = 4 * RECORD;
 /// What a handshake may bring before it has to make sense: longer than any chain of certificates here.
 const MOST_WAITING: usize = 256 * 1024;
+
+pub type ClientStream = Tls<UnbufferedClientConnection>;
+pub type ServerStream = Tls<UnbufferedServerConnection>;
 
 pub struct Tls<S> {
     socket: OwnedFd,
@@ -34,6 +34,8 @@ pub struct Tls<S> {
     outgoing: Buffer,
     /// What was opened and did not fit where it was wanted.
     plaintext: Buffer,
+    /// The last read found less than it had room for: nothing was left in the socket.
+    emptied: bool,
     /// The peer said that nothing more comes.
     ended: bool,
     /// A fault has been reported; rustls must not be asked for more.
@@ -42,29 +44,28 @@ pub struct Tls<S> {
     pin: Option<Arc<Pin>>,
 }
 
-/// What is to be done with a connection that may be written to.
-enum Then<'a> {
-    Rest,
-    Seal(&'a [u8]),
-    SayGoodbye,
-}
-
 impl<S: Side> Tls<S> {
     pub fn new(socket: OwnedFd, connection: S, pin: Option<Arc<Pin>>) -> Tls<S> {
         let (incoming, outgoing, plaintext) = Default::default();
-        Tls { socket, connection, incoming, outgoing, plaintext, ended: false, broken: false, pin }
+        let (emptied, ended, broken) = (true, false, false);
+        Tls { socket, connection, incoming, outgoing, plaintext, emptied, ended, broken, pin }
     }
 
-    pub fn fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     pub fn handshake(&mut self) -> io::Result<()> {
         loop {
             self.advance(&mut [], Then::Rest)?;
+            let has_spoken = self.wants_write();
             self.flush()?;
             if !self.connection.state().is_handshaking() {
                 return Ok(());
+            }
+            // The peer answers what was just sent, and not before: to read at once could only fail.
+            if has_spoken && self.emptied {
+                return Err(ErrorKind::WouldBlock.into());
             }
             if self.ended || self.fill()? == 0 {
                 let words = "the peer ended the connection in the middle of the handshake";
@@ -130,35 +131,47 @@ impl<S: Side> Tls<S> {
         }
     }
 
-    pub fn negotiated(&self) -> Option<Negotiated> {
+    pub fn agreement(&self) -> Option<Agreement> {
         let state = self.connection.state();
         if state.is_handshaking() {
             return None;
         }
-        let version = match state.protocol_version()? {
+        Some(Agreement {
+            version: state.protocol_version()?.into(),
+            suite: state.negotiated_cipher_suite()?.suite().into(),
+            group: state.negotiated_key_exchange_group().map_or(0, |group| group.name().into()),
+            resumed: state.handshake_kind()? == HandshakeKind::Resumed,
+        })
+    }
+
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        let agreement = self.agreement()?;
+        let version = match ProtocolVersion::from(agreement.version) {
             ProtocolVersion::TLSv1_2 => Protocol::Tls12.name().to_owned(),
             ProtocolVersion::TLSv1_3 => Protocol::Tls13.name().to_owned(),
             other => format!("{other:?}"),
         };
-        let group = state.negotiated_key_exchange_group();
         let leaf = self.pin.as_ref().and_then(|pin| pin.leaf());
         Some(Negotiated {
             version,
-            suite: provider::name(state.negotiated_cipher_suite()?),
-            group: group.map(|group| names::group(group.name().into())).unwrap_or_default(),
+            suite: provider::name(self.connection.state().negotiated_cipher_suite()?),
+            group: if agreement.group == 0 { String::new() } else { names::group(agreement.group) },
             certificate: leaf.map(|leaf| leaf.fingerprint.clone()).unwrap_or_default(),
             certificate_key: leaf.map(|leaf| leaf.key.clone()).unwrap_or_default(),
-            resumed: state.handshake_kind() == Some(HandshakeKind::Resumed),
+            resumed: agreement.resumed,
         })
     }
 
     /// Receives what has come. Ok(0): the peer has closed its end.
     fn fill(&mut self) -> io::Result<usize> {
-        self.sound()?;
+        self.check_unbroken()?;
         if self.incoming.len() > MOST_WAITING {
             return Err(io::Error::new(ErrorKind::InvalidData, "the peer's messages have no end"));
         }
-        let received = receive(&self.socket, self.incoming.room(RECORD + OVERHEAD));
+        let room = self.incoming.room(RECORD + OVERHEAD);
+        let most = room.len();
+        let received = receive(&self.socket, room);
+        self.emptied = received.as_ref().map_or(true, |count| *count < most);
         match received {
             Ok(count) => self.incoming.add(count),
             Err(_) => self.incoming.let_go(),
@@ -166,7 +179,11 @@ impl<S: Side> Tls<S> {
         received
     }
 
-    fn sound(&self) -> io::Result<()> {
+    pub fn has_emptied_socket(&self) -> bool {
+        self.emptied && self.incoming.is_empty() && self.plaintext.is_empty()
+    }
+
+    fn check_unbroken(&self) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::new(ErrorKind::InvalidData, "the connection has failed before"));
         }
@@ -176,7 +193,7 @@ impl<S: Side> Tls<S> {
     /// Opens records that have come until `into` is as good as full or there are no more, and queues what is
     /// to be sent. Says how much of `into` is filled.
     fn advance(&mut self, into: &mut [u8], then: Then<'_>) -> io::Result<usize> {
-        self.sound()?;
+        self.check_unbroken()?;
         let mut filled = 0;
         loop {
             let status = self.connection.records(self.incoming.waiting());
@@ -242,51 +259,4 @@ impl<S: Side> Tls<S> {
         }
         let _ = self.flush();
     }
-}
-
-fn encode<D>(mut data: EncodeTlsData<'_, D>, outgoing: &mut Buffer) -> io::Result<()> {
-    let mut room = RECORD + OVERHEAD;
-    loop {
-        match data.encode(outgoing.room(room)) {
-            Ok(count) => {
-                outgoing.add(count);
-                return Ok(());
-            }
-            Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
-                room = size.required_size;
-            }
-            Err(error) => return Err(io::Error::other(error)),
-        }
-    }
-}
-
-fn finish<D: SideData>(
-    mut traffic: WriteTraffic<'_, D>,
-    then: &Then<'_>,
-    outgoing: &mut Buffer,
-) -> io::Result<()> {
-    let count = match then {
-        Then::Rest => return Ok(()),
-        Then::Seal(plaintext) => {
-            let room = plaintext.len() + (plaintext.len() / RECORD + 1) * OVERHEAD;
-            traffic.encrypt(plaintext, outgoing.room(room))
-        }
-        Then::SayGoodbye => traffic.queue_close_notify(outgoing.room(OVERHEAD)),
-    };
-    match count {
-        Ok(count) => {
-            outgoing.add(count);
-            Ok(())
-        }
-        Err(EncryptError::EncryptExhausted) => Err(ErrorKind::BrokenPipe.into()),
-        Err(error) => Err(io::Error::other(error)),
-    }
-}
-
-fn fault(error: ::rustls::Error) -> io::Error {
-    let words = match error {
-        ::rustls::Error::General(words) => words,
-        other => other.to_string(),
-    };
-    io::Error::new(ErrorKind::InvalidData, words)
 }

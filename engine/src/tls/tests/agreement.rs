@@ -191,7 +191,7 @@ fn an_end_is_seen() {
             let mut read = || {
                 // A process that another test is starting holds a copy of every descriptor for an instant,
                 // and with it the end back.
-                wait_for(stays.fd());
+                wait_for(&stays);
                 stays.read(&mut buffer).map_err(|error| error.to_string())
             };
             assert_eq!((Ok(3), Ok(0)), (read(), read()), "{near:?} {far:?} announced: {announced}");

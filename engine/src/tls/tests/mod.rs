@@ -5,8 +5,11 @@ mod refusals;
 mod resumption;
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::spec::{Cipher, Identity, Resumption};
 use super::*;
@@ -193,15 +196,12 @@ pub fn carry(from: &mut Stream, to: &mut Stream, data: &[u8]) -> Result<Vec<u8>,
 }
 
 /// Waits for bytes or an end, and not for ever.
-pub fn wait_for(socket: RawFd) {
-    const MOST_MS: libc::c_int = 10_000;
-    let mut poll = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
-    assert_eq!(1, unsafe { libc::poll(&raw mut poll, 1, MOST_MS) }, "nothing came");
+pub fn wait_for(stream: &Stream) {
+    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(Ok(1), poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)), "nothing came");
 }
 
 fn socket_pair() -> (OwnedFd, OwnedFd) {
-    let mut ends = [0; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    assert_eq!(0, unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) });
-    unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) }
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a pair of sockets")
 }

@@ -93,7 +93,7 @@ fn garbage_and_silence_are_errors() {
                 assert_eq!(Ok(sent.len()), peer.write(sent).map_err(|error| error.to_string()));
                 drop(peer);
                 let error = (0..3).find_map(|_| {
-                    wait_for(stream.fd());
+                    wait_for(&stream);
                     stream.handshake().err().filter(|error| error.kind() != ErrorKind::WouldBlock)
                 });
                 let error = error.unwrap_or_else(|| panic!("no error of {subject:?}"));

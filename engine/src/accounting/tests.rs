@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use crate::load::account::{Accounts, Reading};
-use crate::load::proc;
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+
+use super::{Accounts, Reading};
+use crate::proc;
 
 /// Two fields of the kernel's account, each cut off to a tick of 10 ms.
 const TICKS_NS: u64 = 20_000_000;
@@ -49,8 +51,10 @@ impl Shell {
     /// Lets it end: the CPU time of all it was and waited for.
     fn end(mut self) -> u64 {
         self.say();
+        // SAFETY: all zeros are a `rusage`.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         let (pid, mut status) = (self.0.id() as i32, 0);
+        // SAFETY: both are written, and this child was not waited for yet.
         assert_eq!(pid, unsafe { libc::wait4(pid, &mut status, 0, &mut usage) });
         let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
         ns(usage.ru_utime) + ns(usage.ru_stime)
@@ -226,14 +230,11 @@ fn those_of_one_component_do_not_hold_it_up() {
     // They stay when they have done: what a process has waited goes with it.
     let burners = "for i in 1 2 3 4; do (burn; echo done; exec sleep 9) & done";
     let mut shell = Shell::start(&format!("trap 'kill $(jobs -p)' EXIT; {burners}"));
-    let mut core: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    unsafe {
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut core);
-        let last = (0..libc::CPU_SETSIZE as usize).rfind(|one| libc::CPU_ISSET(*one, &core));
-        libc::CPU_ZERO(&mut core);
-        libc::CPU_SET(last.expect("a core"), &mut core);
-        libc::sched_setaffinity(shell.0.id() as i32, size_of::<libc::cpu_set_t>(), &core);
-    }
+    let pid = Pid::from_raw(shell.0.id() as i32);
+    let cores = sched_getaffinity(None).expect("this thread's cores");
+    let mut last = CpuSet::new();
+    last.set((0..CpuSet::MAX_CPU).rfind(|core| cores.is_set(*core)).expect("a core"));
+    sched_setaffinity(pid, &last).expect("a core of its own");
     let began = std::time::Instant::now();
     let mut accounts = shell.accounts();
     let opening = accounts.read();

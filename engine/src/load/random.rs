@@ -1,10 +1,10 @@
-//! What each user draws, from its own seeded sequence: which kind of client, which path, which unique query.
+//! What each user random, from its own seeded sequence: which kind of client, which path, which unique query.
 //!
 //! Two sequences a user, one advanced by its connections and one by its requests: what a user asks depends
 //! on how many it asked before, and neither on time nor on how often its connection had to be made again.
 
 /// SplitMix64: 8 bytes of state, and every seed is as good as another.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Sequence(u64);
 
 impl Sequence {
@@ -33,22 +33,22 @@ impl Sequence {
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Draws {
+#[derive(Debug, Clone, Default)]
+pub struct UserRandom {
     connections: Sequence,
     requests: Sequence,
 }
 
-impl Draws {
-    /// The sequence of one user in one phase. Each chunk draws its own, however many requests there was time
+impl UserRandom {
+    /// The sequence of one user in one phase. Each chunk random its own, however many requests there was time
     /// for before it.
-    pub fn new(seed: u64, user: u32, phase: u64) -> Draws {
+    pub fn new(seed: u64, user: u32, phase: u64) -> UserRandom {
         let mut mixer = Sequence::of(seed, [u64::from(user), phase]);
-        Draws { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
+        UserRandom { connections: Sequence(mixer.next()), requests: Sequence(mixer.next()) }
     }
 
     /// The kind of the next connection; `shares` are weights, and their sum is above 0.
-    pub fn kind(&mut self, shares: &[u32]) -> u16 {
+    pub fn connector(&mut self, shares: &[u32]) -> u16 {
         if shares.len() == 1 {
             return 0;
         }
@@ -74,19 +74,19 @@ mod tests {
     use super::*;
 
     fn drawn(seed: u64, user: u32) -> Vec<(u16, u16, u64)> {
-        let mut draws = Draws::new(seed, user, 0);
+        let mut random = UserRandom::new(seed, user, 0);
         (0..100)
             .map(|_| {
-                let kind = draws.kind(&[3, 1]);
-                let (path, unique) = draws.request(5);
-                (kind, path, unique)
+                let connector = random.connector(&[3, 1]);
+                let (path, unique) = random.request(5);
+                (connector, path, unique)
             })
             .collect()
     }
 
     /// The same seed and user draw the same; another of either does not.
     #[test]
-    fn a_user_draws_the_same_again() {
+    fn a_user_random_the_same_again() {
         assert_eq!(drawn(7, 3), drawn(7, 3));
         assert_ne!(drawn(7, 3), drawn(7, 4));
         assert_ne!(drawn(7, 3), drawn(8, 3));
@@ -95,10 +95,10 @@ mod tests {
     /// A connection made again does not change what is asked after it.
     #[test]
     fn requests_do_not_depend_on_connections() {
-        let (mut once, mut often) = (Draws::new(7, 0, 1), Draws::new(7, 0, 1));
+        let (mut once, mut often) = (UserRandom::new(7, 0, 1), UserRandom::new(7, 0, 1));
         for _ in 0..50 {
-            often.kind(&[1, 1]);
-            often.kind(&[1, 1]);
+            often.connector(&[1, 1]);
+            often.connector(&[1, 1]);
             assert_eq!(once.request(9), often.request(9));
         }
     }
@@ -106,10 +106,10 @@ mod tests {
     /// Shares are kept to, and a share of 0 is never drawn.
     #[test]
     fn kinds_come_by_their_shares() {
-        let mut draws = Draws::new(1, 1, 1);
+        let mut random = UserRandom::new(1, 1, 1);
         let mut counts = [0_u32; 3];
         for _ in 0..10_000 {
-            counts[usize::from(draws.kind(&[30, 0, 70]))] += 1;
+            counts[usize::from(random.connector(&[30, 0, 70]))] += 1;
         }
         assert_eq!(0, counts[1]);
         assert!((2_800..3_200).contains(&counts[0]), "{counts:?}");
@@ -120,9 +120,9 @@ mod tests {
     fn no_two_requests_share_a_query() {
         let mut seen = std::collections::HashSet::new();
         for (user, phase) in (0..50).flat_map(|user| [0, 1, 2, 256, 1 << 32].map(|phase| (user, phase))) {
-            let mut draws = Draws::new(7, user, phase);
+            let mut random = UserRandom::new(7, user, phase);
             for _ in 0..100 {
-                assert!(seen.insert(draws.request(5).1), "user {user}, phase {phase}");
+                assert!(seen.insert(random.request(5).1), "user {user}, phase {phase}");
             }
         }
     }

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use super::counts::Counts;
 use super::ending::{Stop, hung};
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan};
-use super::tally::Tally;
 use crate::clock;
 use crate::contract::Failure;
 
-pub struct Crew {
+pub struct Workers {
     plan: Arc<Plan>,
     commands: Vec<Sender<Phase>>,
     reports: Receiver<Report>,
 }
 
-pub type Report = Result<Tally, Failure>;
+pub type Report = Result<Counts, Failure>;
 
 /// Beyond a phase's own times, which the loops keep to: this is for one that does not.
 const HUNG_NS: u64 = 1_000_000_000;
 
-impl Crew {
-    pub fn start(plan: &Arc<Plan>) -> Result<Crew, Stop> {
+impl Workers {
+    pub fn start(plan: &Arc<Plan>) -> Result<Workers, Stop> {
         let (report, reports) = channel();
         let mut commands = Vec::new();
         for thread in 0..plan.load.threads {
@@ -35,14 +35,14 @@ impl Crew {
             spawn(format!("load {thread}"), report.clone(), body)?;
         }
         drop(report);
-        let crew = Crew { plan: Arc::clone(plan), commands, reports };
+        let workers = Workers { plan: Arc::clone(plan), commands, reports };
         // Each loop says first whether it could be made.
-        crew.gather(u64::MAX)?.ok_or_else(|| Failure::Failed("a loop could not be made".to_owned()))?;
-        Ok(crew)
+        workers.gather(u64::MAX)?.ok_or_else(|| Failure::Failed("a loop could not be made".to_owned()))?;
+        Ok(workers)
     }
 
     /// Lets all loops perform a phase.
-    pub fn pass(&self, phase: Phase) -> Result<Tally, Stop> {
+    pub fn run(&self, phase: Phase) -> Result<Counts, Stop> {
         for command in &self.commands {
             // A loop that is gone does not report either, which is where it is noticed.
             let _ = command.send(phase);
@@ -53,19 +53,23 @@ impl Crew {
     }
 
     /// A report of each loop, added up; None if one of them did not come in time.
-    fn gather(&self, until_ns: u64) -> Result<Option<Tally>, Stop> {
-        let mut total = Tally::new();
+    fn gather(&self, until_ns: u64) -> Result<Option<Counts>, Stop> {
+        let mut total: Option<Counts> = None;
         for _ in &self.commands {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::wall_ns()));
-            match self.reports.recv_timeout(left) {
-                Ok(report) => total.merge(report?),
+            let counts = match self.reports.recv_timeout(left) {
+                Ok(report) => report?,
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Failure::Failed("the threads of this client have ended".to_owned()).into());
                 }
+            };
+            match &mut total {
+                Some(total) => total.merge(counts),
+                None => total = Some(counts),
             }
         }
-        Ok(Some(total))
+        Ok(total)
     }
 }
 
@@ -92,8 +96,6 @@ pub fn spawn(
 
 /// One loop's thread: made, then through the phases it is told, until there are no more.
 fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Sender<Report>) {
-    // Arrivals come when they are due, and not the 50 µs later that a thread is allowed to oversleep.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     let mut made = match EventLoop::new(plan, thread) {
         Ok(made) => made,
         Err(failure) => {
@@ -101,7 +103,7 @@ fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Send
             return;
         }
     };
-    let _ = report.send(Ok(Tally::new()));
+    let _ = report.send(Ok(Counts::default()));
     while let Ok(phase) = phases.recv() {
         if report.send(made.run(&phase)).is_err() {
             return;

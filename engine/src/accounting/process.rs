@@ -1,19 +1,21 @@
 //! One process of a component: its clock, and what is known of the children it reaped.
 
-use super::proc::{self, Stat};
+use crate::proc::{self, Stat};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
     There {
         /// Runs, or waits for a core.
         would_run: bool,
     },
     /// Its clock is final, and can be read until its parent reaps it.
+    #[default]
     Ended,
     /// Reaped.
     Gone,
 }
 
+#[derive(Default)]
 pub struct Process {
     pub pid: i32,
     pub parent: i32,
@@ -28,7 +30,7 @@ pub struct Process {
     waited_ns: u64,
     /// What of that was read while those children were there.
     known_ns: u64,
-    /// The rest, as far as it is known: children that came and went between two looks.
+    /// The rest, as far as it is known: children that came and went between two readings.
     guessed_ns: u64,
     /// Page faults: its own, and those of children it reaped, which tell to the last one whether all children
     /// were known. CPU time in ticks could not: many children do not live for one.
@@ -47,26 +49,7 @@ impl Process {
     /// A process that is there, or has ended and was not reaped yet. At the opening its past does not count.
     pub fn find(pid: i32, opening: bool) -> Option<Process> {
         let stat = Stat::read(pid)?;
-        let mut process = Process {
-            pid,
-            parent: stat.parent,
-            state: State::Ended,
-            started: stat.started,
-            clock_first_ns: 0,
-            clock_ns: 0,
-            waited_first_ns: 0,
-            waited_ns: 0,
-            known_ns: 0,
-            guessed_ns: 0,
-            faults: 0,
-            reaped_faults: 0,
-            known_faults: 0,
-            run_queue_wait_first_ns: 0,
-            run_queue_wait_ns: 0,
-            switches_first: 0,
-            switches: 0,
-            memory_bytes: 0,
-        };
+        let mut process = Process { pid, parent: stat.parent, started: stat.started, ..Process::default() };
         if process.read() == State::Gone {
             return None;
         }

@@ -1,16 +1,20 @@
 //! CPU time, memory and context switches of a component: a process and all below it.
 //!
 //! Nothing vanishes. A process that ended is read to its end while it waits to be reaped; of one that was reaped
-//! between two looks, the rest is in what its parent waited for, to a clock tick, and that is said. A thread
+//! between two readings, the rest is in what its parent waited for, to a clock tick, and that is said. A thread
 //! that ends stays in its process's clock.
+
+mod process;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::proc;
-use super::process::{Process, State};
-use super::record::ComponentRecord;
-use crate::clock;
+use process::{Process, State};
+use serde::Serialize;
+
+use crate::{clock, proc};
 
 /// The accounts of all components of a trial.
 pub struct Accounts(Vec<Account>);
@@ -24,22 +28,33 @@ pub struct Reading {
     at_ns: u64,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Paid {
     pub cpu_ns: u64,
     /// Time in which its threads would have run and others had their core.
     pub run_queue_wait_ns: u64,
     /// Whether all of it is on one core.
+    #[serde(skip)]
     on_one_core: bool,
 }
 
-/// Between two looks: longer than a process takes to be woken and to close a connection.
-const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
+/// What a component held and did from the opening to the end.
+#[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Peak resident memory, added up over the processes that are left.
+    pub memory_bytes: u64,
+    pub context_switches: u64,
+    /// Those that ended included.
+    pub processes: u64,
+}
+
+/// Between two readings: longer than a process takes to be woken and to close a connection.
+const BETWEEN_READINGS: Duration = Duration::from_micros(200);
 
 /// A clock that still moves then is not closing connections, it is at work of its own.
 const LONGEST_SETTLING_NS: u64 = 100_000_000;
 
-/// Of the time between two looks, what a process may use and still be at rest: housekeeping.
+/// Of the time between two readings, what a process may use and still be at rest: housekeeping.
 const REST: u64 = 100;
 
 impl Accounts {
@@ -48,7 +63,7 @@ impl Accounts {
         Ok(Accounts(accounts.collect::<Result<_, _>>()?))
     }
 
-    /// Waits until two looks in a row find all clocks standing, and nothing that would run: what a server still
+    /// Waits until two readings in a row find all clocks standing, and nothing that would run: what a server still
     /// has to do after its last answer, or after hundreds of connections were closed, is paid by then.
     /// False if it was not at rest in time.
     pub fn settle(&mut self) -> bool {
@@ -56,18 +71,18 @@ impl Accounts {
             return true;
         }
         let give_up_ns = clock::wall_ns() + LONGEST_SETTLING_NS;
-        let (mut before_ns, mut looked_ns) = (self.read_clocks(), clock::wall_ns());
+        let (mut before_ns, mut read_ns) = (self.read_clocks(), clock::wall_ns());
         loop {
-            std::thread::sleep(BETWEEN_LOOKS);
+            std::thread::sleep(BETWEEN_READINGS);
             let (used_ns, now) = (self.read_clocks(), clock::wall_ns());
-            let stood_still = used_ns.saturating_sub(before_ns) <= (now - looked_ns) / REST;
+            let stood_still = used_ns.saturating_sub(before_ns) <= (now - read_ns) / REST;
             if stood_still && !self.0.iter().any(Account::would_run) {
                 return true;
             }
             if now >= give_up_ns {
                 return false;
             }
-            (before_ns, looked_ns) = (used_ns, now);
+            (before_ns, read_ns) = (used_ns, now);
         }
     }
 
@@ -97,7 +112,7 @@ impl Accounts {
     }
 
     /// Reads a last time: memory, context switches and processes, since the opening.
-    pub fn close(&mut self) -> BTreeMap<String, ComponentRecord> {
+    pub fn close(&mut self) -> BTreeMap<String, Usage> {
         self.0.iter_mut().map(|account| (account.name.clone(), account.close())).collect()
     }
 }
@@ -111,7 +126,7 @@ impl Reading {
             let before = earlier.components.get(name).unwrap_or(&nothing);
             let cpu_ns = now.cpu_ns.saturating_sub(before.cpu_ns);
             let run_queue_wait_ns = now.run_queue_wait_ns.saturating_sub(before.run_queue_wait_ns);
-            // Threads of one server also wait for each other, which holds up nobody: on one core it cannot have
+            // Threads of one server also wait for each other, which is no wait for another program: on one core it cannot have
             // been held up for longer than it did not run.
             let most_ns = if now.on_one_core { wall_ns.saturating_sub(cpu_ns) } else { u64::MAX };
             Paid { cpu_ns, run_queue_wait_ns: run_queue_wait_ns.min(most_ns), on_one_core: now.on_one_core }
@@ -171,9 +186,9 @@ impl Account {
 
     fn read(&mut self) {
         // A child may be reaped between its own reading and its parent's: then the two do not fit, and another
-        // look is taken. What does not fit after three has been reaped unseen.
+        // reading is taken. What does not fit after three has been reaped unseen.
         for _ in 0..3 {
-            let vanished = self.look();
+            let vanished = self.read_processes();
             self.walk(false);
             if !vanished && self.processes.iter().all(Process::fits) {
                 break;
@@ -188,7 +203,7 @@ impl Account {
     }
 
     /// Reads every process that is there; true if one of them was not any more.
-    fn look(&mut self) -> bool {
+    fn read_processes(&mut self) -> bool {
         let mut vanished = false;
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
@@ -212,7 +227,7 @@ impl Account {
     /// Finds processes that were not known. At the opening what they did before is not counted.
     fn walk(&mut self, opening: bool) {
         let mut found = vec![self.root];
-        // Breadth first; a process that comes and goes meanwhile is its parent's to tell of.
+        // Breadth first; a process that comes and goes meanwhile is in what its parent waited for.
         let mut at = 0;
         while at < found.len() && found.len() < MOST_PROCESSES {
             let pid = found[at];
@@ -231,7 +246,7 @@ impl Account {
         }
     }
 
-    fn close(&mut self) -> ComponentRecord {
+    fn close(&mut self) -> Usage {
         self.read();
         let there = |process: &&mut Process| matches!(process.state, State::There { .. });
         for process in self.processes.iter_mut().filter(there) {
@@ -239,7 +254,7 @@ impl Account {
             process.memory_bytes = proc::peak_memory_bytes(process.pid).unwrap_or(0);
         }
         let sum = |of: fn(&Process) -> u64| self.processes.iter().map(of).sum();
-        ComponentRecord {
+        Usage {
             memory_bytes: sum(|process| process.memory_bytes),
             context_switches: sum(|process| process.switches.saturating_sub(process.switches_first)),
             processes: self.processes.len() as u64,

@@ -1,8 +1,10 @@
-//! What `/proc` and the CPU clocks say of another process.
+//! What `/proc` and the CPU clocks say of any process.
 
 use std::fs;
 
-/// The few fields of `/proc/PID/stat` that accounts need.
+use rustix::thread::{CpuSet, Pid, sched_getaffinity};
+
+/// The few fields of `/proc/PID/stat` that are needed here.
 pub struct Stat {
     pub parent: i32,
     /// Ended, and not waited for yet.
@@ -40,25 +42,23 @@ impl Stat {
 }
 
 fn tick_ns() -> u64 {
-    match unsafe { libc::sysconf(libc::_SC_CLK_TCK) } {
-        hertz if hertz > 0 => 1_000_000_000 / hertz as u64,
-        _ => 10_000_000,
-    }
+    1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
-/// CPU time of a process, all its threads, living and ended, user and system.
+/// CPU time of a process, all its threads, running and ended, user and system.
 pub fn cpu_clock_ns(pid: i32) -> Option<u64> {
     if !(1..=i32::MAX >> 3).contains(&pid) {
         return None;
     }
-    // The kernel's encoding of "the scheduler's clock of that process".
+    // The kernel's encoding of "the scheduler's clock of that process", which rustix has no name for.
     let clock = ((!pid) << 3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one `timespec`, and refuses a clock that it does not know.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
     (status == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The processes that this one started and that are there.
+/// The children of a process, those that have ended and were not waited for included.
 pub fn children(pid: i32) -> Vec<i32> {
     let mut children = Vec::new();
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return children };
@@ -67,8 +67,8 @@ pub fn children(pid: i32) -> Vec<i32> {
             Ok(text) => {
                 children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()))
             }
-            // A kernel without that file: asked the slow way.
-            Err(_) if !fs::exists("/proc/self/task").unwrap_or(false) || !has_children_file() => {
+            // A kernel built without that file.
+            Err(_) if !has_children_file() => {
                 return children_by_scan(pid);
             }
             // A thread that ended meanwhile.
@@ -96,8 +96,8 @@ fn children_by_scan(parent: i32) -> Vec<i32> {
 pub fn context_switches(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let of_task = |status: &str| -> u64 {
-        field(status, "voluntary_ctxt_switches:").unwrap_or(0)
-            + field(status, "nonvoluntary_ctxt_switches:").unwrap_or(0)
+        status_field(status, "voluntary_ctxt_switches:").unwrap_or(0)
+            + status_field(status, "nonvoluntary_ctxt_switches:").unwrap_or(0)
     };
     let statuses = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
     Some(statuses.map(|status| of_task(&status)).sum())
@@ -119,24 +119,18 @@ pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
 
 /// The one core that a process may run on; None where there are several.
 pub fn only_core(pid: i32) -> Option<usize> {
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(pid, size_of::<libc::cpu_set_t>(), &mut set) != 0
-            || libc::CPU_COUNT(&set) != 1
-        {
-            return None;
-        }
-        (0..libc::CPU_SETSIZE as usize).find(|core| libc::CPU_ISSET(*core, &set))
-    }
+    let set = sched_getaffinity(Pid::from_raw(pid)).ok().filter(|set| set.count() == 1)?;
+    (0..CpuSet::MAX_CPU).find(|core| set.is_set(*core))
 }
 
 /// The most memory it ever held.
 pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    field(&status, "VmHWM:").map(|kib| kib * 1024)
+    status_field(&status, "VmHWM:").map(|kib| kib * 1024)
 }
 
-fn field(status: &str, name: &str) -> Option<u64> {
+/// The number behind a name in the text of `/proc/PID/status`.
+pub fn status_field(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -154,6 +148,17 @@ mod tests {
         assert_eq!((1, 2, false), (stat.faults, stat.reaped_faults, stat.would_run));
         assert!(Stat::parse("7 (a) S 3").is_none());
         assert!(Stat::parse("").is_none());
+    }
+
+    #[test]
+    fn both_ways_of_listing_children_agree() {
+        let mut child = std::process::Command::new("sleep").arg("10").spawn().expect("sleep");
+        let (own, pid) = (std::process::id() as i32, child.id() as i32);
+        // Other tests' threads may have children of their own.
+        assert!(children(own).contains(&pid));
+        assert!(children_by_scan(own).contains(&pid));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
     }
 
     /// This process has a clock that moves, and switches and memory that are not nothing.

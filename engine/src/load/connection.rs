@@ -1,0 +1,149 @@
+//! A user's connection, if it has one: made, watched, and moved along as far as its socket lets it.
+
+use std::io::{self, ErrorKind};
+
+use super::exchange::Operation;
+use super::fault::Fault;
+use super::socket::{self, Interest, Ready};
+use super::state::LoopState;
+use crate::tls::Stream;
+
+#[derive(Default)]
+pub struct Connection {
+    stream: Option<Stream>,
+    user: u32,
+    /// Told apart from the events of this user's earlier connections.
+    generation: u32,
+    connector: u16,
+    /// What was negotiated is counted with the first request that it carries.
+    pub is_counted: bool,
+}
+
+impl Connection {
+    pub fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether an event is about this connection, and not an earlier one of its user.
+    #[inline]
+    pub fn concerns(&self, generation: u32) -> bool {
+        self.generation == generation && self.stream.is_some()
+    }
+
+    pub fn close(&mut self) {
+        self.stream = None;
+    }
+
+    /// Begins a new one.
+    pub fn open(
+        &mut self,
+        user: u32,
+        connector: u16,
+        interest: Interest,
+        state: &mut LoopState,
+    ) -> Result<(), Fault> {
+        (self.user, self.connector, self.is_counted) = (user, connector, false);
+        self.generation = self.generation.wrapping_add(1);
+        let stream = state.connectors[usize::from(connector)].open(&state.address)?;
+        state.counts.connections += 1;
+        let watched = state.epoll.watch(&stream, Ready::token(user, self.generation), interest);
+        self.stream = Some(stream);
+        watched.map_err(|error| Fault::of(&error, "watching a connection"))
+    }
+
+    /// Whether the socket is connected, as far as an event tells.
+    pub fn is_connected(&self, ready: Ready) -> Result<bool, Fault> {
+        if let Some(stream) = &self.stream
+            && ready.ended()
+        {
+            socket::pending_error(stream).map_err(|error| Fault::of(&error, "connecting"))?;
+        }
+        Ok(ready.to_write())
+    }
+
+    /// Goes on with the handshake; true once that is done, and what came out of it is as it should be.
+    pub fn handshake(&mut self, carries_request: bool, state: &mut LoopState) -> Result<bool, Fault> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        if let Err(error) = stream.handshake() {
+            let wants_room = stream.wants_write();
+            return self.wait(error, wants_room, "shaking hands", state).map(|()| false);
+        }
+        let negotiated = state.connectors[usize::from(self.connector)].agreed(stream, state.must_resume)?;
+        if let Some(negotiated) = &negotiated {
+            state.counts.handshake(negotiated.resumed);
+        }
+        if carries_request {
+            self.is_counted = true;
+            state.counts.negotiated(negotiated);
+        }
+        Ok(true)
+    }
+
+    /// Counts what was negotiated, if that was not done before.
+    pub fn count(&mut self, state: &mut LoopState) -> Result<(), Fault> {
+        if let Some(stream) = &self.stream
+            && !std::mem::replace(&mut self.is_counted, true)
+        {
+            let negotiated = state.connectors[usize::from(self.connector)].agreed(stream, false)?;
+            state.counts.negotiated(negotiated);
+        }
+        Ok(())
+    }
+
+    /// Sends on; true once all is sent.
+    #[inline]
+    pub fn send(
+        &mut self,
+        operation: &Operation,
+        sent: &mut usize,
+        state: &mut LoopState,
+    ) -> Result<bool, Fault> {
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        let bytes = state.exchange.request(operation);
+        let mut result = Ok(());
+        while *sent < bytes.len() && result.is_ok() {
+            result = stream.write(&bytes[*sent..]).map(|count| {
+                *sent += count;
+                state.counts.bytes_sent += count as u64;
+            });
+        }
+        if result.is_ok() && stream.wants_write() {
+            result = stream.flush();
+        }
+        match result {
+            Ok(()) => Ok(true),
+            Err(error) => self.wait(error, true, "sending", state).map(|()| false),
+        }
+    }
+
+    /// After what the socket would not do at once: has it watched for room too, if room is what it lacks.
+    fn wait(&self, error: io::Error, wants_room: bool, doing: &str, state: &LoopState) -> Result<(), Fault> {
+        if error.kind() != ErrorKind::WouldBlock {
+            return Err(Fault::of(&error, doing));
+        }
+        match &self.stream {
+            Some(stream) if wants_room => {
+                let token = Ready::token(self.user, self.generation);
+                let changed = state.epoll.change(stream, token, Interest::ReadAndWrite);
+                changed.map_err(|error| Fault::of(&error, "watching a connection"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads what has come: 0 at the end, None where nothing has.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, io::Error> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Whether an event will say of anything more that comes; in clear, after a read that left room (`short`).
+    #[inline]
+    pub fn has_emptied_socket(&self, short: bool) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.has_emptied_socket(short))
+    }
+}

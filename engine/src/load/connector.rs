@@ -1,0 +1,77 @@
+//! How the connections of one kind of client are made: in clear, or under TLS with what it asks for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::fault::{self, Fault};
+use super::socket;
+use super::task::ClientKind;
+use crate::contract::Failure;
+use crate::tls::{Agreement, Client, ClientSpec, Negotiated, Stream};
+
+pub struct Connector {
+    tls: Option<Tls>,
+}
+
+struct Tls {
+    spec: ClientSpec,
+    client: Client,
+    /// The last agreement that was as asked, and its names: thousands of connections agree on the same.
+    known: Option<(Agreement, Arc<Negotiated>)>,
+}
+
+impl Connector {
+    pub fn new(kind: &ClientKind) -> Result<Connector, Failure> {
+        kind.tls.as_ref().map_or(Ok(Connector::clear()), Connector::secured)
+    }
+
+    pub fn clear() -> Connector {
+        Connector { tls: None }
+    }
+
+    pub fn secured(spec: &ClientSpec) -> Result<Connector, Failure> {
+        Ok(Connector { tls: Some(Tls { spec: spec.clone(), client: Client::new(spec)?, known: None }) })
+    }
+
+    /// The library at work; None in clear.
+    pub fn library(&self) -> Option<String> {
+        self.tls.as_ref().map(|tls| tls.client.library())
+    }
+
+    /// Begins a connection.
+    pub fn open(&self, address: &SocketAddr) -> Result<Stream, Fault> {
+        let socket = socket::connect(address).map_err(|error| Fault::of(&error, "connecting"))?;
+        match &self.tls {
+            None => Ok(Stream::plain(socket)),
+            Some(tls) => tls.client.open(socket).map_err(|failure| match failure {
+                Failure::Unsupported(words) | Failure::Failed(words) => Fault::new(fault::TLS, words),
+            }),
+        }
+    }
+
+    /// What a connection agreed on, if that is what this kind of client asks for; None in clear.
+    pub fn agreed(&mut self, stream: &Stream, must_resume: bool) -> Result<Option<Arc<Negotiated>>, Fault> {
+        let Some(tls) = &mut self.tls else { return Ok(None) };
+        let agreement = stream.agreement();
+        let negotiated = match &tls.known {
+            Some((known, negotiated)) if agreement == Some(*known) => Arc::clone(negotiated),
+            _ => {
+                let Some(negotiated) = stream.negotiated().map(Arc::new) else { return Ok(None) };
+                tls.spec.expects(&negotiated).map_err(|words| Fault::new(fault::WRONG_PARAMETERS, words))?;
+                tls.known = agreement.map(|agreement| (agreement, Arc::clone(&negotiated)));
+                negotiated
+            }
+        };
+        match (tls.spec.resume, negotiated.resumed) {
+            (false, true) => {
+                let words = "a session was resumed by a client that keeps none";
+                Err(Fault::new(fault::WRONG_PARAMETERS, words))
+            }
+            (true, false) if must_resume => {
+                let words = "a full handshake, where a session should have been resumed";
+                Err(Fault::new(fault::NOT_RESUMED, words))
+            }
+            _ => Ok(Some(negotiated)),
+        }
+    }
+}

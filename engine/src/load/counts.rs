@@ -1,0 +1,141 @@
+//! What one loop counts in one phase, and how the counts of several add up.
+
+use std::sync::Arc;
+
+use super::fault::Faults;
+use super::latencies::Latencies;
+use super::record::Steady;
+use crate::tls::Negotiated;
+
+#[derive(Default)]
+pub struct Counts {
+    /// Operations that came to an end, right or wrong.
+    pub ended: u64,
+    /// Of those, the ones whose answers were whole and as expected.
+    pub right: u64,
+    pub faults: Faults,
+    pub latencies: Latencies,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub connections: u64,
+    /// Of those, the ones in place of others that were to be kept.
+    pub reopened: u64,
+    pub handshakes_full: u64,
+    pub handshakes_resumed: u64,
+    /// What was agreed on by the connections that carried a request, and by how many of them.
+    pub negotiated: Vec<(Arc<Negotiated>, u64)>,
+    /// From the first answer to the first after nothing new was started: how many, and in which time.
+    pub steady: Steady,
+    /// When the first loop began, when its first answer came, and when the last one of all came.
+    pub began_ns: u64,
+    first_answer_ns: u64,
+    pub answered_ns: u64,
+}
+
+impl Counts {
+    pub fn wall_ns(&self) -> u64 {
+        self.answered_ns.saturating_sub(self.began_ns)
+    }
+
+    #[inline]
+    pub fn answered(&mut self, now: u64, latency_ns: u64) {
+        self.answered_ns = now;
+        self.latencies.note_ns(latency_ns);
+        self.faults.success();
+        self.right += 1;
+        self.ended += 1;
+        if self.ended == 1 {
+            self.first_answer_ns = now;
+        }
+    }
+
+    pub fn handshake(&mut self, resumed: bool) {
+        self.handshakes_full += u64::from(!resumed);
+        self.handshakes_resumed += u64::from(resumed);
+    }
+
+    /// Counts what a connection agreed on; nothing in clear.
+    pub fn negotiated(&mut self, negotiated: Option<Arc<Negotiated>>) {
+        if let Some(negotiated) = negotiated {
+            self.count(negotiated, 1);
+        }
+    }
+
+    fn count(&mut self, negotiated: Arc<Negotiated>, count: u64) {
+        // A handful at most: as many as there are kinds of client and certificates.
+        match self.negotiated.iter_mut().find(|(known, _)| *known == negotiated) {
+            Some((_, known)) => *known += count,
+            None => self.negotiated.push((negotiated, count)),
+        }
+    }
+
+    /// The steady part of an open loop: how many were started up to now, and in which time.
+    pub fn steady_as_asked(&mut self, started: u64, now: u64) {
+        self.steady = Steady { requests: started, wall_ns: now.saturating_sub(self.began_ns) };
+    }
+
+    /// Ends the part that a rate is taken from, if that was not done before. It goes from one answer to another:
+    /// from the first, for until then the load was on its way, to the first after nothing new was started. To a
+    /// moment of the clock part of an answer would be time for nothing, and to the last answer before it a server
+    /// that was held up just then would seem the faster for it.
+    #[inline]
+    pub fn end_steady(&mut self, now: u64) {
+        if self.steady.wall_ns == 0 {
+            let (first, from_ns) = match self.ended {
+                0 | 1 => (0, self.began_ns),
+                _ => (1, self.first_answer_ns),
+            };
+            self.steady = Steady { requests: self.ended - first, wall_ns: now.saturating_sub(from_ns) };
+        }
+    }
+
+    pub fn merge(&mut self, other: Counts) {
+        self.merge_negotiated(&other);
+        self.ended += other.ended;
+        self.right += other.right;
+        self.faults.merge(other.faults);
+        self.latencies.merge(&other.latencies);
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.connections += other.connections;
+        self.reopened += other.reopened;
+        self.handshakes_full += other.handshakes_full;
+        self.handshakes_resumed += other.handshakes_resumed;
+        self.steady.requests += other.steady.requests;
+        self.steady.wall_ns = self.steady.wall_ns.max(other.steady.wall_ns);
+        self.began_ns = self.began_ns.min(other.began_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
+    }
+
+    /// Adds what another saw agreed on.
+    pub fn merge_negotiated(&mut self, other: &Counts) {
+        for (negotiated, count) in &other.negotiated {
+            self.count(Arc::clone(negotiated), *count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rate is taken from the first answer, after 10 ms, to the first after nothing new was started: that was after
+    /// 35 ms, when there were 2, and it came after 42. An open loop's is the one at which it was asked.
+    #[test]
+    fn a_rate_ends_with_an_answer() {
+        for (is_open, expected) in [(false, (2, 32)), (true, (4, 35))] {
+            let mut counts = Counts { began_ns: 5_000_000, ..Counts::default() };
+            for at_ns in [15_000_000, 20_000_000] {
+                counts.answered(at_ns, 1);
+            }
+            if is_open {
+                counts.steady_as_asked(4, 40_000_000);
+            }
+            for at_ns in [47_000_000, 60_000_000] {
+                counts.answered(at_ns, 1);
+                counts.end_steady(at_ns);
+            }
+            assert_eq!(expected, (counts.steady.requests, counts.steady.wall_ns / 1_000_000));
+        }
+    }
+}

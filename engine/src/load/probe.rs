@@ -1,0 +1,76 @@
+//! One user that sends one request at a time, each on a connection of its own: what proofs are made with.
+
+use super::connector::Connector;
+use super::counts::Counts;
+use super::exchange::Exchange;
+use super::fault::{self, Fault};
+use super::phase::nanoseconds;
+use super::random::UserRandom;
+use super::state::LoopState;
+use super::task::{ConnectionReuse, Load};
+use super::user::{Step, User};
+use crate::clock;
+use crate::contract::Failure;
+use crate::tls::Negotiated;
+
+pub struct Probe {
+    state: LoopState,
+    user: User,
+    limit_ns: u64,
+}
+
+/// A right answer.
+pub struct Answer {
+    pub status: u16,
+    pub bytes: u64,
+    pub negotiated: Option<Negotiated>,
+}
+
+impl Probe {
+    pub fn new(load: &Load, connector: Connector, path: &str) -> Result<Probe, Failure> {
+        let mut load = Load { connection: ConnectionReuse::New, ..load.clone() };
+        load.clients.truncate(1);
+        let exchange = Exchange::new(&load, &[path.to_owned()]);
+        let state = LoopState::new(&load, vec![connector], exchange, 64 << 10)?;
+        // Its queries are no user's: those of a trial come to a server that has not seen them.
+        let mut user = User::default();
+        user.enter(UserRandom::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()), false);
+        Ok(Probe { state, user, limit_ns: nanoseconds(load.request_limit_s) })
+    }
+
+    /// The answer, if it is whole and as expected.
+    pub fn send(&mut self) -> Result<Answer, Fault> {
+        self.state.counts = Counts::default();
+        let end_ns = clock::wall_ns() + self.limit_ns;
+        let mut step = self.user.start(0, &mut self.state);
+        loop {
+            match step {
+                Step::Answered => break,
+                Step::Failed(fault) => return Err(fault),
+                Step::Waiting | Step::Opened => {}
+                Step::Lost => return Err(Fault::new(fault::CLOSED_EARLY, "the connection was closed")),
+            }
+            let now = clock::wall_ns();
+            if now >= end_ns {
+                return Err(self.user.time_out(self.limit_ns));
+            }
+            step = Step::Waiting;
+            let count = self.state.epoll.wait(now, end_ns).map_err(|error| Fault::of(&error, "waiting"))?;
+            let mut ready = (0..count).map(|index| self.state.epoll.ready(index));
+            if let Some(ready) =
+                ready.find(|ready| matches!(ready.about(), (0, of) if self.user.concerns(of)))
+            {
+                step = self.user.go_on(ready, &mut self.state);
+            }
+        }
+        let (status, bytes) = self.user.answer();
+        let negotiated = self.state.counts.negotiated.first();
+        Ok(Answer { status, bytes, negotiated: negotiated.map(|(negotiated, _)| (**negotiated).clone()) })
+    }
+
+    /// Gives back the connector, with the sessions it has kept.
+    pub fn into_connector(mut self) -> Connector {
+        self.user.close();
+        self.state.connectors.swap_remove(0)
+    }
+}

@@ -1,0 +1,128 @@
+//! An exchange of two legs, which proves that the seam holds more than the null case.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use serde_json::json;
+
+use super::load;
+use super::server::{GOOD, Server, Then, say};
+use crate::clock;
+use crate::load::connector::Connector;
+use crate::load::exchange::{Exchange, Judgement, Operation};
+use crate::load::fault::Fault;
+use crate::load::random::UserRandom;
+use crate::load::response::{Expected, Response};
+use crate::load::state::LoopState;
+use crate::load::user::{Step, User};
+
+/// So many accounts, of which each operation draws one.
+const ACCOUNTS: u64 = 10;
+
+/// Asks, is refused with a challenge, and asks again with the answer to it.
+pub struct Challenge {
+    /// What a refusal and what an answer has to be.
+    expected: [Expected; 2],
+    /// The challenge of each user's operation.
+    challenges: Vec<String>,
+    request: Vec<u8>,
+}
+
+impl Challenge {
+    fn new(users: usize) -> Challenge {
+        let expected =
+            |status, keeps_head| Expected { status, bytes: None, body: None, to_head: false, keeps_head };
+        let expected = [expected(401, true), expected(200, false)];
+        Challenge { expected, challenges: vec![String::new(); users], request: Vec::new() }
+    }
+
+    pub fn request(&mut self, operation: &Operation) -> &[u8] {
+        let account = operation.unique % ACCOUNTS;
+        let challenge = &self.challenges[operation.user as usize];
+        let header = match operation.leg {
+            0 => String::new(),
+            _ => format!("Authorization: {account} {challenge}\r\n"),
+        };
+        self.request = format!("GET /{account} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n").into_bytes();
+        &self.request
+    }
+
+    pub fn expected(&self, leg: u8) -> &Expected {
+        &self.expected[usize::from(leg)]
+    }
+
+    pub fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        if operation.leg > 0 {
+            return Ok(Judgement::Done);
+        }
+        let challenge = response.header("www-authenticate").unwrap_or_default();
+        self.challenges[operation.user as usize] = challenge.to_owned();
+        Ok(Judgement::Continue)
+    }
+}
+
+/// A user's operations to their ends: how each ended.
+fn operations(server: &Server, connection: &str, count: usize) -> (Vec<Step>, LoopState) {
+    let load = load(server.address, json!({"connection": connection}));
+    let exchange = Exchange::Challenge(Challenge::new(1));
+    let mut state = LoopState::new(&load, vec![Connector::clear()], exchange, 1 << 16).expect("a loop");
+    let mut user = User::default();
+    user.enter(UserRandom::new(7, 0, 0), false);
+    let mut steps = Vec::new();
+    for _ in 0..count {
+        let mut step = user.start(0, &mut state);
+        while let Step::Waiting = step {
+            let now = clock::wall_ns();
+            let ready = state.epoll.wait(now, now + 1_000_000_000).expect("events");
+            if let Some(ready) =
+                (0..ready).map(|index| state.epoll.ready(index)).find(|ready| ready.about().0 == 0)
+            {
+                step = user.go_on(ready, &mut state);
+            }
+        }
+        steps.push(step);
+    }
+    (steps, state)
+}
+
+/// A server that refuses each request of even number with a challenge, on a connection that it keeps or ends.
+fn server(end: Then) -> (Server, Arc<AtomicU64>) {
+    let challenges = Arc::new(AtomicU64::new(0));
+    let given = Arc::clone(&challenges);
+    let server = Server::start(move |stream, number| match number % 2 {
+        0 => {
+            let nonce = given.fetch_add(1, SeqCst);
+            let close = if end == Then::GoOn { "" } else { "Connection: close\r\n" };
+            let head = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n";
+            say(stream, &format!("{head}WWW-Authenticate: {nonce}\r\n{close}\r\n"), end)
+        }
+        _ => say(stream, GOOD, Then::GoOn),
+    });
+    (server, challenges)
+}
+
+/// An operation goes on to its second leg on the connection of its first, or on another one where the server ended
+/// that; a connection for each operation ends with it, and not with its first leg.
+#[test]
+fn an_operation_of_two_legs() {
+    for (connection, end, connections) in
+        [("user", Then::GoOn, 1), ("new", Then::GoOn, 5), ("user", Then::Close, 6), ("new", Then::Close, 10)]
+    {
+        let (server, challenges) = server(end);
+        let (steps, state) = operations(&server, connection, 5);
+        assert!(steps.iter().all(|step| matches!(step, Step::Answered)), "{steps:?}");
+        assert_eq!((5, 10), (challenges.load(SeqCst), server.requests()));
+        assert_eq!(connections, state.counts.connections, "{connection}");
+        let accounts: Vec<String> = server.lines();
+        assert!(accounts.chunks(2).all(|legs| legs[0] == legs[1]), "{accounts:?}");
+        assert!(accounts.iter().any(|line| *line != accounts[0]), "{accounts:?}");
+    }
+}
+
+/// Each leg has an expectation of its own.
+#[test]
+fn a_leg_that_is_not_as_expected() {
+    let (steps, _) = operations(&Server::good(), "user", 1);
+    let [Step::Failed(fault)] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!("expected status 401, got 200", fault.words);
+}

@@ -1,0 +1,67 @@
+//! Records that rustls makes, into the buffer that they are sent from.
+
+use std::io::{self, ErrorKind};
+
+use ::rustls::SideData;
+use ::rustls::unbuffered::{EncodeError, EncodeTlsData, EncryptError, WriteTraffic};
+
+use crate::tls::socket::Buffer;
+
+/// The largest plaintext of a record.
+pub const RECORD: usize = 16 * 1024;
+/// What a record adds to its plaintext, rounded up: header, nonce, content type, tag.
+pub const OVERHEAD: usize = 64;
+
+/// What is to be done with a connection that may be written to.
+pub enum Then<'a> {
+    Rest,
+    Seal(&'a [u8]),
+    SayGoodbye,
+}
+
+pub fn encode<D>(mut data: EncodeTlsData<'_, D>, outgoing: &mut Buffer) -> io::Result<()> {
+    let mut room = RECORD + OVERHEAD;
+    loop {
+        match data.encode(outgoing.room(room)) {
+            Ok(count) => {
+                outgoing.add(count);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
+                room = size.required_size;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+}
+
+pub fn finish<D: SideData>(
+    mut traffic: WriteTraffic<'_, D>,
+    then: &Then<'_>,
+    outgoing: &mut Buffer,
+) -> io::Result<()> {
+    let count = match then {
+        Then::Rest => return Ok(()),
+        Then::Seal(plaintext) => {
+            let room = plaintext.len() + (plaintext.len() / RECORD + 1) * OVERHEAD;
+            traffic.encrypt(plaintext, outgoing.room(room))
+        }
+        Then::SayGoodbye => traffic.queue_close_notify(outgoing.room(OVERHEAD)),
+    };
+    match count {
+        Ok(count) => {
+            outgoing.add(count);
+            Ok(())
+        }
+        Err(EncryptError::EncryptExhausted) => Err(ErrorKind::BrokenPipe.into()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+pub fn fault(error: ::rustls::Error) -> io::Error {
+    let words = match error {
+        ::rustls::Error::General(words) => words,
+        other => other.to_string(),
+    };
+    io::Error::new(ErrorKind::InvalidData, words)
+}

@@ -1,0 +1,135 @@
+"""The engine's modules use each other one way: no circle, no arrow back up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).parents[1] / "engine" / "src"
+
+# From top to bottom: a module uses those of lower lines, and those of its own line where that makes no circle.
+LAYERS = (
+    ("main",),
+    ("load", "serve"),
+    ("op",),
+    ("chunks", "providers", "guard", "keep"),
+    ("aws_lc", "libcrypto", "rustcrypto", "spin", "null", "tls", "accounting"),
+    ("families",),
+    ("provider", "operation", "crates"),
+    ("contract",),
+    ("session",),
+    ("clock", "proc", "binding", "buffers"),
+)
+# To be cut: circles of siblings, as the folder and the two that use each other, and folders whose modules use items of
+# their `mod.rs`.
+CIRCLES = {
+    ("libcrypto", "api", "lengths"),
+    ("libcrypto", "api", "modules"),
+    ("rustcrypto", "foreign", "signature"),
+    ("tls/libssl", "client", "stream"),
+}
+USED_FROM_WITHIN = {"families", "libcrypto/cipher", "libcrypto/key_exchange"}
+PATHS = re.compile(r"\b(crate|(?:super::)*super)::(\{.*?\}|[\w:]+)", re.DOTALL)
+
+
+def code(file: Path) -> str:
+    """A module's text without comments and tests."""
+    text = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
+    text = re.sub(r"#\[cfg\(test\)\]\s*\n\s*[^\n]*\n", "\n", text)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def parts(path: str) -> Iterator[list[str]]:
+    """The paths that one `use` names: `a::{b, c::d}` has two."""
+    if not path.startswith("{"):
+        yield path.strip(":").split("::")
+        return
+    yield from ([word] for word in re.findall(r"(?:^|[{,])\s*(\w+)", path))
+
+
+def module_of(file: Path) -> tuple[str, ...]:
+    """`tls/rustls/mod.rs` is `("tls", "rustls")`."""
+    relative = file.relative_to(ENGINE).with_suffix("")
+    return relative.parts[:-1] if relative.name == "mod" else relative.parts
+
+
+def modules() -> dict[tuple[str, ...], Path]:
+    """Every module that is not of tests."""
+    files = (file for file in ENGINE.rglob("*.rs") if "tests" not in file.relative_to(ENGINE).with_suffix("").parts)
+    return {module_of(file): file for file in files}
+
+
+def arrows() -> set[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Which module uses which; of a path, the longest part that is a module, through what its parent re-exports."""
+    known = modules()
+    texts = {module: code(file) for module, file in known.items()}
+    found = set()
+    for module, text in texts.items():
+        for start, path in PATHS.findall(text):
+            base = () if start == "crate" else module[: -start.count("super")]
+            for words in parts(path):
+                found.add((module, resolve((*base, *words), known, texts)))
+    return {(one, other) for one, other in found if other and one != other}
+
+
+def resolve(
+    path: tuple[str, ...], known: dict[tuple[str, ...], Path], texts: dict[tuple[str, ...], str]
+) -> tuple[str, ...]:
+    """The module that a path leads to."""
+    for length in range(len(path), 0, -1):
+        module = path[:length]
+        if module not in known:
+            continue
+        if length < len(path):
+            name = path[length]
+            for source, names in re.findall(r"pub use (\w+)::(\{[^}]*\}|\w+)", texts[module]):
+                if re.search(rf"\b{name}\b", names) and (*module, source) in known:
+                    return (*module, source)
+        return module
+    return ()
+
+
+def siblings() -> dict[tuple[str, ...], dict[str, set[str]]]:
+    """Of each folder, which of its modules uses which other one, the folder's own `mod.rs` left out."""
+    folders: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for one, other in arrows():
+        shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+        if shared is not None:
+            uses = folders.setdefault(one[:shared], {})
+            uses.setdefault(one[shared], set()).add(other[shared])
+    return folders
+
+
+def test_every_module_has_its_layer() -> None:
+    """A new module at the top is put in its place here."""
+    named = [name for layer in LAYERS for name in layer]
+    assert sorted({module[0] for module in modules()}) == sorted(named)
+
+
+def test_no_module_uses_one_above_it() -> None:
+    """Arrows go down the layers, or along one."""
+    place = {name: at for at, layer in enumerate(LAYERS) for name in layer}
+    up = {(one[0], other[0]) for one, other in arrows() if place[other[0]] < place[one[0]]}
+    assert up == set()
+
+
+def test_no_module_uses_the_folder_it_is_in() -> None:
+    """What the modules of a folder share has a file of its own, below them."""
+    assert {"/".join(other) for one, other in arrows() if one[: len(other)] == other} == USED_FROM_WITHIN
+
+
+@pytest.mark.parametrize("folder", sorted(siblings()), ids="/".join)
+def test_the_modules_of_a_folder_have_no_circle(folder: tuple[str, ...]) -> None:
+    """Each could be read before all that use it."""
+    uses = {name: set(others) for name, others in siblings()[folder].items()}
+    for _, one, other in (known for known in CIRCLES if known[0] == "/".join(folder)):
+        assert other in uses[one], f"{one} and {other} make no circle any more: take them off the list"
+        uses[one].discard(other)
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        pytest.fail(f"in {'/'.join(folder) or 'the engine'}: {' uses '.join(reversed(error.args[1]))}")
