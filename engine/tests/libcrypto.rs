@@ -107,9 +107,9 @@ fn a_module_of_another_library_is_unsupported() {
     assert_eq!(json!(moved.0.canonicalize().expect("a path")), record["receipt"]["path"]);
 }
 
-/// A signature has as many bytes as its key, on every route: also more than any key of the catalogue.
+/// A signature has as many bytes as its key, on every route: also more than any key of the families.
 #[test]
-fn a_signature_may_be_longer_than_any_of_the_catalogue() {
+fn a_signature_may_be_longer_than_any_of_the_families() {
     let long = include_str!("rsa-5120.pem").to_owned();
     for (name, pem) in [("rsa-2048", key("rsa-2048")), ("rsa-5120", long)] {
         for choice in ["key-cached", "key-from-pem", "key-from-der", "key-from-parameters"] {

@@ -1,6 +1,6 @@
 """Tables and charts as plain values, which a report or a terminal lays out.
 
-Texts may hold backticks around what is code, as the catalogue and studies write it; nothing here is markup.
+Texts may hold backticks around what is code, as families and studies write it; nothing here is markup.
 """
 
 from __future__ import annotations

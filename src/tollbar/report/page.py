@@ -89,7 +89,7 @@ def data(name: str) -> str:
 
 
 def marked(value: object) -> Markup:
-    """The text escaped, with what stands between backticks as code: catalogue and studies write it so."""
+    """The text escaped, with what stands between backticks as code: families and studies write it so."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(value))))
 
 
