@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::{Prepared, no_such_operation};
+use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
 use crate::operation::Operation;
@@ -152,6 +152,7 @@ impl<C: Cipher> Session<C> {
 
     /// Encrypts under the next IV. An IV that is used twice gives a stream cipher's secrets away, so no
     /// caller does it.
+    #[inline]
     fn encrypt(&mut self) -> Result<(), Failure> {
         increment(&mut self.iv);
         let Session { cipher, shape, kept, key, iv, plain, sealed, .. } = self;
@@ -163,6 +164,7 @@ impl<C: Cipher> Session<C> {
         expect_bytes("ciphertext", shape.check.sealed_bytes(plain.len()), sealed)
     }
 
+    #[inline]
     fn decrypt(&mut self) -> Result<(), Failure> {
         let Session { cipher, kept, key, iv, plain, sealed, opened, .. } = self;
         let message = Message { direction: Direction::Decrypt, iv, aad: &[], data: black_box(sealed) };

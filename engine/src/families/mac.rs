@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::{Prepared, no_such_operation};
+use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
 use crate::operation::Operation;

@@ -9,6 +9,7 @@ pub mod digest;
 pub mod key_exchange;
 pub mod mac;
 pub mod password_hash;
+mod prepared;
 pub mod signature;
 #[cfg(test)]
 mod tests;
@@ -16,10 +17,10 @@ mod tests;
 use std::fmt::Display;
 
 use crate::contract::{Failure, Receipt, Task};
-use crate::operation::Operation;
 use crate::provider::{Offers, Provider};
 
-pub type Prepared = Result<Box<dyn Operation>, Failure>;
+pub use prepared::Prepared;
+
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
 pub type Row = (&'static str, fn(&Task) -> Prepared);
 /// Everything a provider promises, by family.
@@ -60,11 +61,6 @@ pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) ->
 
 pub fn not_offered(provider: &str, what: &str) -> Failure {
     Failure::Unsupported(format!("{provider} does not offer {what}"))
-}
-
-/// An operation that the family does not have.
-fn no_such_operation(task: &Task) -> Failure {
-    Failure::Failed(format!("the family {} has no operation `{}`", task.family, task.op))
 }
 
 /// Turns a library's error into a failure that says what was being done.

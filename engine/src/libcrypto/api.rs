@@ -3,23 +3,21 @@
 //! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.1 on has, AWS-LC and
 //! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
 use std::path::Path;
 
 use libloading::os::unix::Library;
 
 use super::lengths::Lengths;
 use super::modules::Modules;
+use super::objects::Text;
+pub use super::objects::{Free, Handle, Owned, c_name, text};
 use crate::binding::{self, bind};
 use crate::contract::Failure;
 
-/// Any of the library's own objects.
-pub type Handle = *mut c_void;
 type Bytes = *const c_uchar;
 type Out = *mut c_uchar;
-type Text = *const c_char;
 type Size = usize;
-pub type Free = unsafe extern "C" fn(Handle);
 pub type Fetch = unsafe extern "C" fn(Handle, Text, Text) -> Handle;
 pub type ByName = unsafe extern "C" fn(Text) -> Handle;
 
@@ -239,6 +237,11 @@ impl Api {
         Ok(answer)
     }
 
+    /// The address of a function that every libcrypto has: it tells two of them apart.
+    pub fn version_function(&self) -> *const c_void {
+        self.OpenSSL_version as *const c_void
+    }
+
     /// One of the library's version lines; see `OpenSSL_version(3)`.
     pub fn version(&self, which: c_int) -> String {
         // SAFETY: any number gives a string of the library's own.
@@ -254,45 +257,6 @@ impl Api {
 /// A function that only some libraries have.
 pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
-}
-
-/// # Safety
-/// A string of the library's own that ends with a zero, or null.
-pub unsafe fn text(pointer: Text) -> Option<String> {
-    // SAFETY: not null, and the caller's promise.
-    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
-}
-
-/// A name as C wants it. Names come from this program's own tables, which hold no zero bytes.
-pub fn c_name(name: &str) -> CString {
-    CString::new(name).unwrap_or_default()
-}
-
-/// One of the library's objects, freed when it goes out of scope.
-pub struct Owned {
-    pub handle: Handle,
-    free: Free,
-}
-
-// SAFETY: the library ties none of its objects to a thread; each is used by one at a time.
-unsafe impl Send for Owned {}
-
-impl Owned {
-    pub fn new(handle: Handle, free: Free) -> Option<Owned> {
-        (!handle.is_null()).then_some(Owned { handle, free })
-    }
-
-    /// The library owns it from now on.
-    pub fn give_away(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // SAFETY: not null, and given away by nothing that drops it.
-        unsafe { (self.free)(self.handle) }
-    }
 }
 
 impl Param {

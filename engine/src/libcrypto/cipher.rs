@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use super::api::{Api, Handle, Owned};
-use super::modules::load_legacy;
+use super::legacy::load_legacy;
 use crate::contract::{Failure, Task};
 use crate::families::cipher::{self as family, Check, Direction, Message, Shape, TAG_BYTES};
 use crate::families::{self, Prepared};

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
-use super::api::{Handle, Owned};
+use super::objects::{Handle, Owned};
 use crate::contract::Failure;
 
 type Bytes = *const c_uchar;
@@ -51,7 +51,7 @@ impl Lengths {
         let version = unsafe {
             let version: unsafe extern "C" fn(c_int) -> *const c_char =
                 *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
-            super::api::text(version(0)).unwrap_or_default()
+            super::objects::text(version(0)).unwrap_or_default()
         };
         Ok(match SIZE_T.iter().any(|name| version.contains(name)) {
             true => Lengths::Size(Functions::bind(library)?),

@@ -1,16 +1,16 @@
 //! The provider `libcrypto`: one driver for any OpenSSL from 1.1.1 on, AWS-LC and BoringSSL shared objects.
 
-#![warn(clippy::undocumented_unsafe_blocks)]
-
 pub mod api;
 mod cipher;
 mod cpu;
 mod digest;
 mod key_exchange;
 pub mod keys;
+mod legacy;
 mod lengths;
 mod mac;
 mod modules;
+mod objects;
 mod password_hash;
 mod rsa_api;
 mod signature;
@@ -76,7 +76,7 @@ impl Provider for Libcrypto {
     fn receipt(&self) -> Receipt {
         let version = self.api.version(0);
         let mut parts = BTreeMap::from([("built".to_owned(), self.api.version(2))]);
-        for module in self.api.modules.in_use(self.api) {
+        for module in self.api.modules.in_use(self.api.version_function()) {
             let name = module.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             parts.insert(format!("module {name}"), module.display().to_string());
         }
@@ -104,7 +104,7 @@ impl Provider for Libcrypto {
             row.ok_or_else(|| not_offered("libcrypto", &format!("the family {}", task.family)))?;
         let prepared = prepare(self.api, task)?;
         // Its configuration file may have it load modules too.
-        self.api.modules.stand_on(self.api)?;
+        self.api.modules.stand_on(self.api.version_function())?;
         Ok(prepared)
     }
 }

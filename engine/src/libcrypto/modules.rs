@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LAZY};
 
-use super::api::{Api, Handle, c_name, text};
 use crate::binding::{canonical, file_of};
 use crate::contract::Failure;
 
@@ -24,14 +23,14 @@ impl Modules {
         Ok(Modules { before: mapped() })
     }
 
-    /// The modules loaded since that stand on this library.
-    pub fn in_use(&self, api: &Api) -> Vec<PathBuf> {
-        self.loaded().filter(|module| foreign(module, api).is_none()).collect()
+    /// The modules loaded since that stand on the library that has this function (`OpenSSL_version`).
+    pub fn in_use(&self, version: *const c_void) -> Vec<PathBuf> {
+        self.loaded().filter(|module| foreign(module, version).is_none()).collect()
     }
 
     /// Fails where a module stands on another libcrypto than the one that loaded it.
-    pub fn stand_on(&self, api: &Api) -> Result<(), Failure> {
-        match self.loaded().find_map(|module| foreign(&module, api).map(|other| (module, other))) {
+    pub fn stand_on(&self, version: *const c_void) -> Result<(), Failure> {
+        match self.loaded().find_map(|module| foreign(&module, version).map(|other| (module, other))) {
             None => Ok(()),
             Some((module, other)) => Err(Failure::Unsupported(format!(
                 "the module {} needs {}, and would run that code instead of this library's",
@@ -48,54 +47,10 @@ impl Modules {
 }
 
 /// The other libcrypto that a module stands on. One that needs no libcrypto at all finds none, and is as good.
-fn foreign(module: &Path, api: &Api) -> Option<PathBuf> {
+fn foreign(module: &Path, version: *const c_void) -> Option<PathBuf> {
     let found = find(module, b"OpenSSL_version\0")?;
-    let is_own = std::ptr::eq(found, api.OpenSSL_version as *const c_void);
+    let is_own = std::ptr::eq(found, version);
     (!is_own).then(|| file_of(found).unwrap_or_default())
-}
-
-/// Makes DES, RC2 and RC4 available where OpenSSL 3 keeps them in a module of their own.
-pub fn load_legacy(api: &Api) -> Result<(), Failure> {
-    // Older libraries and forks have them built in.
-    let (Some(load), Some(unload)) = (api.OSSL_PROVIDER_load, api.OSSL_PROVIDER_unload) else {
-        return Ok(());
-    };
-    let null = std::ptr::null_mut();
-    let load = |name: &CStr| -> Option<Handle> {
-        // SAFETY: the name ends with a zero; no library context is the default one.
-        let module = unsafe { load(null, name.as_ptr()) };
-        (!module.is_null()).then_some(module)
-    };
-    api.clear_errors();
-    // First, because naming any other stops the default one from being loaded by itself.
-    load(c"default").ok_or_else(|| api.failed("the default module"))?;
-    let Some(module) = load(c"legacy").or_else(|| search_beside(api).and_then(|()| load(c"legacy"))) else {
-        api.clear_errors();
-        return Err(Failure::Unsupported(format!("this library has no legacy module: {}", folder(api))));
-    };
-    api.modules.stand_on(api).inspect_err(|_| {
-        // SAFETY: it was loaded above, and nothing of it is in use.
-        unsafe { unload(module) };
-    })?;
-    api.clear_errors();
-    Ok(())
-}
-
-/// Where the library looks for modules by itself.
-fn folder(api: &Api) -> String {
-    const OPENSSL_INFO_MODULES_DIR: c_int = 1003;
-    // SAFETY: any number gives a string of the library's own, or null.
-    let folder = api.OPENSSL_info.and_then(|info| unsafe { text(info(OPENSSL_INFO_MODULES_DIR)) });
-    format!("it looks for one in {}", folder.as_deref().unwrap_or("a folder that it does not name"))
-}
-
-/// Has modules looked for beside the library, for one that was moved together with them after it was built.
-fn search_beside(api: &Api) -> Option<()> {
-    let folder = file_of(api.OpenSSL_version as *const c_void)?.parent()?.join("ossl-modules");
-    let folder = folder.is_dir().then(|| c_name(&folder.to_string_lossy()))?;
-    let search_in = api.OSSL_PROVIDER_set_default_search_path?;
-    // SAFETY: the name ends with a zero.
-    (unsafe { search_in(std::ptr::null_mut(), folder.as_ptr()) } == 1).then_some(())
 }
 
 /// Where a file that is mapped already, or what it depends on, has this symbol.

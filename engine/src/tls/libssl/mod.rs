@@ -1,7 +1,5 @@
 //! TLS by a libssl bound at run time: what rustls has left out, and whatever a task wants of OpenSSL itself.
 
-#![warn(clippy::undocumented_unsafe_blocks)]
-
 mod api;
 mod client;
 mod context;
