@@ -126,7 +126,7 @@ def test_the_noise_floor_is_an_interval() -> None:
     base = [100.0, 108.0] * 10
     rows = [row({"choice": "none"}, base, twins_ns=base[::-1])]
     for times in (1.0, 1.035, 1.10):
-        rows.append(row({"choice": str(times)}, [times * cost for cost in base], against="none"))
+        rows.append(row({"choice": str(times)}, [times * 100.0] * 20, against="none"))
     judged = judge_study(study_run(rows))
     assert judged.noise is not None
     assert pytest.approx(1.0) == judged.noise_floor == judged.noise.estimate
@@ -188,7 +188,7 @@ def test_swapping_cell_and_baseline_inverts_the_toll() -> None:
     """The same trials the other way round give one over the ratio, ends swapped."""
     one, other = measured([1, 1.3], lognormal(0.005), random.Random(5), blocks=20)
     there, back = (
-        judge_study(study_run([row({"choice": "none"}, a, twins_ns=a), row({"choice": "x"}, b, against="none")]))
+        judge_study(study_run([row({"choice": "none"}, a, against="none"), row({"choice": "x"}, b, against="none")]))
         .tolls[1]
         .ratio
         for a, b in [(one, other), (other, one)]
