@@ -153,7 +153,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// None: whoever asked is gone already.
+    /// None: the parent has ended already.
     fn new(request: &Request) -> Option<Supervisor> {
         let signals = [PARENT_GONE, Signal::TERM, Signal::INT, Signal::HUP, Signal::CHILD];
         let signals = set_of(&signals);

@@ -37,7 +37,7 @@ def fingerprint() -> dict[str, Any]:
 
 
 def interrupts_apart(root: Path = Path("/")) -> bool | str:
-    """Whether the kernel keeps the time of interrupts out of the CPU time of whoever was interrupted.
+    """Whether the kernel keeps the time of interrupts out of the CPU time of the process that was interrupted.
 
     On loopback a packet is received in an interrupt of its sender: this decides who pays for it.
     """

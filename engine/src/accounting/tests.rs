@@ -169,7 +169,7 @@ fn an_account_of_one_that_never_rests() {
 /// A child whose parent never waits for it keeps its last reading.
 #[test]
 fn children_nobody_waited_for_keep_their_last_reading() {
-    // The inner shell becomes another program that waits for nobody, and its child is let go before it.
+    // The inner shell becomes another program that waits for no child, and its child is let go before it.
     let (child, parent) = (Pipe::new("child"), Pipe::new("parent"));
     let (child_path, parent_path) = (&child.0, &parent.0);
     let script = format!("sh -c '{BURN}; (burn; echo burnt; cat {child_path}) & exec cat {parent_path}'");
@@ -186,7 +186,7 @@ fn children_nobody_waited_for_keep_their_last_reading() {
     shell.end();
 }
 
-/// A named pipe that somebody waits at.
+/// A named pipe with a reader that waits.
 struct Pipe(String);
 
 impl Pipe {
@@ -224,7 +224,7 @@ fn the_past_is_not_counted() {
     assert!(shell.end() > 3 * TICKS_NS);
 }
 
-/// Processes of one component on one core wait for each other, and nobody else has held them up.
+/// Processes of one component on one core wait for each other, and no other program has their core.
 #[test]
 fn those_of_one_component_do_not_hold_it_up() {
     // They stay when they have done: what a process has waited goes with it.

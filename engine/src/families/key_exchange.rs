@@ -175,7 +175,7 @@ impl<K: Kem> Operation for Parties<K> {
         let (ciphertext, secret) = scheme.encapsulate(&self.public)?;
         let theirs = scheme.decapsulate(&self.private, ciphertext.as_ref())?;
         proof.accept("both sides' secret", secret.as_ref() == theirs.as_ref())?;
-        // A KEM of this kind does not say that a ciphertext is wrong: it gives a secret nobody else has.
+        // A KEM of this kind does not say that a ciphertext is wrong: it gives a secret that the other side does not have.
         let other = |result: Result<K::Secret, Failure>| match result {
             Ok(wrong) => wrong.as_ref() != theirs.as_ref(),
             Err(_) => true,

@@ -115,7 +115,7 @@ mod tests {
         assert!((2_800..3_200).contains(&counts[0]), "{counts:?}");
     }
 
-    /// Unique queries are unique, whoever asks in whichever chunk.
+    /// Unique queries are unique, for all users and chunks.
     #[test]
     fn no_two_requests_share_a_query() {
         let mut seen = std::collections::HashSet::new();

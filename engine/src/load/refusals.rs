@@ -7,7 +7,7 @@ use super::task::{ClientKind, Load};
 use crate::contract::Failure;
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
-/// A certificate that no server under test has: its key is known to nobody.
+/// A certificate that no server under test has: its key was thrown away.
 const ANOTHER_CERTIFICATE: &str = include_str!("fixtures/another_certificate.pem");
 
 /// What was tried and refused, and what was not tried, as `what: why`.

@@ -111,7 +111,7 @@ fn refuse(failure: Failure) -> i32 {
     }
 }
 
-/// Writes one line of JSON. Not `println!`, which panics where nobody reads any more.
+/// Writes one line of JSON. Not `println!`, which panics where the reader is gone.
 fn announce(what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_string(what)?;
     line.push('\n');

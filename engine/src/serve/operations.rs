@@ -38,7 +38,7 @@ pub struct Asked<'a> {
 #[derive(Debug, PartialEq)]
 pub enum Refusal {
     NotPrepared,
-    /// Several operations fit, so that nobody could say which one was measured.
+    /// Several operations fit, and which one was measured could not be said.
     Ambiguous,
     Failed(String),
 }

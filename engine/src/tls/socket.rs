@@ -82,7 +82,7 @@ impl Buffer {
         }
         (self.start, self.end) = (0, 0);
         let bytes = std::mem::take(&mut self.bytes);
-        // A thread that is ending has nobody left to lend to.
+        // A thread that is ending lends to no other.
         let _ = IDLE.try_with(|idle| {
             let mut idle = idle.borrow_mut();
             if bytes.len() == USUAL && idle.len() < KEPT {

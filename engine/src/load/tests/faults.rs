@@ -91,7 +91,7 @@ fn another_body() {
     good(&load(server.address, json!({"expect": {"status": 200, "body": "hello"}})), 0.05);
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 #[test]
 fn nobody_there() {
     let address = Server::good().address;

@@ -166,7 +166,7 @@ fn a_client_that_reads_late_gets_it_whole() {
         let mut client = Secured::new(served, spec);
         client.send((get("/bytes/8000000") + &get("/bytes/7")).as_bytes());
         std::thread::sleep(std::time::Duration::from_millis(50));
-        // Meanwhile somebody else is served.
+        // Meanwhile another client is served.
         let mut other = Secured::new(served, spec);
         other.send(get("/bytes/3").as_bytes());
         assert_eq!(plain[..3], other.body());
