@@ -141,6 +141,30 @@ def test_a_cell_that_was_never_left_alone_knows_it_by_those_beside_it() -> None:
     assert 0.99 <= other.low <= 1.0 <= other.high <= 1.01
 
 
+def test_the_same_work_twice_is_known_on_a_core_that_is_never_left_alone() -> None:
+    """What disturbs a baseline and its twin makes both dearer alike, however rare quiet moments are."""
+    source = np.random.default_rng(9)
+    baseline = builders.row({"choice": "none"}, against="none")
+    other = builders.row({"choice": "other"}, against="none")
+
+    def visit(block: int, number: int, log: float, *, twin: bool = False) -> Trial:
+        costs = np.exp(log + source.normal(0.0, 0.003, builders.ROUNDS))
+        return builders.trial(list(costs), block=block, heat=number, twin=twin)
+
+    rows = [
+        replace(
+            baseline,
+            trials=tuple(visit(block, 0, 0.5) for block in range(12)),
+            twins=tuple(visit(block, 0, 0.5, twin=True) for block in range(12)),
+        ),
+        # In other heats it costs less: so those above were disturbed.
+        replace(other, trials=tuple(visit(block, heat, 0.5 - heat / 2) for block in range(12) for heat in range(2))),
+    ]
+    found = Ledger(rows, Terms(0.03, 1)).undisturbed_ratio(rows[0], rows[0])
+    assert found is not None
+    assert 0.99 <= found.low <= 1.0 <= found.high <= 1.01
+
+
 def wrongs(of: Callable[[int], Toll], repetitions: int) -> float:
     """The share of runs in which a toll was called for what it is not."""
     return sum(of(number).verdict in (Verdict.COSTS, Verdict.SAVES) for number in range(repetitions)) / repetitions

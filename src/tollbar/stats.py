@@ -106,8 +106,13 @@ def undisturbed(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Inter
     )
 
 
-def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:
-    """The one's undisturbed cost over the other's. Raises ValueError if either has no visit."""
+def undisturbed_ratio(
+    of: Sequence[Visit], over: Sequence[Visit], *, confidence: float = CONFIDENCE, is_same_work: bool = False
+) -> Interval:
+    """The one's undisturbed cost over the other's. Raises ValueError if either has no visit.
+
+    `is_same_work`: what disturbs them makes both dearer alike, so that disturbed pairs say as much as quiet ones.
+    """
     paired = _pairs(of, over)
     if paired is None:
         return _apart(undisturbed(of, confidence=confidence), undisturbed(over, confidence=confidence))
@@ -121,9 +126,11 @@ def undisturbed_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence:
         linear: np.ndarray = _linear(one, weights, varies[0]) - _linear(other, weights, varies[1])
         return linear
 
-    slope = _slope(blocks, np.minimum(own + beside, _MOST_EXCESS), differences(np.ones_like(one)))
-    bias_left = 1.0 if any(varies) else _BIAS_LEFT
-    return _quietest(blocks, own, beside, differences, confidence, 2 - sum(varies), slope=bias_left * slope)
+    slope = 0.0
+    if not is_same_work:
+        bias_left = 1.0 if any(varies) else _BIAS_LEFT
+        slope = bias_left * _slope(blocks, np.minimum(own + beside, _MOST_EXCESS), differences(np.ones_like(one)))
+    return _quietest(blocks, own, beside, differences, confidence, 2 - sum(varies), slope=slope)
 
 
 def typical(of: Sequence[Visit], *, confidence: float = CONFIDENCE) -> Interval:

@@ -62,7 +62,8 @@ class Ledger:
 
         None where no block has both.
         """
-        return self._ratio(stats.undisturbed_ratio, row, against)
+        # A baseline beside itself is the same work twice.
+        return self._ratio(stats.undisturbed_ratio, row, against, is_same_work=row.key == against.key)
 
     def typical_ratio(self, row: Row, against: Row) -> Interval | None:
         """The same as disturbed."""
@@ -110,11 +111,11 @@ class Ledger:
             self._costs[key] = of(visits, confidence=self.confidence) if visits else None
         return self._costs[key]
 
-    def _ratio(self, of: Callable[..., Interval], row: Row, against: Row) -> Interval | None:
+    def _ratio(self, of: Callable[..., Interval], row: Row, against: Row, **how: bool) -> Interval | None:
         key = (of, row.key, against.key)
         if key not in self._ratios:
             own, others = self.sides(row, against)
-            self._ratios[key] = of(own, others, confidence=self.confidence) if own else None
+            self._ratios[key] = of(own, others, confidence=self.confidence, **how) if own else None
         return self._ratios[key]
 
 
