@@ -37,7 +37,7 @@ class Finished:
 
 def timed(*arguments: str, cwd: Path | None = None) -> Finished:
     """Runs a command and watches its memory: its own, not that of the processes it starts."""
-    # A file, not a pipe: nobody reads while the clock runs, and a full pipe would stop the command.
+    # A file, not a pipe: nothing reads while the clock runs, and a full pipe would stop the command.
     with tempfile.TemporaryFile("w+") as out:
         start = time.perf_counter()
         process = subprocess.Popen(arguments, cwd=cwd, stdout=out, stderr=subprocess.DEVNULL)

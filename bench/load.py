@@ -173,7 +173,7 @@ def _rivals(server: Server, handshake: Handshake) -> dict[str, Contender]:
 def _saturation(nginx: Bed, sandbox: Sandbox) -> Figure:
     """How much of the time the server had work.
 
-    It works, or waits for its core while somebody else on this machine has it. Nobody is kept off the client's
+    It works, or waits for its core while another program has it. No program is kept off the client's
     core either, so that of each cell the best round counts: others can only take from it.
     """
     wanted: dict[str, list[float]] = {}

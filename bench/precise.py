@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import hypot, sqrt
 
 from bench.figures import Figure
-from bench.studies import SERVED, Document, Unmeasured, half_width, measured, toll
+from bench.studies import HANDSHAKES, SERVED, Document, Unmeasured, half_width, measured, toll
 
 HASHES = """
 question  = "How well is the ratio of two hashes known?"
@@ -21,23 +21,6 @@ baseline  = "sha-1"
 [vary]
 bytes = ["4 KiB"]
 
-[measure]
-{measure}
-"""
-HANDSHAKES = """
-question  = "How well are ratios of server CPU known?"
-family    = "tls"
-beds      = ["nginx"]
-providers = ["libcrypto"]
-choices   = ["plaintext", "tls-1.3"]
-baseline  = "plaintext"
-
-[vary]
-op           = ["connect"]
-certificate  = ["rsa-2048", "ecdsa-p256"]
-key-exchange = ["x25519"]
-bytes        = ["4 KiB"]
-{served}
 [measure]
 {measure}
 """
@@ -68,7 +51,10 @@ def _handshakes() -> Iterator[Figure]:
     of_rsa = "precise: nginx, RSA-2048 over ECDSA P-256, half the 95 % interval"
     of_tls = "precise: nginx, TLS 1.3 over plaintext, half the 95 % interval"
     try:
-        new, old = (measured(HANDSHAKES.format(served=SERVED, measure=how)) for how in (MANY, OLD.format(blocks=40)))
+        new, old = (
+            measured(HANDSHAKES.format(beds='["nginx"]', served=SERVED, measure=how))
+            for how in (MANY, OLD.format(blocks=40))
+        )
         tls = _of_toll(new, "tls-1.3", certificate="ecdsa-p256")
         tls_before = _typical(old, "tls-1.3", certificate="ecdsa-p256")
         (rsa,) = (half_width(c["low"], c["high"]) for c in new["contrasts"] if c["setting"] == "certificate")

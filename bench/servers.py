@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.figures import TOLLBAR, Figure, timed
+from bench.studies import HANDSHAKES, SERVED
 from tollbar import results
 from tollbar.measure import Trial
 from tollbar.results import Row, Run
@@ -18,31 +19,9 @@ GOAL_MS = 250.0
 BLOCKS = 5
 ROUNDS = 4
 
-STUDY = f"""
-question  = "How long does it take to have a server measured?"
-family    = "tls"
-beds      = ["nginx", "httpd", "embedded"]
-providers = ["libcrypto"]
-choices   = ["plaintext", "tls-1.3"]
-baseline  = "plaintext"
-
-[vary]
-op           = ["connect"]
-certificate  = ["rsa-2048", "ecdsa-p256"]
-key-exchange = ["x25519"]
-bytes        = ["4 KiB"]
-
-[load]
-shape   = "closed"
-users   = [8]
-request = {{ get = "/bytes/{{bytes}}" }}
-expect  = {{ status = 200, bytes = "{{bytes}}" }}
-
-[measure]
-cost   = "server-cpu"
-rounds = {ROUNDS}
-blocks = {BLOCKS}
-"""
+STUDY = HANDSHAKES.format(
+    beds='["nginx", "httpd", "embedded"]', served=SERVED, measure=f"rounds = {ROUNDS}\nblocks = {BLOCKS}"
+)
 
 
 def figures() -> Iterator[Figure]:

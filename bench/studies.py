@@ -19,6 +19,25 @@ request = { get = "/bytes/{bytes}" }
 expect  = { status = 200, bytes = "{bytes}" }
 """
 
+# Certificates against each other and TLS against plaintext, on these beds (a TOML list).
+HANDSHAKES = """
+question  = "What does a handshake cost a server?"
+family    = "tls"
+beds      = {beds}
+providers = ["libcrypto"]
+choices   = ["plaintext", "tls-1.3"]
+baseline  = "plaintext"
+
+[vary]
+op           = ["connect"]
+certificate  = ["rsa-2048", "ecdsa-p256"]
+key-exchange = ["x25519"]
+bytes        = ["4 KiB"]
+{served}
+[measure]
+{measure}
+"""
+
 Document = Mapping[str, Any]
 
 

@@ -9,16 +9,21 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tollbar import beds, libraries
-from tollbar.beds import driver
+from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
 
 FAKE_COMPONENT = Path(__file__).with_name("fake_component.py")
+KINDS = ["line", "http", "tcp", "command"]
+"""Of readiness."""
+PATIENCE_S = 10.0
+
 PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 
 
@@ -94,6 +99,30 @@ def start(
     """The bed, started for a trial in clear with these settings."""
     (resolved,) = libraries.resolve([provider])
     return driver.start(at, driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}), core)
+
+
+def kept(fake: FakeBed) -> list[str]:
+    """What is in the user's cache."""
+    return [path.suffix for path in (fake.folder.parent / "cache").rglob("*") if path.is_file()]
+
+
+def tree_of(server: Server) -> set[int]:
+    """Every process of a server."""
+    return {pid for root in server.components.values() for pid in proc.tree(root)}
+
+
+def work_dir_of(at: Sandbox, name: str) -> Path:
+    """The one work directory of this component."""
+    (found,) = at.directory.glob(f"fake-{name}-*")
+    return found
+
+
+def wait_until(there: Callable[[], bool]) -> None:
+    """Waits for something that comes soon."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def main(folder: Path) -> None:

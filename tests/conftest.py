@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from component_lab import FakeBed
 from served_lab import Lab
 from tollbar import beds, libraries
 from tollbar.beds import loading, proc
@@ -145,7 +146,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     with Sandbox(tmp_path / "logs") as sandbox:
         yield Lab(tmp_path, sandbox)
         assert [] == sandbox.running
-        # The sandbox' keeper, and nobody else.
+        # Only the keeper of the sandbox.
         assert 1 == len(set(proc._children(os.getpid())) - before)
     os.sched_setaffinity(0, cores)
     beds.find.cache_clear()
@@ -170,3 +171,11 @@ def tollbar(tmp_path: Path) -> Tollbar:
 
     assert Path(command()).exists(), f"not installed for {sys.executable}: run `make setup`"
     return run
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBed]:
+    """A folder for a bed of fake components, with an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield FakeBed(tmp_path)
+    beds.find.cache_clear()

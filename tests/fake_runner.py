@@ -2,7 +2,7 @@
 """A runner that speaks the whole contract and measures nothing, and that fails in the way it is told to.
 
 It works the answers out by itself. Its "CPU time" is the number of iterations that the task's choice carries, with some
-noise. As a load client it asks nobody, and makes up the account of a server.
+noise. As a load client it connects to no server, and makes up the account of a server.
 
 FAKE_FAULT names a fault (see `FAULTS`) as MOMENT:FAULT, such as `verify:crash` or `chunk:crash`; with
 MOMENT:FAULT:CHOICE only that choice is struck.

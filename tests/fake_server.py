@@ -41,7 +41,7 @@ class Server:
         self.sign: str = told["sign"]
         self.tls: Mapping[str, str] | None = told["tls"]
         self.other: Mapping[str, str] = told["other"]
-        # Python cannot turn a server's memory for sessions off; without one in common nobody has any.
+        # Python cannot turn a server's memory for sessions off; contexts that share none have none.
         self.common = context_of(self, faulty=True) if self.fault == "every-session" else None
         self._counters = {"request": count(1), "connection": count(1)}
 
@@ -65,7 +65,7 @@ class Server:
 
 
 def unready(listener: socket.socket) -> None:
-    """Lives, and listens to nobody."""
+    """Runs, and accepts no connection."""
     listener.close()
     time.sleep(FOREVER_S)
 
@@ -188,7 +188,7 @@ def secured(server: Server, connection: socket.socket) -> socket.socket:
         return connection
     first = connection.recv(1, socket.MSG_PEEK)
     if first != b"\x16":
-        # Somebody who speaks in clear: who asks whether there is a server, or tries what must be refused.
+        # A client in clear: the readiness probe, or one that must be refused.
         if server.fault != "clear-too":
             connection.sendall(head(0, "400 Bad Request"))
             raise Closed

@@ -84,7 +84,7 @@ def _integers(pem: str) -> list[int]:
 
 
 def _is_prime(number: int) -> bool:
-    """Miller and Rabin's test to bases that nobody chose."""
+    """Miller and Rabin's test to random bases."""
     odd, twos = number - 1, 0
     while odd % 2 == 0:
         odd, twos = odd // 2, twos + 1

@@ -15,7 +15,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_readme_names_every_command_and_study() -> None:
-    """Whoever reads the README knows all there is."""
+    """README names every command and every study."""
     assert set(COMMANDS) == set(re.findall(r"^\| `tollbar (\w+)", README, re.MULTILINE))
     named = set(re.findall(r"^\| `([a-z-]+)` \| ", README.split("### Studies")[1].split("###")[0], re.MULTILINE))
     assert set(study.shipped()) == named

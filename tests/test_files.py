@@ -1,4 +1,4 @@
-"""Files: whole or not at all, and never for a moment for whom they are not meant."""
+"""Files: whole or not at all, and readable by no other account at any moment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_file_has_its_mode_whatever_the_mask_is(tmp_path: Path, mask: int, mod
 def test_what_a_server_is_told_is_for_its_owner_from_the_first_byte(
     tmp_path: Path, mask: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where the lab ends before a file's mode is set, nobody else has had a moment to read it."""
+    """Even where the lab ends before a file's mode is set, no other account could read it at any moment."""
 
     def ended(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

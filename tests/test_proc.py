@@ -43,7 +43,7 @@ def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.Monke
 
 
 def test_a_session_is_ended_by_who_is_in_it() -> None:
-    """Those whom a dead leader left behind are killed."""
+    """Processes whose session leader has ended are killed."""
     leader = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, start_new_session=True)
     with leader:
         assert leader.stdout is not None

@@ -301,7 +301,7 @@ return [...document.querySelectorAll('.plot')]
 """
 
 
-# A drawing without a description is nothing to whoever cannot see it.
+# A drawing without a description says nothing to a reader who cannot see it.
 _UNNAMED = """
 return [...document.querySelectorAll('.plot')]
   .filter(plot => plot.querySelector('svg'))

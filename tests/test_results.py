@@ -216,7 +216,7 @@ def test_a_run_that_was_interrupted_pays_for_a_look(planned: Plan, store: Store)
 
 
 def test_a_look_is_written_under_the_lock(planned: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is written nobody else can take the run up."""
+    """While a process writes the run, no other can take it up."""
     store.record([trial(planned)])
     store.close()
     write, locked = storing.write_atomically, []

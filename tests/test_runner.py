@@ -31,7 +31,7 @@ def planned(fake_study: Path) -> Plan:
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits two minutes for a test's runner to hang."""
+    """Limits short enough for tests whose runner hangs."""
     monkeypatch.setattr(operation, "PROOF_LIMIT_S", 2.0)
     monkeypatch.setattr(heat, "READY_LIMIT_S", 2.0)
     monkeypatch.setattr(heat, "CHUNK_LIMIT_S", 2.0)

@@ -243,7 +243,7 @@ def test_one_wrong_answer_is_enough(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 def test_a_load_client_that_goes_wrong_is_a_row(
     lab: Lab, moment: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks is believed no more than whoever answers, and neither is left behind."""
+    """The load client is believed no more than the server, and neither is left running."""
     monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
     monkeypatch.setattr(request, "PROOF_LIMIT_S", 1.0)
     for module, limit in [(heat, "READY_LIMIT_S"), (heat, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:

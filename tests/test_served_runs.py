@@ -108,7 +108,7 @@ def busy(trial: Trial) -> Trial:
 
 
 def test_a_path_that_cannot_be_looked_into_hides_no_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of somebody else's in the user's path is no reason to give up."""
+    """A folder of another user's in the path is no reason to give up."""
     # For root no folder is closed; a name too long for any is an error just the same.
     monkeypatch.setenv("PATH", f"/{'x' * 300}:{os.environ['PATH']}")
     lab.bed()

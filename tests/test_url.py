@@ -68,7 +68,7 @@ def test_what_is_no_url_is_refused_in_words(url: str) -> None:
 
 
 def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
-    """Both versions of TLS, connections and requests; nothing is claimed of settings that nobody knows."""
+    """Both versions of TLS, connections and requests; nothing is claimed of settings that are not known."""
     (one,) = plan.make([study.of_url("https://localhost:8443/a?b={c}", (1, 4))], seed=0).studies
     assert 8 == len(one.cells)
     assert {"choice", "provider", "bed", "op", "users"} == set(one.cells[0].coordinates)
@@ -170,7 +170,7 @@ def test_a_server_that_speaks_both_versions_of_tls_is_measured(tollbar: Tollbar,
     assert all(result["value"] > 0 for result in costs)
     ratios = {(toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if not toll["twin"]}
     assert {("tls-1.2", "request"), ("tls-1.2", "connect"), ("tls-1.3", "connect")} == ratios.keys()
-    # Shaking hands costs more than asking again, whoever the server is.
+    # A handshake costs more than a request on a kept connection, on any server.
     assert all(ratios[choice, "connect"] > 1 for choice in ("tls-1.2", "tls-1.3"))
 
 

@@ -48,7 +48,7 @@ def interrupts_apart(root: Path = Path("/")) -> bool | str:
     ticks = [int(field) for field in fields]
     if len(ticks) <= IRQ or sum(ticks) < ENOUGH_TICKS:
         return "not stated"
-    # A kernel that only looks, at each tick, whom it has interrupted never finds a hard interrupt, and counts none.
+    # A kernel that only samples, at each tick, what it has interrupted never finds a hard interrupt, and counts none.
     return ticks[IRQ] > 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,44 +12,17 @@ from markupsafe import Markup, escape
 
 from tollbar import __version__
 from tollbar.judge import Judgement
-from tollbar.present import (
-    agreed,
-    answers,
-    cells,
-    charts,
-    comparisons,
-    loads,
-    notes,
-    shapes,
-    shares,
-    tables,
-    threats,
-    tolls,
-    warnings,
-    words,
-)
+from tollbar.present import shapes
 from tollbar.present.costs import cost_words
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
 from tollbar.report.layout import needs_width
 
-# What the templates take names, rows, sentences and charts from: they only lay out.
+# The modules of `present` that templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
-    agreed,
-    answers,
-    cells,
-    charts,
-    comparisons,
-    loads,
-    notes,
-    shapes,
-    shares,
-    tables,
-    threats,
-    tolls,
-    warnings,
-    words,
-)
+    "agreed", "answers", "cells", "charts", "comparisons", "loads", "notes", "shapes", "shares", "tables", "threats",
+    "tolls", "warnings", "words",
+)  # fmt: skip
 
 
 def page(judgement: Judgement) -> str:
@@ -67,7 +41,7 @@ def page(judgement: Judgement) -> str:
         undefined=StrictUndefined,
     )
     templates.filters["marked"] = marked
-    templates.globals |= {module.__name__.rpartition(".")[2]: module for module in PRESENT}
+    templates.globals |= {name: import_module(f"tollbar.present.{name}") for name in PRESENT}
     templates.globals |= {"palette": palette, "draw": draw, "needs_width": needs_width}
     return templates.get_template("page.html.jinja").render(
         run=judgement.run,

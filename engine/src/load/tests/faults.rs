@@ -98,7 +98,7 @@ fn nobody_there() {
     thread::sleep(Duration::from_millis(50));
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {
         let before = Instant::now();
-        let Stop { outcome, reason } = advanced(&load(address, change), 0.2, 1).expect_err("nobody");
+        let Stop { outcome, reason } = advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
         assert_eq!(Outcome::Failed, outcome);
         assert!(reason.contains("failed: refused ") && reason.contains("onnection refused"), "{reason}");
         assert!(before.elapsed() < FAR_TOO_LONG);
@@ -127,7 +127,7 @@ fn dying_between_chunks() {
     trial.advance(Advance { seconds: 0.01, operations: 1 }).expect("a chunk");
     drop(server);
     thread::sleep(Duration::from_millis(50));
-    let stop = trial.advance(Advance { seconds: 0.01, operations: 1 }).expect_err("nobody");
+    let stop = trial.advance(Advance { seconds: 0.01, operations: 1 }).expect_err("no server to connect to");
     assert!(stop.reason.starts_with("while asking before a chunk: "), "{}", stop.reason);
 }
 

@@ -17,7 +17,7 @@ enum By {
 
 type Row = (Protocol, KeyExchange, Cipher, &'static str, By, &'static str, &'static str);
 
-/// Asked: protocol, exchange, cipher, certificate. Expected: by whom, suite, group.
+/// Asked: protocol, exchange, cipher, certificate. Expected: library, suite, group.
 const TABLE: [Row; 21] = [
     (Tls12, EcdheP256, Aes128Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
     (Tls12, EcdheP384, Aes256Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "secp384r1"),

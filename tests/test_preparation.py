@@ -1,0 +1,158 @@
+"""Preparation of components: done once and used again, and whatever ends it leaves nothing half-made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from component_lab import FakeBed, kept, start, work_dir_of
+from tollbar import beds
+from tollbar.beds import configuration, prepared
+from tollbar.beds.driver import NotStarted
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import Outcome
+
+
+def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:
+    """A second start, and a second run, find what the first has prepared, for their owner alone."""
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    for _ in range(2):
+        with Sandbox() as at:
+            for _ in range(2):
+                with start(at, found):
+                    assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+    assert 1 == fake.times_prepared
+    assert [".tar"] == kept(fake)
+    (folder,) = (fake.folder.parent / "cache").rglob("prepared")
+    assert [0o700, 0o600] == [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())]
+
+
+def test_what_a_preparation_depends_on_makes_another_one(
+    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another value of a setting it names, another text or another version; and no other setting."""
+    template = fake.folder / "accounts.jinja"
+    template.write_text("{{ settings.users }} accounts")
+    component = fake.component(prepare=fake.preparation(settings=["users"], render=["accounts"]))
+
+    def text(**settings: str | int) -> str:
+        # A process reads a bed once; these are the beds of four.
+        beds.find.cache_clear()
+        configuration._templates.cache_clear()
+        with start(at, fake.of(component), settings):
+            return (work_dir_of(at, "web") / "accounts").read_text()
+
+    assert ("10 accounts", 1) == (text(users=10), fake.times_prepared)
+    assert ("10 accounts", 1) == (text(users=10, groups=50), fake.times_prepared)
+    assert ("20 accounts", 2) == (text(users=20), fake.times_prepared)
+    template.write_text("{{ settings.users }} users")
+    assert ("10 users", 3) == (text(users=10), fake.times_prepared)
+    monkeypatch.setenv("FAKE_VERSION", "1.3")
+    assert ("10 users", 4) == (text(users=10), fake.times_prepared)
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "words"),
+    [
+        ("fails", Outcome.FAILED, "preparing the component web: fake-component ended with status 1: no more than half"),
+        ("hangs", Outcome.TIMED_OUT, "preparing the component web: fake-component took too long"),
+    ],
+)
+def test_a_preparation_that_does_not_end_well_leaves_nothing(
+    at: Sandbox, fake: FakeBed, fault: str, outcome: Outcome, words: str
+) -> None:
+    """Its row says why; nothing half-made is kept, and the next start prepares anew."""
+    limit = "0.5 s" if fault == "hangs" else "20 s"
+    with pytest.raises(NotStarted) as caught:
+        start(at, fake.of(fake.component(prepare=fake.preparation(fault, limit=limit))))
+    assert (outcome, words) == (caught.value.outcome, caught.value.reason)
+    assert at.logs is not None
+    assert ("no more than half" if fault == "fails" else "") in (at.logs / "fake" / "web-preparing.log").read_text()
+    assert [] == kept(fake)
+    assert [] == [*at.directory.glob("*prepare-*"), *at.directory.glob("fake-*"), *at.directory.glob("*.tar")]
+    assert [] == at.running
+    with start(at, fake.of(fake.component(prepare=fake.preparation()))):
+        assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+    assert 2 == fake.times_prepared
+
+
+def test_a_refused_preparation_is_unsupported(at: Sandbox, fake: FakeBed) -> None:
+    """What a component refuses, it may refuse when it is prepared."""
+    component = fake.component(prepare=fake.preparation("fails"), refusals=["(no more than .*)"])
+    with pytest.raises(NotStarted, match="preparing the component web: fake-component refuses: no more than") as caught:
+        start(at, fake.of(component))
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+
+
+def test_a_damaged_archive_is_met_once(at: Sandbox, fake: FakeBed) -> None:
+    """State that cannot be unpacked is a failure, and is prepared anew by the next start."""
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    with start(at, found):
+        (archive,) = (fake.folder.parent / "cache").rglob("*.tar")
+    archive.write_bytes(b"rubbish" * 1000)
+    with pytest.raises(NotStarted, match="unpacking the component web: tar ended with status 2"):
+        start(at, found)
+    with start(at, found):
+        assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+    assert 2 == fake.times_prepared
+
+
+def test_a_run_without_a_cache_prepares_for_itself(fake: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be kept for later, the trials of a run share what the run has prepared."""
+    Path(fake.folder / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(fake.folder / "file"))
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    for runs in (1, 2):
+        with Sandbox() as at:
+            for _ in range(2):
+                with start(at, found):
+                    assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+        assert runs == fake.times_prepared
+
+
+def test_a_cache_that_takes_nothing_is_done_without(
+    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, or a file system without unnamed files, costs the next run its time and nothing else."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    for _ in range(2):
+        with start(at, found):
+            assert "whole" == (work_dir_of(at, "web") / "state").read_text()
+    assert 1 == fake.times_prepared
+    assert [] == kept(fake)
+
+
+def test_state_that_no_run_has_used_is_removed(at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive of long ago goes when another is kept; one that was used lately stays."""
+    component = fake.component(prepare=fake.preparation(settings=["users"]))
+    for users in (1, 2):
+        with start(at, fake.of(component), {"users": users}):
+            pass
+    first, second = sorted((fake.folder.parent / "cache").rglob("*.tar"), key=lambda path: path.stat().st_mtime)
+    long_ago = time.time() - prepared.UNUSED_LIMIT_S - 60
+    for archive in (first, second):
+        os.utime(archive, (long_ago, long_ago))
+    with start(at, fake.of(component), {"users": 2}):
+        pass
+    with start(at, fake.of(component), {"users": 3}):
+        assert (False, True) == (first.exists(), second.exists())
+
+
+def test_two_starts_at_once_prepare_once(fake: FakeBed) -> None:
+    """Trials of one heat, and two runs at once, wait for the one that prepares."""
+    found = fake.of(fake.component(prepare=fake.preparation()))
+    with Sandbox() as one, Sandbox() as other, ThreadPoolExecutor(4) as pool:
+        for server in pool.map(lambda at: start(at, found), (one, other, one, other)):
+            server.stop()
+    assert 1 == fake.times_prepared

@@ -1,0 +1,117 @@
+"""Components of the run: which cells share one, and what becomes of them when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from component_lab import PATIENCE_S, FakeBed, start, tree_of
+from tollbar import beds
+from tollbar.beds import proc
+from tollbar.beds.driver import NotStarted
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import Outcome
+
+
+def shared_bed(fake: FakeBed, **more: Any) -> beds.Installed:
+    """A store of the run, shared by the size of the groups in it, and a frontend of each trial."""
+    store = fake.component(name="store", lifetime="run", shared_by=["groups"], **{"on_provider": False, **more})
+    return fake.of(store, fake.component())
+
+
+def test_equal_settings_share_a_component_of_the_run(at: Sandbox, fake: FakeBed) -> None:
+    """Cells with the same value use one process; other settings, providers and frontends make no difference."""
+    found = shared_bed(fake)
+    users = [{"groups": 50, "users": 1}, {"groups": 50, "users": 2}]
+    with start(at, found, users[0]) as one, start(at, found, users[1], provider="libcrypto:psycopg") as other:
+        assert one.components["store"] == other.components["store"]
+        assert one.components["web"] != other.components["web"]
+    with start(at, found, {"groups": 50}) as later:
+        assert one.components["store"] == later.components["store"]
+    assert 1 == len(at.running)
+
+
+def test_another_value_has_a_component_of_its_own(at: Sandbox, fake: FakeBed) -> None:
+    """Two cells whose settings differ where it matters have two processes, both up at once."""
+    found = shared_bed(fake)
+    with start(at, found, {"groups": 50}) as one, start(at, found, {"groups": 100}) as other:
+        assert one.components["store"] != other.components["store"]
+        assert (None, None) == (one.fault(), other.fault())
+    assert 2 == len(at.running)
+
+
+def test_a_component_on_the_provider_is_another_with_another(at: Sandbox, fake: FakeBed) -> None:
+    """A shared server that loads the cell's libcrypto is not shared with cells of another one."""
+    found = shared_bed(fake, on_provider=True)
+    with start(at, found) as one, start(at, found, provider="libcrypto:psycopg") as other:
+        assert one.components["store"] != other.components["store"]
+
+
+def test_a_component_of_the_run_is_measured_on_the_servers_core(at: Sandbox, fake: FakeBed) -> None:
+    """One that was started for a proof, and may run anywhere, is not the one that trials use."""
+    found, core = shared_bed(fake), max(os.sched_getaffinity(0))
+    with start(at, found) as proof, start(at, found, core=core) as trial, start(at, found, core=core) as other:
+        assert proof.components["store"] != trial.components["store"] == other.components["store"]
+        assert {(core,)} == {tuple(os.sched_getaffinity(pid)) for pid in tree_of(trial)}
+
+
+def test_threads_that_want_the_same_component_start_it_once(at: Sandbox, fake: FakeBed) -> None:
+    """The trials of a heat may be started at the same time."""
+    found = shared_bed(fake)
+    with ThreadPoolExecutor(4) as pool:
+        servers = list(pool.map(lambda users: start(at, found, {"users": users}), range(4)))
+    assert 1 == len({server.components["store"] for server in servers})
+    assert 5 == len(at.running)
+    for server in servers:
+        server.stop()
+
+
+@pytest.mark.parametrize("victim", ["server", "guard"])
+def test_a_shared_component_that_dies_fails_who_uses_it(at: Sandbox, fake: FakeBed, victim: str) -> None:
+    """Every trial that uses it says why; the next that needs it gets a fresh one, and nothing of the old is left."""
+    found = shared_bed(fake)
+    with start(at, found) as one, start(at, found) as other:
+        pids = proc.tree(one.components["store"])
+        os.kill(pids[-1 if victim == "server" else 0], signal.SIGKILL)
+        words = [server.fault(PATIENCE_S) or "" for server in (one, other)]
+        assert [True, True] == ["fake-component was ended by SIGKILL" in said for said in words]
+        with start(at, found) as fresh:
+            assert one.components["store"] != fresh.components["store"]
+            assert fresh.fault() is None
+            assert [] == [pid for pid in pids if proc.start_time(pid)]
+            assert words == [one.fault(), other.fault()]
+
+
+def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: FakeBed) -> None:
+    """A component of the run whose configuration names a dead one's endpoint is not used with the fresh one."""
+    base = fake.component(name="base", lifetime="run")
+    found = fake.of(base, fake.component(name="store", lifetime="run"), fake.component())
+    with start(at, found) as one:
+        os.kill(proc.tree(one.components["base"])[-1], signal.SIGKILL)
+        assert one.fault(PATIENCE_S)
+    with start(at, found) as fresh:
+        assert one.components["store"] != fresh.components["store"]
+
+
+@pytest.mark.parametrize("lifetime", ["run", "trial"])
+def test_a_component_that_cannot_start_is_tried_again(at: Sandbox, fake: FakeBed, lifetime: str) -> None:
+    """One that failed to become ready is not shared, and no process of it waits for the end of the run."""
+    for _ in range(2):
+        with pytest.raises(NotStarted):
+            start(at, fake.of(fake.component("tcp", "never", name="store", lifetime=lifetime), fake.component()))
+        assert [] == at.running
+
+
+def test_a_shared_component_reads_the_settings_that_make_it_another(at: Sandbox, fake: FakeBed) -> None:
+    """A template that reads any other setting would be right for the first cell alone: it is a row with the name."""
+    store = fake.component(
+        name="store", lifetime="run", shared_by=["groups"], environment={"U": "{{ settings.users }}"}
+    )
+    with pytest.raises(NotStarted, match=r"the bed fake: .* has no attribute 'users'") as caught:
+        start(at, fake.of(store, fake.component()), {"groups": 1, "users": 1})
+    assert Outcome.FAILED == caught.value.outcome
+    assert [] == [*at.directory.glob("fake-*")]
