@@ -98,7 +98,8 @@ fn nobody_there() {
     thread::sleep(Duration::from_millis(50));
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {
         let before = Instant::now();
-        let Stop { outcome, reason } = advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
+        let Stop { outcome, reason } =
+            advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
         assert_eq!(Outcome::Failed, outcome);
         assert!(reason.contains("failed: refused ") && reason.contains("onnection refused"), "{reason}");
         assert!(before.elapsed() < FAR_TOO_LONG);
