@@ -28,6 +28,8 @@ def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> 
     done = tollbar(name, "--help")
     assert 0 == done.returncode
     assert line.split()[0] in done.stdout
+    assert f"\ntollbar {name}" in done.stdout
+    assert "`" * 3 not in done.stdout
 
 
 def test_help_lists_every_command(tollbar: Tollbar) -> None:
@@ -112,20 +114,26 @@ def test_verify_proves_without_measuring(tollbar: Tollbar) -> None:
     assert all(one["known_answers"] >= 1 for one in proven)
 
 
-HEAVY = {"altair", "vl_convert", "pyarrow", "pandas", "scipy"}
-# What is imported by the first page of help, and by a command that judges; and what neither pays for.
-IMPORTS = {
-    "sys.argv = ['tollbar', '--help']; cli.main()": {*HEAVY, "numpy"},
-    "import tollbar.cli.run": HEAVY,
-}
+def _imported(code: str) -> set[str]:
+    """What a fresh interpreter has imported at its end, beyond its own start."""
+    at_exit = "import atexit, sys; own = set(sys.modules); atexit.register(lambda: print(*set(sys.modules) - own))"
+    done = subprocess.run([sys.executable, "-c", f"{at_exit}; {code}"], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("code", IMPORTS)
-def test_help_imports_nothing_heavy(code: str) -> None:
-    """What only a report or an export needs is not paid for by every command, nor what judging needs by help."""
-    says = "import atexit, sys; from tollbar import cli; atexit.register(lambda: print(*sys.modules))"
-    done = subprocess.run([sys.executable, "-c", f"{says}; {code}"], capture_output=True, text=True, check=True)
-    assert IMPORTS[code] & set(done.stdout.split()) == set()
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_imports_next_to_nothing(option: str) -> None:
+    """The first page needs two modules of the lab, no package of another project, and little of Python's own."""
+    imported = _imported(f"from tollbar import cli; sys.argv = ['tollbar', '{option}']; cli.main()")
+    others = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert {"tollbar", "tollbar.cli", "tollbar.errors"} == others
+    # Some forty for the first page, and most of 110 to find the version; the help of one command takes 500.
+    assert len(imported) <= 130
+
+
+def test_a_command_imports_nothing_that_only_a_report_or_an_export_needs() -> None:
+    """Nothing that draws or writes tables is paid for by every command."""
+    assert set() == {"altair", "vl_convert", "pyarrow", "pandas", "scipy"} & _imported("import tollbar.cli.run")
 
 
 def test_colour_is_left_out_on_request(tollbar: Tollbar) -> None:

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
-from cyclopts import App, CycloptsError
-
-from tollbar.errors import ExitStatus, TollbarError
-
-
-def _version() -> str:
-    from tollbar import __version__
-
-    return __version__
-
-
-app = App(
-    # Markdown would take half as long again to import as all the rest.
-    help_format="plaintext",
-    name="tollbar",
-    version=_version,
-    help="""Measure what each security design choice costs on this machine, beside what it protects against.
-
-    Start with `tollbar run`: one condensed study for each family, in about a minute.
-    """,
-    help_epilogue=(
-        "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
-        "130 interrupted. Data go to standard output, talk to standard error."
-    ),
-)
+from tollbar.errors import ExitStatus, TollbarError, unknown
 
 # Named, not imported: a command's own imports are paid for by those who call it. The line is the first of
 # the function's docstring.
@@ -58,19 +35,17 @@ COMMANDS = {
         "Look whether this machine is fit for measuring, and rehearse on known work.",
     ),
 }
-for name, (place, line) in COMMANDS.items():
-    app.command(place, name=name, help=line)
+
+EXIT_STATUSES = (
+    "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
+    "130 interrupted. Data go to standard output, talk to standard error."
+)
 
 
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
     try:
-        status = app(exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        from tollbar.console import say_error
-
-        say_error(TollbarError(str(error), hint="`tollbar --help` lists commands and options"))
-        status = ExitStatus.UNUSABLE
+        status = _called(sys.argv[1:] or ["--help"])
     except TollbarError as error:
         from tollbar.console import say_error
 
@@ -82,4 +57,59 @@ def main() -> NoReturn:
         # The reader of the answer has closed its end; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = ExitStatus.DONE
-    sys.exit(int(status or 0))
+    sys.exit(int(status))
+
+
+def _called(arguments: Sequence[str]) -> ExitStatus:
+    name = arguments[0]
+    if name in ("--help", "-h"):
+        print(_first_page())
+    elif name == "--version":
+        from tollbar import __version__
+
+        print(__version__)
+    elif name in COMMANDS:
+        return _command(arguments)
+    else:
+        raise unknown("command", name, COMMANDS)
+    return ExitStatus.DONE
+
+
+def _first_page() -> str:
+    """Names and lines: the parser that the commands need takes five times as long to import as this to show."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = min(get_terminal_size().columns, 100)
+    options = {"--help, -h": "This page; after a command, that command's.", "--version": "The version of Tollbar."}
+    lines = {name: line for name, (_, line) in COMMANDS.items()} | options
+    return "\n".join(
+        [
+            "Usage: tollbar COMMAND\n",
+            fill(
+                "Measure what each security design choice costs on this machine, beside what it protects against.",
+                width,
+            ),
+            fill("Start with `tollbar run`: one condensed study for each family, in about a minute.", width) + "\n",
+            *(
+                fill(line, width, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
+                for name, line in lines.items()
+            ),
+            "",
+            fill(EXIT_STATUSES, width),
+        ]
+    )
+
+
+def _command(arguments: Sequence[str]) -> ExitStatus:
+    from cyclopts import App, CycloptsError
+
+    name = arguments[0]
+    # Markdown would take half as long again to import as all the rest.
+    app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)
+    app.command(COMMANDS[name][0], name=name)
+    try:
+        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        raise TollbarError(str(error), hint=f"`tollbar {name} --help` lists its options") from error
+    return status or ExitStatus.DONE

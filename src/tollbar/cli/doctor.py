@@ -30,10 +30,8 @@ class Finding:
 def doctor(*, rehearse: Annotated[bool, Parameter(name="--rehearse")] = True) -> ExitStatus:
     """Look whether this machine is fit for measuring, and rehearse on work of a known amount.
 
-    ```
     tollbar doctor
     tollbar doctor --no-rehearse
-    ```
 
     Parameters
     ----------

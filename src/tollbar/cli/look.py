@@ -30,11 +30,9 @@ def list_(
 ) -> ExitStatus:
     """Show what there is: studies, families, choices, providers or beds.
 
-    ```
     tollbar list studies
     tollbar list choices
     tollbar list providers --library ./libcrypto.so.3
-    ```
 
     Parameters
     ----------
@@ -54,11 +52,9 @@ def list_(
 def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitStatus:
     """Show what would run, and how long it would take. Nothing is measured.
 
-    ```
     tollbar plan
     tollbar plan digests
     tollbar plan my-study.toml --json
-    ```
 
     Parameters
     ----------
@@ -98,10 +94,8 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
 
     Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
-    ```
     tollbar show digests
     tollbar show digests "md5 3.0 4096 native"
-    ```
 
     Parameters
     ----------

@@ -35,15 +35,13 @@ def run(
 ) -> ExitStatus:
     """Measure, judge and report.
 
-    ```
-    tollbar run                             the set `quick`, about a minute
-    tollbar run digests                     one study, whole
-    tollbar run my-study.toml --json        a study of your own, as one JSON document
+    tollbar run                         the set `quick`, about a minute
+    tollbar run digests                 one study, whole
+    tollbar run my-study.toml --json    yours, as one JSON document
     tollbar run digests --library ./libcrypto.so.3
-    tollbar run --resume runs/2026-…        go on where a run was stopped
+    tollbar run --resume runs/2026-…    go on where a run was stopped
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
-    ```
 
     Parameters
     ----------

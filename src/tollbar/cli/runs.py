@@ -28,9 +28,7 @@ def judge(
 ) -> ExitStatus:
     """Judge a run again, without measuring.
 
-    ```
     tollbar judge runs/2026-11-21-101500-digests --all
-    ```
 
     Parameters
     ----------
@@ -59,9 +57,7 @@ def compare(
 ) -> ExitStatus:
     """Set two runs' ratios side by side: do they come out the same?
 
-    ```
     tollbar compare runs/2026-11-21-101500-digests runs/2026-11-22-090000-digests
-    ```
 
     Parameters
     ----------
@@ -86,10 +82,8 @@ def compare(
 def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
     """Write a run's report again.
 
-    ```
     tollbar report runs/2026-11-21-101500-digests
     tollbar report runs/2026-11-21-101500-digests --to digests.html
-    ```
 
     Parameters
     ----------
@@ -107,10 +101,8 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
 def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:
     """Write out every chunk of a run, as it was measured.
 
-    ```
     tollbar export runs/2026-11-21-101500-digests > chunks.csv
     tollbar export runs/2026-11-21-101500-digests --format parquet --to chunks.parquet
-    ```
 
     Parameters
     ----------

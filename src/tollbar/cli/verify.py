@@ -27,11 +27,9 @@ def verify(
 ) -> ExitStatus:
     """Prove every cell both ways: known answers met, wrong things refused. Nothing is measured.
 
-    ```
     tollbar verify
     tollbar verify signatures --library ./libcrypto.so.3
     tollbar verify --runner ./my-runner
-    ```
 
     Parameters
     ----------
