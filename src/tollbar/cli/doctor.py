@@ -6,9 +6,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from tollbar import beds, console, judge, libraries, machine, plan, results, study
 from tollbar.cli.run import measure_into
@@ -27,7 +24,7 @@ class Finding:
     advice: str | None = None
 
 
-def doctor(*, rehearse: Annotated[bool, Parameter(name="--rehearse")] = True) -> ExitStatus:
+def doctor(*, rehearse: bool = True) -> ExitStatus:
     """Look whether this machine is fit for measuring, and rehearse on work of a known amount.
 
     tollbar doctor

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
-from rich import box
-from rich.markup import escape
-from rich.table import Table
+from typing import Literal
 
 from tollbar import beds, console, families, libraries, study, units, workloads
-from tollbar import plan as planning
+from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
-from tollbar.plan import Cell, Plan
-
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
-Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
+from tollbar.plan import Cell
 
 
 def list_(
@@ -45,7 +37,7 @@ def list_(
     """
     rows = {"studies": _studies, "families": _families, "choices": _choices, "beds": _beds}
     listed = _providers(library) if what == "providers" else rows[what]()
-    _print(listed, json)
+    _print(listed, as_json=json)
     return ExitStatus.DONE
 
 
@@ -79,8 +71,8 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
         for one in planned.studies
     ]
     if json:
-        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in _cells(planned)]
-        _print_json({"studies": rows, "cells": cells})
+        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in cells_of(planned)]
+        console.print_json({"studies": rows, "cells": cells})
     else:
         _print(rows, as_json=False)
         for one in planned.studies:
@@ -109,9 +101,9 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
         Print one JSON document, whole.
     """
     planned = make_plan((study,), library)
-    found = [one for one in _cells(planned) if cell is None or _is_named(one, cell)]
+    found = [one for one in cells_of(planned) if cell is None or _is_named(one, cell)]
     if cell is None:
-        _print([dict(one.coordinates) for one in found], json)
+        _print([one.coordinates for one in found], as_json=json)
         return ExitStatus.DONE
     if not found:
         raise TollbarError(
@@ -127,27 +119,11 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
     ]
     work = workloads.of(first).shown(first, planned.seed)
     shown: dict[str, object] = {"task": work.task, "runner": list(work.runner), "answers": answers}
-    configuration = work.configuration
-    if json:
-        _print_json(shown | ({"configuration": configuration} if configuration else {}))
-        return ExitStatus.DONE
-    _print_json(_shortened(shown))
-    if configuration:
-        print(f"\n{configuration}")
+    configuration = {"configuration": work.configuration} if work.configuration else {}
+    console.print_json(shown | configuration if json else _shortened(shown))
+    if configuration and not json:
+        print(f"\n{work.configuration}")
     return ExitStatus.DONE
-
-
-def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
-    """The plan of these studies, `quick` if there are none."""
-    named = [str(path.resolve()) for path in library]
-    planned = planning.make(study.load(studies or ("quick",)), seed=0, named_libraries=named)
-    for where, reason in planned.broken.items():
-        console.say(f"warning: passed over: {where}: {reason}", "yellow")
-    return planned
-
-
-def _cells(planned: Plan) -> list[Cell]:
-    return [cell for one in planned.studies for cell in one.cells]
 
 
 def _is_named(cell: Cell, words: str) -> bool:
@@ -207,35 +183,20 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
 def _beds() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for bed in beds.all_beds().values():
-        found = beds.find(bed)
-        here = isinstance(found, beds.Installed)
-        rows.append(
-            {
-                "bed": bed.name,
-                "version": found.version if isinstance(found, beds.Installed) else "not available here",
-                "where": str(found.programs[bed.frontend.name]) if isinstance(found, beds.Installed) else "",
-                "runs on": ", ".join(bed.runs_on),
-                "to have it": "" if here else bed.install,
-            }
-        )
+        found, runs_on = beds.find(bed), ", ".join(bed.runs_on)
+        if isinstance(found, beds.Installed):
+            version, where, install = found.version, str(found.programs[bed.frontend.name]), ""
+        else:
+            version, where, install = "not available here", "", bed.install
+        rows.append({"bed": bed.name, "version": version, "where": where, "runs on": runs_on, "to have it": install})
     return rows
 
 
-def _print(rows: list[dict[str, object]], as_json: bool) -> None:
+def _print(rows: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
     if as_json:
-        _print_json(rows)
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in dict.fromkeys(name for row in rows for name in row):
-        table.add_column(name, overflow="fold")
-    names = [str(column.header) for column in table.columns]
-    for row in rows:
-        table.add_row(*("" if row.get(name) is None else escape(str(row[name])) for name in names))
-    console.stdout().print(table)
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=1))
+        console.print_json([dict(row) for row in rows])
+    else:
+        console.show_rows(rows)
 
 
 def _shortened(value: object) -> object:

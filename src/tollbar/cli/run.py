@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sys
 from dataclasses import replace
@@ -11,10 +10,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, judge, machine, measure, plan, report, results, study, units
+from tollbar import console, judge, machine, measure, plan, results, study, units
+from tollbar.cli.options import AsJson, Libraries, cells_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
+from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.runner import Outcome
 from tollbar.study import Study
@@ -24,14 +25,14 @@ def run(
     *studies: str,
     blocks: int | None = None,
     seed: int | None = None,
-    library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    library: Libraries = (),
     runs: Path = Path("runs"),
     resume: Path | None = None,
     url: str | None = None,
     users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS,
     i_own_this_server: str | None = None,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    report: Annotated[bool, Parameter(name="--report")] = True,
+    json: AsJson = False,
+    report: bool = True,
 ) -> ExitStatus:
     """Measure, judge and report.
 
@@ -90,8 +91,10 @@ def run(
         store.close()
     judged = judge.judge(results.read(store.directory))
     if report:
-        _write_report(judged)
-    _show(judged, as_json=json)
+        path = store.directory / "report.html"
+        write_report(judged, path)
+        console.say(f"  report     {path}")
+    show(judged, as_json=json)
     return status_of(judged)
 
 
@@ -110,7 +113,9 @@ def _begin(
     seed = secrets.randbelow(2**32) if seed is None else seed
     named = [str(path.resolve()) for path in library]
     planned = plan.make(asked, seed=seed, named_libraries=named)
-    store = results.create(planned, runs, command=_command(), libraries=named, fingerprint=machine.fingerprint())
+    store = results.create(
+        planned, runs, command=("tollbar", *sys.argv[1:]), libraries=named, fingerprint=machine.fingerprint()
+    )
     return planned, store
 
 
@@ -143,8 +148,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
 
 
 def _measure(planned: Plan, store: Store) -> None:
-    cells = sum(len(one.cells) for one in planned.studies)
-    console.say(f"  plan       {cells} cells, about {units.show_seconds(planned.estimated_s)}")
+    console.say(f"  plan       {len(cells_of(planned))} cells, about {units.show_seconds(planned.estimated_s)}")
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
@@ -157,13 +161,12 @@ def measure_into(store: Store, planned: Plan) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes."""
     core = machine.measuring_core()
     machine.keep_off(core)
-    cells = [cell for one in planned.studies for cell in one.cells]
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds") as sandbox,
     ):
         unproven = store.unproven()
-        left = [cell for cell in cells if (cell.study, cell.key) in unproven]
+        left = [cell for cell in cells_of(planned) if (cell.study, cell.key) in unproven]
         for proven in progress.follow("verify", measure.prove(left, planned.seed, sandbox=sandbox), len(left)):
             store.record_proof(proven)
         counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
@@ -177,18 +180,9 @@ def measure_into(store: Store, planned: Plan) -> None:
 BUSY = 0.7
 
 
-def _write_report(judged: Judgement) -> None:
-    path = judged.run.directory / "report.html"
-    report.write(judged, path)
-    console.say(f"  report     {path}")
-
-
-def _show(judged: Judgement, *, as_json: bool) -> None:
+def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
+    """Prints what a run says."""
     if as_json:
-        print(json.dumps(console.document(judged), indent=1, allow_nan=False))
+        console.print_json(console.document(judged))
     else:
-        console.show_judgement(judged)
-
-
-def _command() -> tuple[str, ...]:
-    return ("tollbar", *sys.argv[1:])
+        console.show_judgement(judged, everything=everything)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,12 +10,11 @@ from cyclopts import Parameter
 from tollbar import console, results
 from tollbar import judge as judging
 from tollbar import report as reporting
-from tollbar.cli.run import status_of
+from tollbar.cli.options import AsJson
+from tollbar.cli.run import show, status_of
 from tollbar.errors import ExitStatus
 from tollbar.judge import Judgement
 from tollbar.judge.comparison import compare as compare_judgements
-
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def judge(
@@ -40,10 +38,7 @@ def judge(
         Print one JSON document instead of tables.
     """
     judged = _judged(run)
-    if json:
-        _print_json(console.document(judged))
-    else:
-        console.show_judgement(judged, everything=all)
+    show(judged, as_json=json, everything=all)
     return status_of(judged)
 
 
@@ -73,7 +68,7 @@ def compare(
     judged = [_judged(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
     if json:
-        _print_json(console.comparison_document(comparison))
+        console.print_json(console.comparison_document(comparison))
     else:
         console.show_comparison(comparison)
     return ExitStatus.DONE
@@ -123,7 +118,3 @@ def _judged(run: Path) -> Judgement:
     if not_noted is not None:
         console.say(f"warning: {not_noted}", "yellow")
     return judging.judge(results.read(run))
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=1, allow_nan=False))

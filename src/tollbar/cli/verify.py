@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from json import dumps, loads
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from tollbar import console, families, libraries, measure, study
 from tollbar import plan as planning
-from tollbar.cli.look import make_plan
+from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
@@ -21,9 +18,9 @@ from tollbar.runner import Outcome
 
 def verify(
     *studies: str,
-    library: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    library: Libraries = (),
     runner: Path | None = None,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json: AsJson = False,
 ) -> ExitStatus:
     """Prove every cell both ways: known answers met, wrong things refused. Nothing is measured.
 
@@ -48,7 +45,7 @@ def verify(
     proven = _proven(planned)
     findings = list(_kept(planned, proven)) if runner is not None else []
     if json:
-        _print_json(proven)
+        console.print_json([asdict(one) | {"cell": loads(one.cell)} for one in proven])
     else:
         _print(planned, proven, findings)
     bad = [one for one in proven if one.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)]
@@ -63,7 +60,7 @@ def verify(
 
 
 def _proven(planned: Plan) -> list[measure.Proven]:
-    cells = [cell for one in planned.studies for cell in one.cells]
+    cells = cells_of(planned)
     with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
         return list(progress.follow("verify", proofs, len(cells)))
@@ -76,7 +73,7 @@ def _of_runner(path: Path) -> Plan:
     offers = provider.receipt["offers"]
     known = families.families()
     texts = {
-        family: json.dumps([name for name in names if name in known[family].choices])
+        family: dumps([name for name in names if name in known[family].choices])
         for family, names in offers.items()
         if family in known
     }
@@ -87,7 +84,7 @@ def _of_runner(path: Path) -> Plan:
             study.read(
                 family,
                 f'question = "Does it keep the contract?"\nfamily = "{family}"\n'
-                f"choices = {choices}\nproviders = [{json.dumps(spec)}]\n",
+                f"choices = {choices}\nproviders = [{dumps(spec)}]\n",
                 where=str(path),
             )
             for family, choices in texts.items()
@@ -116,8 +113,3 @@ def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding])
         console.stdout().print(
             f"{'kept' if finding.kept else 'BROKEN':<12} {finding.promise}: {finding.seen}", markup=False
         )
-
-
-def _print_json(proven: list[measure.Proven]) -> None:
-    rows = [asdict(one) | {"cell": json.loads(one.cell)} for one in proven]
-    print(json.dumps(rows, indent=1))

@@ -1,18 +1,20 @@
 """The terminal: data to standard output, messages to standard error, readable without colour."""
 
 from tollbar.console.progress import Progress
-from tollbar.console.streams import say, say_error, stderr, stdout
-from tollbar.console.tables import show_comparison, show_judgement
+from tollbar.console.streams import print_json, say, say_error, stderr, stdout
+from tollbar.console.tables import show_comparison, show_judgement, show_rows
 from tollbar.present.document import comparison_document, document
 
 __all__ = [
     "Progress",
     "comparison_document",
     "document",
+    "print_json",
     "say",
     "say_error",
     "show_comparison",
     "show_judgement",
+    "show_rows",
     "stderr",
     "stdout",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 from rich.console import Console
@@ -21,6 +22,11 @@ def stdout() -> Console:
 def stderr() -> Console:
     """For messages."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Prints one document, and nothing else, to standard output."""
+    print(json.dumps(value, indent=1, allow_nan=False))
 
 
 def say(text: str, style: str | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich import box
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -39,6 +41,17 @@ def show_comparison(comparison: Comparison) -> None:
         stdout().print(_laid_out(table, Text(table.caption)))
     for note in terminal.comparison_notes(comparison):
         stdout().print(f"  {escape(note)}")
+
+
+def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """Prints a table with a column for each name that any of the rows has."""
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if row.get(name) is None else escape(str(row[name])) for name in names))
+    stdout().print(table)
 
 
 def _show_study(study: StudyJudgement, everything: bool) -> None:
