@@ -28,6 +28,13 @@ def folders_with(file: str, own: Path) -> Mapping[str, Path]:
     return dict(sorted(found.items()))
 
 
+def cache_folder() -> Path:
+    """Where what may be made again is kept for this user. Raises RuntimeError where there is no home directory."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The specification says that a relative path there is to be ignored.
+    return (kept if kept.is_absolute() else Path.home() / ".cache") / "tollbar"
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError."""
     # An ordinary file: who may read it is for the user's mask to say.

@@ -52,7 +52,7 @@ class Guarded:
         self.name = Path(words[0]).name
         self.log = log
         self._sandbox = sandbox
-        self._work_dir = work_dir
+        self.work_dir = work_dir
         self._grace_s = grace_s
         self._fault: str | None = None
         pinned = ["--core", str(core)] if core is not None else []
@@ -96,7 +96,7 @@ class Guarded:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - KEPT_LOG_BYTES))
             text = log.read().decode(errors="replace").strip()
-            return text.replace(f"{self._work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
+            return text.replace(f"{self.work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
         return ""
 
     def why_it_ended(self, refusals: Sequence[re.Pattern[str]]) -> NotStarted:

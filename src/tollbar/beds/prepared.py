@@ -21,6 +21,7 @@ from tollbar.beds import Component, NotStarted, Preparation
 from tollbar.beds.configuration import Request, render_preparation, write_files
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
+from tollbar.files import cache_folder
 from tollbar.runner import Outcome
 
 # For a gigabyte on a slow disk; a directory of 10,000 accounts takes less than a second.
@@ -156,9 +157,7 @@ def _keep(archive: Path, cache: Path) -> Path:
 def _cache_folder() -> Path | None:
     """Where prepared state is kept; None where this user has no such place, or another user owns it."""
     with suppress(OSError, RuntimeError):
-        # The specification has a relative path ignored.
-        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        folder = (base if base.is_absolute() else Path.home() / ".cache") / "tollbar" / "prepared"
+        folder = cache_folder() / "prepared"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # What is unpacked here may be unpacked by root.
         if folder.stat().st_uid == os.geteuid():

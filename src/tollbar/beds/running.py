@@ -35,7 +35,7 @@ class PortTaken(Exception):
     """Another process has the port: another endpoint will do."""
 
 
-class Running:
+class Running(Guarded):
     """A component, started. Its processes end with the lab, however the lab ends."""
 
     def __init__(
@@ -52,8 +52,6 @@ class Running:
         environment: Mapping[str, str],
     ) -> None:
         self.endpoint = endpoint
-        self.work_dir = work_dir
-        self.log = work_dir / f"{component.name}.log"
         self.said: Mapping[str, Any] = {}
         """What it said on standard output when it was ready."""
         self._component = component
@@ -68,10 +66,10 @@ class Running:
         }
         write_files(rendered.files, work_dir, account)
         with _standard_input(rendered.stdin) as stdin:
-            self._guarded = Guarded(
+            super().__init__(
                 [str(program), *rendered.arguments],
                 **self._common,
-                log=self.log,
+                log=work_dir / f"{component.name}.log",
                 low_port=endpoint.port < 1024,
                 stop=component.stop,
                 grace_s=component.grace,
@@ -79,19 +77,6 @@ class Running:
                 stdin=stdin,
                 stdout=subprocess.PIPE if component.ready.by == "line" else None,
             )
-
-    @property
-    def pid(self) -> int:
-        """The root of the process tree."""
-        return self._guarded.pid
-
-    def fault(self) -> str | None:
-        """How it ended, if it did; None: it runs."""
-        return self._guarded.fault()
-
-    def end(self) -> str | None:
-        """Ends its processes and keeps its work directory. Says what could not be ended."""
-        return self._guarded.end()
 
     def stop(self) -> str | None:
         """Ends its processes and removes its work directory. Says what could not be ended."""
@@ -109,13 +94,13 @@ class Running:
         is_ready = {"http": self._answers, "tcp": self._accepts, "command": self._command_succeeds}[by]
         while not is_ready(deadline):
             if self.fault() is not None:
-                raise self._why_it_ended()
+                raise self._why_not()
             if time.monotonic() > deadline:
                 raise self._not_ready()
             time.sleep(COMMAND_POLL_S if by == "command" else POLL_S)
         if self.fault() is not None:
             # It was another server that the command found ready.
-            raise self._why_it_ended()
+            raise self._why_not()
 
     def _accepts(self, deadline: float) -> bool:
         return self._connects(deadline, lambda connection: True)
@@ -155,12 +140,12 @@ class Running:
         return False
 
     def _not_ready(self) -> NotStarted:
-        reason = f"{self._guarded.name} was not ready within {self._component.ready.limit:g} s"
+        reason = f"{self.name} was not ready within {self._component.ready.limit:g} s"
         return NotStarted(Outcome.TIMED_OUT, ": ".join([reason, *self._last_words]))
 
     def _read_line(self, deadline: float) -> None:
         """Reads `{"listening": …}`, or why it does not: `{"outcome": …, "reason": …}`."""
-        stdout = self._guarded.process.stdout
+        stdout = self.process.stdout
         assert stdout is not None
         line = b""
         with selectors.DefaultSelector() as selector:
@@ -180,16 +165,16 @@ class Running:
             outcome, reason = Outcome(said["outcome"]), str(said["reason"])
         except (ValueError, KeyError, TypeError):
             with suppress(subprocess.TimeoutExpired):
-                wait(self._guarded.process, TERM_GRACE_S)
-            raise self._why_it_ended() from None
+                wait(self.process, TERM_GRACE_S)
+            raise self._why_not() from None
         if PORT_TAKEN in reason:
             raise PortTaken
         raise NotStarted(outcome, reason)
 
-    def _why_it_ended(self) -> NotStarted | PortTaken:
-        if PORT_TAKEN in self._guarded.output():
+    def _why_not(self) -> NotStarted | PortTaken:
+        if PORT_TAKEN in self.output():
             return PortTaken()
-        return self._guarded.why_it_ended(self._component.refusals)
+        return self.why_it_ended(self._component.refusals)
 
 
 class Shared:

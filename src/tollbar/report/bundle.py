@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 from tollbar.errors import TollbarError
-from tollbar.files import write_atomically
+from tollbar.files import cache_folder, write_atomically
 
 # The Vega-Lite that the templates in `charts/` are written for.
 VEGA_LITE = "6.4"
@@ -22,24 +20,17 @@ sys.stdout.buffer.write(vl_convert.javascript_bundle(vl_version=sys.argv[1]).enc
 
 def script() -> str:
     """The runtime as JavaScript, fit for a script element. Raises TollbarError if it cannot be made."""
-    path = _cache() / f"vega-{VEGA_LITE}-vl-convert-{version('vl-convert-python')}.js"
-    with suppress(OSError, UnicodeDecodeError):
-        kept = path.read_text("utf-8")
+    name = f"vega-{VEGA_LITE}-vl-convert-{version('vl-convert-python')}.js"
+    with suppress(OSError, RuntimeError, UnicodeDecodeError):
+        kept = (cache_folder() / name).read_text("utf-8")
         if kept:
             return kept
     made = _make()
     # A cache that cannot be written costs two seconds the next time, and nothing else.
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, made)
+    with suppress(OSError, RuntimeError):
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        write_atomically(cache_folder() / name, made)
     return made
-
-
-def _cache() -> Path:
-    kept = os.environ.get("XDG_CACHE_HOME")
-    # The specification says that a relative path there is to be ignored.
-    root = Path(kept) if kept and os.path.isabs(kept) else Path(os.path.expanduser("~/.cache"))
-    return root / "tollbar"
 
 
 def _make() -> str:
