@@ -95,10 +95,12 @@ def start(
     settings: Mapping[str, str | int] | None = None,
     provider: str = "libcrypto",
     core: int | None = None,
+    words: Mapping[str, Any] | None = None,
 ) -> Server:
-    """The bed, started for a trial in clear with these settings."""
+    """The bed, started for a trial in clear with these settings and words of its family."""
     (resolved,) = libraries.resolve([provider])
-    return driver.start(at, driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}), core)
+    asked = driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}, words=words or {})
+    return driver.start(at, asked, core)
 
 
 def kept(fake: FakeBed) -> list[str]:

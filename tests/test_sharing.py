@@ -97,21 +97,74 @@ def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: 
         assert one.components["store"] != fresh.components["store"]
 
 
-@pytest.mark.parametrize("lifetime", ["run", "trial"])
-def test_a_component_that_cannot_start_is_tried_again(at: Sandbox, fake: FakeBed, lifetime: str) -> None:
-    """One that failed to become ready is not shared, and no process of it waits for the end of the run."""
+def test_a_component_of_a_trial_that_cannot_start_is_tried_again(at: Sandbox, fake: FakeBed) -> None:
+    """Each trial has its own, and no process of one that failed waits for the end of the run."""
+    found = fake.of(fake.component("tcp", "never"))
     for _ in range(2):
-        with pytest.raises(NotStarted):
-            start(at, fake.of(fake.component("tcp", "never", name="store", lifetime=lifetime), fake.component()))
+        with pytest.raises(NotStarted, match="was not ready within"):
+            start(at, found)
+        assert [] == at.running
+    # The number of directories that were made: one for each try, and this one.
+    assert at.work_dir("fake-web").name.endswith("-3")
+
+
+def test_a_component_of_the_run_that_cannot_start_is_tried_once(at: Sandbox, fake: FakeBed) -> None:
+    """Every cell that wants the same one has a row with the reason; one that wants another tries that."""
+    found = fake.of(
+        fake.component("tcp", "never", name="store", lifetime="run", shared_by=["groups"]), fake.component()
+    )
+    for groups, started in ((1, 1), (1, 1), (2, 2), (1, 2)):
+        with pytest.raises(NotStarted, match="was not ready within") as caught:
+            start(at, found, {"groups": groups})
+        assert Outcome.TIMED_OUT == caught.value.outcome
+        assert started == len([*at.directory.glob("fake-store-*")])
         assert [] == at.running
 
 
-def test_a_shared_component_reads_the_settings_that_make_it_another(at: Sandbox, fake: FakeBed) -> None:
-    """A template that reads any other setting would be right for the first cell alone: it is a row with the name."""
-    store = fake.component(
-        name="store", lifetime="run", shared_by=["groups"], environment={"U": "{{ settings.users }}"}
-    )
-    with pytest.raises(NotStarted, match=r"the bed fake: .* has no attribute 'users'") as caught:
-        start(at, fake.of(store, fake.component()), {"groups": 1, "users": 1})
+def test_threads_that_want_a_component_that_cannot_start_try_it_once(at: Sandbox, fake: FakeBed) -> None:
+    """Those that waited for it have the same reason as the one that tried."""
+    found = fake.of(fake.component("tcp", "never", name="store", lifetime="run"), fake.component())
+
+    def reason(_: int) -> str:
+        with pytest.raises(NotStarted) as caught:
+            start(at, found)
+        return caught.value.reason
+
+    with ThreadPoolExecutor(4) as pool:
+        assert 1 == len(set(pool.map(reason, range(4))))
+    assert 1 == len([*at.directory.glob("fake-store-*")])
+
+
+READS = {
+    "another setting": ("{{ settings.users }}", "users"),
+    "a word of the family": ("{{ turns }}", "turns"),
+    "a part of such a word": ("{{ tls.protocol }}", "tls"),
+}
+
+
+@pytest.mark.parametrize("place", ["bed.toml", "store.conf.jinja"])
+@pytest.mark.parametrize("what", READS)
+def test_a_component_of_the_run_reads_what_makes_it_another(at: Sandbox, fake: FakeBed, what: str, place: str) -> None:
+    """What else a template reads would be right for the first cell alone: the row names file, component and key."""
+    text, key = READS[what]
+    (fake.folder / "store.conf.jinja").write_text(text)
+    reads = {"environment": {"U": text}} if place == "bed.toml" else {"render": ["store.conf"]}
+    store = fake.component(name="store", lifetime="run", shared_by=["groups"], **reads)
+    words = {"turns": 3, "tls": None}
+    said = rf"^failed: the bed fake: {place}: the component store: .*'{key}'.*`shared-by`"
+    with pytest.raises(NotStarted, match=said) as caught:
+        start(at, fake.of(store, fake.component()), {"groups": 1, "users": 1}, words=words)
     assert Outcome.FAILED == caught.value.outcome
+    assert "\n" not in caught.value.reason
     assert [] == [*at.directory.glob("fake-*")]
+
+
+def test_a_word_of_the_family_may_make_a_component_another(at: Sandbox, fake: FakeBed) -> None:
+    """A word in `shared-by` can be read, and where it has another value there is another component."""
+    store = fake.component(name="store", lifetime="run", shared_by=["turns"], environment={"T": "{{ turns }}"})
+    found = fake.of(store, fake.component())
+    roots = []
+    for turns in ([3], [3], [4]):
+        with start(at, found, words={"turns": turns}) as server:
+            roots.append(server.components["store"])
+    assert roots[0] == roots[1] != roots[2]

@@ -94,7 +94,8 @@ class RenderedPreparation:
 
 def render(request: Request, component: Component, work_dir: Path, endpoints: Mapping[str, Endpoint]) -> Rendered:
     """Fills in everything of this component, which is started in `work_dir`; every component has its endpoint."""
-    fill = _Filling(request, _context(request, component, work_dir, endpoints))
+    reads = "" if component.lifetime == "trial" else "; one of the run reads only what its `shared-by` names"
+    fill = _Filling(request, component, _context(request, component, work_dir, endpoints), reads)
     return Rendered(
         arguments=fill.words(component.start),
         environment=fill.environment(component.environment),
@@ -118,7 +119,7 @@ def render_preparation(
         "tools": request.found.tools[component.name],
         "settings": {name: request.settings.get(name) for name in preparation.settings},
     }
-    fill = _Filling(request, context)
+    fill = _Filling(request, component, context, "; a preparation reads only what its `settings` name")
     return RenderedPreparation(
         commands=tuple(fill.words(command) for command in preparation.commands),
         environment=fill.environment(preparation.environment),
@@ -127,33 +128,36 @@ def render_preparation(
 
 
 class _Filling:
-    """The templates of a bed, and what they are filled in with."""
+    """The templates of a component, what they are filled in with, and why they can read nothing else."""
 
-    def __init__(self, request: Request, context: Mapping[str, Any]) -> None:
+    def __init__(self, request: Request, component: Component, context: Mapping[str, Any], reads: str) -> None:
         self._bed = request.found.bed.name
+        self._component = component.name
         self._templates = _templates(request.found.bed.folder)
         self._context = context
+        self._reads = reads
 
     def words(self, texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self._filled(_short(self._templates, text)) for text in texts)
+        return tuple(self._filled(_short(self._templates, text), "bed.toml") for text in texts)
 
     def environment(self, texts: Mapping[str, str]) -> dict[str, str]:
         return dict(zip(texts, self.words(texts.values()), strict=True))
 
     def file(self, name: str) -> str:
-        return self._filled(self._templates.get_template(f"{name}.jinja"))
+        return self._filled(self._templates.get_template(f"{name}.jinja"), f"{name}.jinja")
 
     def files(self, names: Iterable[str]) -> dict[str, str]:
         """Each file's text, and no file that would be empty."""
         return {name: text for name in names if (text := self.file(name)).strip()}
 
-    def _filled(self, template: jinja2.Template) -> str:
+    def _filled(self, template: jinja2.Template, file: str) -> str:
         import jinja2
 
         try:
             return template.render(self._context)
         except jinja2.UndefinedError as error:
-            raise NotStarted(Outcome.FAILED, f"the templates of the bed {self._bed}: {error}") from error
+            where = f"the bed {self._bed}: {file}: the component {self._component}"
+            raise NotStarted(Outcome.FAILED, f"{where}: {error}{self._reads}") from error
 
 
 def write_files(files: Mapping[str, str], work_dir: Path, account: Account | None) -> None:
@@ -199,16 +203,19 @@ def _context(
         "group_id": request.account.group_id if request.account else None,
         "files_limit": files_limit(),
         "places": request.found.places,
-        "settings": read_settings(request, component),
-        **request.words,
+        **readable(request, component),
     }
 
 
-def read_settings(request: Request, component: Component) -> Mapping[str, str | int | None]:
-    """The settings that a component can read: all, or those that make a component of the run another one."""
+def readable(request: Request, component: Component) -> dict[str, Any]:
+    """What templates can read of a cell: its settings and its family's words.
+
+    Of a component of the run those that make it another one, and no more.
+    """
     if component.lifetime == "trial":
-        return request.settings
-    return {name: request.settings.get(name) for name in component.shared_by}
+        return {"settings": request.settings, **request.words}
+    words = {name: value for name, value in request.words.items() if name in component.shared_by}
+    return {"settings": {name: request.settings.get(name) for name in component.shared_by}, **words}
 
 
 def files_limit() -> int:

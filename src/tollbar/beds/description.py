@@ -77,7 +77,8 @@ class Component:
     lifetime: Literal["trial", "run"]
     """`run`: started by the first cell of a run that needs it, and used by all that want the same one."""
     shared_by: tuple[str, ...] = ()
-    """The settings that make a component of the run another one, and the only settings that it can read."""
+    """The settings, and the words of its family's workload, that make a component of the run another one, and the only
+    ones that it can read."""
     on_provider: bool = True
     """Whether it loads the cell's provider: then it is another one for another provider. Else the system's libraries
     are what it runs on."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tollbar.beds import Component, NotStarted, prepared
-from tollbar.beds.configuration import ADDRESS, Endpoint, Rendered, Request, read_settings, render, rendered, shown
+from tollbar.beds.configuration import ADDRESS, Endpoint, Rendered, Request, readable, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
@@ -139,7 +139,8 @@ class Server:
             request.found.bed.name,
             component.name,
             request.provider.spec if component.on_provider else None,
-            tuple(read_settings(request, component).items()),
+            # In words: a value may be a list.
+            repr(readable(request, component)),
             # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
             core,
             # Its configuration may name where those before it listen, and they may be other ones.

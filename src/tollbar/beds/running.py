@@ -178,11 +178,16 @@ class Running(Guarded):
 
 
 class Shared:
-    """A component of the run: started by the first trial that needs it, and again by the first after it has ended."""
+    """A component of the run: started by the first trial that needs it, and again by the first after it has ended.
+
+    One that could not be started is not tried again: what each try takes, most often the whole limit of its readiness,
+    would be spent by every cell that needs it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: Running | None = None
+        self._not_started: NotStarted | None = None
 
     def running(self, start: Callable[[], Running]) -> Running:
         """The component that runs; while one thread starts it, others wait. Raises what `start` does."""
@@ -191,8 +196,14 @@ class Shared:
                 # Ends what its guard could not. Its log stays, for the trials that used it say why they failed.
                 self._running.end()
                 self._running = None
+            if self._not_started is not None:
+                raise NotStarted(self._not_started.outcome, self._not_started.reason)
             if self._running is None:
-                self._running = start()
+                try:
+                    self._running = start()
+                except NotStarted as error:
+                    self._not_started = error
+                    raise
             return self._running
 
 
