@@ -22,7 +22,7 @@ def test_every_command_has_help_with_an_example(tollbar: Tollbar, name: str) -> 
     """`--help` gives the first line of the function's docstring, and the docstring an example."""
     place, line = COMMANDS[name]
     module, _, function = place.partition(":")
-    docstring = getattr(importlib.import_module(module), function).__doc__
+    docstring = getattr(importlib.import_module(f"tollbar.cli.{module}"), function).__doc__
     assert docstring.startswith(line[:-1].split(", and rehearse")[0])
     assert f"tollbar {name}" in docstring
     done = tollbar(name, "--help")

@@ -161,7 +161,6 @@ class Server:
                 sandbox=self._sandbox,
                 work_dir=work_dir,
                 endpoint=endpoint,
-                account=self._sandbox.account_of(component),
                 core=core,
                 environment=environment,
             )
@@ -179,7 +178,8 @@ class Server:
 
     def _work_dir(self, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
         """A new directory for one start of the component, with its prepared state, and its configuration there."""
-        work_dir = self._sandbox.work_dir(self._name(component), self._sandbox.account_of(component))
+        name = f"{self._request.found.bed.name}-{component.name}"
+        work_dir = self._sandbox.work_dir(name, self._sandbox.account_of(component))
         try:
             configured = render(self._request, component, work_dir, {**self._endpoints(), component.name: endpoint})
             if component.prepare:
@@ -218,9 +218,6 @@ class Server:
         """A folder's name for this provider and these settings."""
         words = [self._request.provider.name, *map(str, self._request.settings.values())]
         return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
-
-    def _name(self, component: Component) -> str:
-        return f"{self._request.found.bed.name}-{component.name}"
 
     def _endpoints(self) -> dict[str, Endpoint]:
         return {name: running.endpoint for name, running in self._running.items()}

@@ -18,7 +18,7 @@ from typing import IO, Any
 from tollbar.beds import Component, NotStarted, proc
 from tollbar.beds.configuration import Endpoint, Rendered, write_files
 from tollbar.beds.guarded import TERM_GRACE_S, Guarded
-from tollbar.beds.sandbox import Account, Sandbox, wait
+from tollbar.beds.sandbox import Sandbox, wait
 from tollbar.runner import Outcome
 
 # Loopback refuses at once, so a try costs microseconds; a start takes some ten milliseconds.
@@ -47,10 +47,10 @@ class Running(Guarded):
         sandbox: Sandbox,
         work_dir: Path,
         endpoint: Endpoint,
-        account: Account | None,
         core: int | None,
         environment: Mapping[str, str],
     ) -> None:
+        account = sandbox.account_of(component)
         self.endpoint = endpoint
         self.said: Mapping[str, Any] = {}
         """What it said on standard output when it was ready."""

@@ -9,33 +9,28 @@ from typing import NoReturn
 
 from tollbar.errors import ExitStatus, TollbarError, unknown
 
-# Named, not imported: a command's own imports are paid for by those who call it. The line is the first of
-# the function's docstring.
+# By module and function, not imported: a command's own imports are paid for by those who call it. The line is the
+# first of the function's docstring.
 COMMANDS = {
-    "run": ("tollbar.cli.run:run", "Measure, judge and report."),
-    "plan": (
-        "tollbar.cli.look:plan",
-        "Show what would run, and how long it would take. Nothing is measured.",
-    ),
-    "list": ("tollbar.cli.look:list_", "Show what there is: studies, families, choices, providers or beds."),
+    "run": ("run:run", "Measure, judge and report."),
+    "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
+    "list": ("look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
-        "tollbar.cli.look:show",
+        "look:show",
         "Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.",
     ),
-    "verify": (
-        "tollbar.cli.verify:verify",
-        "Prove every cell both ways: known answers met, wrong things refused.",
-    ),
-    "judge": ("tollbar.cli.runs:judge", "Judge a run again, without measuring."),
-    "compare": ("tollbar.cli.runs:compare", "Set two runs' ratios side by side: do they come out the same?"),
-    "report": ("tollbar.cli.runs:report", "Write a run's report again."),
-    "export": ("tollbar.cli.runs:export", "Write out every chunk of a run, as it was measured."),
-    "doctor": (
-        "tollbar.cli.doctor:doctor",
-        "Look whether this machine is fit for measuring, and rehearse on known work.",
-    ),
+    "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
+    "judge": ("runs:judge", "Judge a run again, without measuring."),
+    "compare": ("runs:compare", "Set two runs' ratios side by side: do they come out the same?"),
+    "report": ("runs:report", "Write a run's report again."),
+    "export": ("runs:export", "Write out every chunk of a run, as it was measured."),
+    "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }
 
+ABOUT = (
+    "Measure what each security design choice costs on this machine, beside what it protects against.",
+    "Start with `tollbar run`: one condensed study for each family, in about a minute.",
+)
 EXIT_STATUSES = (
     "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
     "130 interrupted. Data go to standard output, talk to standard error."
@@ -83,22 +78,9 @@ def _first_page() -> str:
     width = min(get_terminal_size().columns, 100)
     options = {"--help, -h": "This page; after a command, that command's.", "--version": "The version of Tollbar."}
     lines = {name: line for name, (_, line) in COMMANDS.items()} | options
-    return "\n".join(
-        [
-            "Usage: tollbar COMMAND\n",
-            fill(
-                "Measure what each security design choice costs on this machine, beside what it protects against.",
-                width,
-            ),
-            fill("Start with `tollbar run`: one condensed study for each family, in about a minute.", width) + "\n",
-            *(
-                fill(line, width, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
-                for name, line in lines.items()
-            ),
-            "",
-            fill(EXIT_STATUSES, width),
-        ]
-    )
+    table = [fill(f"{name:<12}{line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
+    texts = [fill(text, width) for text in (*ABOUT, EXIT_STATUSES)]
+    return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
 
 
 def _command(arguments: Sequence[str]) -> ExitStatus:
@@ -107,7 +89,7 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     name = arguments[0]
     # Markdown would take half as long again to import as all the rest.
     app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)
-    app.command(COMMANDS[name][0], name=name)
+    app.command(f"{__name__}.{COMMANDS[name][0]}", name=name)
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

@@ -38,18 +38,13 @@ def drift(ledger: Ledger) -> float | None:
 
 def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
     """What happened during the trials that the verdicts do not show."""
-    trials = [trial for row in ledger.rows for trial in (*row.trials, *row.twins)]
+    trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]
     waits = [max(load.server_run_queue_wait, load.client_run_queue_wait) for load in loads]
     blocks = ledger.blocks()
     heats, stolen_heats = _stolen(trials)
-    failed = [
-        trial
-        for row in ledger.rows
-        if row.outcome is Outcome.OK
-        for trial in (*row.trials, *row.twins)
-        if trial.outcome is not Outcome.OK
-    ]
+    good = (row for row in ledger.rows if row.outcome is Outcome.OK)
+    failed = [trial for row in good for trial in row.all_trials if trial.outcome is not Outcome.OK]
     return Trust(
         blocks=len(blocks),
         whole_blocks=_whole(ledger, blocks),

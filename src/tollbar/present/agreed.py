@@ -36,7 +36,7 @@ def agreements(rows: Iterable[Row]) -> list[Agreed]:
 
 
 def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
-    loads = [t.load for r in rows for t in (*r.trials, *r.twins) if t.load is not None]
+    loads = [t.load for r in rows for t in r.all_trials if t.load is not None]
     if not loads:
         return []
     counts: dict[tuple[str, str, str, str], list[int]] = {}

@@ -161,7 +161,7 @@ def _few(things: Sequence[str]) -> str:
 
 def load(study: StudyJudgement) -> str:
     """One sentence: how busy the machine was, the lab's own processes included."""
-    found = sorted(t.machine_load for r in study.rows for t in (*r.trials, *r.twins))
+    found = sorted(t.machine_load for r in study.rows for t in r.all_trials)
     if not found:
         return "How busy the machine was is not known."
     return (
@@ -172,7 +172,7 @@ def load(study: StudyJudgement) -> str:
 
 def steal(study: StudyJudgement) -> str:
     """One sentence: the CPU time that the hypervisor gave to others meanwhile."""
-    trials = [t for r in study.rows for t in (*r.trials, *r.twins)]
+    trials = [t for r in study.rows for t in r.all_trials]
     if not trials:
         return "There are no trials."
     # The trials of a heat share its time, and what was stolen of it.

@@ -75,7 +75,7 @@ def _names(run: Run) -> list[str]:
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
     for one in run.studies:
         for row in one.rows:
-            for trial in (*row.trials, *row.twins):
+            for trial in row.all_trials:
                 of_trial = {"study": one.study.name, **_of_cell(row), **_of_trial(trial)}
                 for chunk in trial.chunks or (None,):
                     yield {**of_trial, **_of_chunk(trial, chunk)}

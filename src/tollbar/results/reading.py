@@ -43,13 +43,8 @@ def read(directory: Path) -> Run:
         directory=directory,
         name=directory.resolve().name,
         command=tuple(said["command"]),
-        seed=said["seed"],
-        started=said["started"],
-        fingerprint=said["fingerprint"],
-        providers=said["providers"],
         studies=read_back,
-        servers=said["servers"],
-        broken=said["broken"],
+        **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )
 
 

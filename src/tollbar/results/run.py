@@ -60,9 +60,14 @@ class Row:
         return {k: v for k, v in self.coordinates.items() if k not in ("choice", "provider", "bed")}
 
     @property
+    def all_trials(self) -> tuple[Trial, ...]:
+        """Its own and its twins'."""
+        return (*self.trials, *self.twins)
+
+    @property
     def client_libraries(self) -> tuple[str, ...]:
         """What load clients spoke TLS through; their own cost can only be compared where this is the same."""
-        loads = (trial.load for trial in (*self.trials, *self.twins) if trial.load is not None)
+        loads = (trial.load for trial in self.all_trials if trial.load is not None)
         return tuple(dict.fromkeys(name for load in loads for name in load.client_libraries))
 
 

@@ -117,13 +117,6 @@ class Store:
         """(study, block, heat) of every heat that is there."""
         return set(self.database.execute("select study, block, heat from heat"))
 
-    def failures(self) -> dict[tuple[str, str], int]:
-        """How many trials of each (study, cell) have failed; without those of which none has."""
-        rows = self.database.execute(
-            "select study, cell, count(*) from trial where outcome <> ? group by study, cell", (Outcome.OK,)
-        )
-        return {(study, cell): count for study, cell, count in rows}
-
     def cells(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell of the run."""
         return set(self.database.execute("select study, key from cell"))

@@ -177,11 +177,9 @@ def suites(asked: Settings) -> str:
 def _server_spec(asked: Settings, certificates: Certificates, library: str, libcrypto: str | None) -> dict[str, Any]:
     """What the embedded server is configured with (`ServerSpec` of the engine)."""
     spec: dict[str, Any] = {
+        **_agreed(asked),
         "library": library,
         "libcrypto": libcrypto,
-        "protocol": asked.choice,
-        "key_exchange": asked.key_exchange,
-        "cipher": asked.cipher,
         "identities": [_identity(certificates.server(kind)) for kind in asked.certificates],
         "resumption": asked.resumption,
     }
@@ -190,6 +188,11 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
     if asked.mutual:
         spec["client_authority_pem"] = certificates.client(asked.client_certificate).authority_pem
     return spec
+
+
+def _agreed(asked: Settings) -> dict[str, str]:
+    """What both sides are to agree on."""
+    return {"protocol": asked.choice, "key_exchange": asked.key_exchange, "cipher": asked.cipher}
 
 
 def client_spec(
@@ -203,9 +206,7 @@ def client_spec(
         return None
     kind = certificate or asked.certificates[0]
     spec: dict[str, Any] = {
-        "protocol": asked.choice,
-        "key_exchange": asked.key_exchange,
-        "cipher": asked.cipher,
+        **_agreed(asked),
         "signer": signer(kind),
         "certificate_pem": certificates.server(kind).chain_pem,
         "rsa_bits": int(kind.removeprefix("rsa-")) if kind.startswith("rsa-") else 0,
