@@ -57,13 +57,14 @@ def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
 def _results(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
     places = list(claimed(claim, ledger.rows))
     if not places:
-        yield _cannot_tell(claim, {}, _why_no_pair(claim, ledger.rows))
+        yield _untried(claim, {}, _why_no_pair(claim, ledger.rows))
     for of, over, at in places:
         reason = _why_not_compared(of, over, ledger)
-        yield _cannot_tell(claim, at, reason) if reason else _result(claim, at, of, over, ledger, terms)
+        untried = _untried(claim, at, reason)
+        yield untried if reason else _tried(untried, claim, of, over, ledger, terms)
 
 
-def _result(claim: Claim, at: Mapping[str, Value], of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
+def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
     ratio = _directed(claim, ledger.undisturbed_ratio(of, over))
     floor = floor_for(ledger, (of, over))
     judged = _judge(claim, ratio, terms)
@@ -78,16 +79,11 @@ def _result(claim: Claim, at: Mapping[str, Value], of: Row, over: Row, ledger: L
         what = "the interval" if judged is verdict else f"the noise floor (×{floor:.3f})"
         reason = f"{what} reaches across {edge}: add blocks"
     rates = rate_of(of), rate_of(over)
-    return ClaimResult(
-        says=claim.says,
-        metric=claim.metric,
-        published=claim.ratio,
-        order=claim.order,
+    return replace(
+        untried,
         ratio=ratio,
         typical=_directed(claim, ledger.typical_ratio(of, over)),
         verdict=verdict,
-        at=at,
-        note=claim.note,
         reason=reason,
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
     )
@@ -108,10 +104,8 @@ def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
     return judge_order(ratio, claim.order or "more")
 
 
-def _cannot_tell(claim: Claim, at: Mapping[str, Value], reason: str) -> ClaimResult:
-    return ClaimResult(
-        claim.says, claim.metric, claim.ratio, claim.order, None, None, ClaimVerdict.CANNOT_TELL, at, claim.note, reason
-    )
+def _untried(claim: Claim, at: Mapping[str, Value], reason: str | None) -> ClaimResult:
+    return ClaimResult(claim.says, claim.metric, claim.ratio, claim.order, at, claim.note, reason=reason)
 
 
 def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:

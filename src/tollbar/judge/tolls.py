@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from tollbar import stats
@@ -27,28 +28,20 @@ def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
     noise = noise_of(ledger, baseline)
     twins, floor = (apart(noise), reach(noise)) if noise else (None, None)
     reason = _why_not_compared(row, baseline, ledger, fixed)
+    toll = Toll(row, baseline or row, ledger.metric, noise_floor=twins, reason=reason, noise=noise)
     ratio = ledger.undisturbed_ratio(row, baseline) if reason is None and baseline else None
     if ratio is None or baseline is None:
-        against = baseline or row
-        return Toll(
-            row, against, ledger.metric, None, None, None, Verdict.NOT_MEASURED, twins, None, reason, None, noise
-        )
+        return toll
     typical = ledger.typical_ratio(row, baseline)
     verdict = decide(ratio, floor, terms)
-    more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
-    return Toll(
-        row=row,
-        against=baseline,
-        metric=ledger.metric,
+    return replace(
+        toll,
         ratio=ratio,
         typical=typical,
         difference=_difference(row, baseline, ledger),
         verdict=verdict,
-        noise_floor=twins,
-        more_blocks=more,
-        reason=None,
+        more_blocks=more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None,
         suffers=suffers(ratio, typical, terms),
-        noise=noise,
     )
 
 

@@ -70,18 +70,18 @@ class Toll:
     against: Row
     """Its baseline: itself where it is one, and where it has none."""
     metric: str
-    ratio: Interval | None
+    ratio: Interval | None = None
     """Of the undisturbed costs."""
-    typical: Interval | None
+    typical: Interval | None = None
     """The same as disturbed by whatever else the machine did, paired within rounds."""
-    difference: float | None
+    difference: float | None = None
     """Nanoseconds per operation, this cell's less the baseline's."""
-    verdict: Verdict
-    noise_floor: float | None
+    verdict: Verdict = Verdict.NOT_MEASURED
+    noise_floor: float | None = None
     """How far from one this baseline's own twin came out, as a ratio above one."""
-    more_blocks: int | None
+    more_blocks: int | None = None
     """About how many further blocks would decide an unclear toll; None where it is decided or hopeless."""
-    reason: str | None
+    reason: str | None = None
     suffers: Literal["more", "less"] | None = None
     """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
     this cell's cost, beside its baseline's."""
@@ -119,15 +119,15 @@ class ClaimResult:
     """Capacity is one over server CPU: what the server could answer, were it the bottleneck."""
     published: float | None
     order: str | None
-    ratio: Interval | None
-    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
-    typical: Interval | None
-    """The same, as disturbed."""
-    verdict: ClaimVerdict
     at: Mapping[str, Value]
     """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
     note: str | None
-    reason: str | None
+    ratio: Interval | None = None
+    """In the claim's own direction and metric: the one's capacity over the other's, for example."""
+    typical: Interval | None = None
+    """The same, as disturbed."""
+    verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
+    reason: str | None = None
     rates: tuple[float, float] | None = None
     """Requests a second that both sides were measured at."""
 

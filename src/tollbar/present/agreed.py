@@ -10,7 +10,7 @@ from tollbar.present.cells import by_cell, whole_labels
 from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.words import counted
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
+from tollbar.runner import Negotiated
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ def _of_cell(rows: Sequence[Row]) -> list[Agreed]:
     loads = [t.load for r in rows for t in r.all_trials if t.load is not None]
     if not loads:
         return []
-    counts: dict[tuple[str, str, str, str], list[int]] = {}
-    shown: dict[tuple[str, str, str, str], dict[str, None]] = {}
-    for load in loads:
-        for one in load.negotiated:
-            kind = (one.version, one.suite, one.group, one.certificate_key)
-            counts.setdefault(kind, [0, 0])[one.resumed] += one.count
-            shown.setdefault(kind, {}).update({one.certificate: None} if one.certificate else {})
-    if not counts:
-        return [Agreed(rows[0], "", "", "", "", (), sum(_connections(load) for load in loads), 0, ())]
+    kinds: dict[tuple[str, str, str, str], list[Negotiated]] = {}
+    for one in (one for load in loads for one in load.negotiated):
+        kinds.setdefault((one.version, one.suite, one.group, one.certificate_key), []).append(one)
+    if not kinds:
+        return [Agreed(rows[0], "", "", "", "", (), sum(load.connections or load.requests for load in loads), 0, ())]
     libraries = tuple(dict.fromkeys(name for row in rows for name in row.client_libraries))
     return [
-        Agreed(rows[0], *kind, tuple(shown[kind]), full, resumed, libraries) for kind, (full, resumed) in counts.items()
+        Agreed(
+            rows[0],
+            *kind,
+            certificates=tuple(dict.fromkeys(one.certificate for one in found if one.certificate)),
+            full=sum(one.count for one in found if not one.resumed),
+            resumed=sum(one.count for one in found if one.resumed),
+            client_libraries=libraries,
+        )
+        for kind, found in kinds.items()
     ]
-
-
-def _connections(load: LoadRecord) -> int:
-    return load.connections or load.requests
 
 
 def _fingerprints(certificates: Sequence[str]) -> str | None:

@@ -117,7 +117,7 @@ def _cost(row: Row, cost: Measurement | None) -> Cell:
     """The undisturbed cost with its interval; or, in its place, what became of the cell."""
     if cost is None:
         return Cell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
-    return Cell(words.amount(cost.value, cost.unit), cost.value, words.amounts(cost.low, cost.high, cost.unit))
+    return Cell(words.amount(cost.value, cost.unit), cost.value, words.ends(cost.low, cost.high, cost.unit))
 
 
 def _speed(row: Row, cost: Measurement | None) -> Cell:

@@ -161,11 +161,11 @@ def bracket(ratio: Interval) -> str:
     return ends(ratio.low, ratio.high)
 
 
-def ends(low: float, high: float) -> str:
-    """The two ends of an interval of ratios: `[2.08, 2.12]`."""
+def ends(low: float, high: float, unit: str | None = None) -> str:
+    """The two ends of an interval, of ratios if there is no unit: `[2.08, 2.12]`; or that the blocks are too few."""
     if not isfinite(high) or low <= 0:
         return TOO_FEW
-    return f"[{ratio_words(low)}, {ratio_words(high)}]"
+    return "[" + ", ".join(ratio_words(end) if unit is None else amount(end, unit) for end in (low, high)) + "]"
 
 
 def ratio_range(ratios: Sequence[Interval]) -> str:
@@ -210,13 +210,6 @@ def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float,
         if speed >= scale:
             return speed, f"{_short(speed / scale)} {unit}"
     return speed, f"{_short(speed)} B/s"
-
-
-def amounts(low: float, high: float, unit: str) -> str:
-    """An interval with its units, or that the blocks are too few for one."""
-    if not isfinite(high) or low <= 0:
-        return TOO_FEW
-    return f"[{amount(low, unit)}, {amount(high, unit)}]"
 
 
 def measured(found: Measurement) -> str:

@@ -85,20 +85,13 @@ def _of_cell(row: Row) -> dict[str, Any]:
     return {**row.coordinates, "server": row.server, "standing": str(row.standing), "strength": row.strength}
 
 
+_OF_TRIAL = ("twin", "block", "heat", "order", "started_s", "outcome", "reason", "memory_bytes", "steal_ns",
+             "machine_load")  # fmt: skip
+
+
 def _of_trial(trial: Trial) -> dict[str, Any]:
-    return {
-        "twin": trial.twin,
-        "block": trial.block,
-        "heat": trial.heat,
-        "order": trial.order,
-        "started_s": trial.started_s,
-        "outcome": str(trial.outcome),
-        "reason": trial.reason,
-        "memory_bytes": trial.memory_bytes,
-        "steal_ns": trial.steal_ns,
-        "machine_load": trial.machine_load,
-        **(_of_load(trial.load) if trial.load else {}),
-    }
+    own = {name: getattr(trial, name) for name in _OF_TRIAL}
+    return {**own, **(_of_load(trial.load) if trial.load else {})}
 
 
 def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
