@@ -126,6 +126,11 @@ def spot(row: Row, names: Iterable[str]) -> Spot:
     return tuple(row.coordinates.get(name) for name in names)
 
 
+def at_spot(names: Iterable[str], where: Spot) -> dict[str, Value]:
+    """The coordinates of a spot, without those that mean nothing there."""
+    return {name: value for name, value in zip(names, where, strict=True) if value is not None}
+
+
 def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Which coordinates tell the rows of a panel apart, and which tell the panels apart.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
@@ -12,6 +12,7 @@ from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import (
     MOST_LINES,
+    at_spot,
     by_cell,
     by_row,
     cell_names,
@@ -104,7 +105,7 @@ def facets(study: StudyJudgement) -> list[Facet]:
             Line(called[i], numbers[called[i]] if len(numbers) <= MOST_LINES else order, found[i][1])
             for order, i in enumerate(here)
         )
-        title = place({n: v for n, v in zip(apart, where, strict=True) if v is not None}, apart)
+        title = place(at_spot(apart, where), apart)
         drawn.append(Facet(title, lines, tuple(_chart(title, panel, lines) for panel in panels)))
     return drawn
 
@@ -157,8 +158,7 @@ def _chart(where: str, panel: Curves, lines: Sequence[Line]) -> Chart:
         for line in lines
     )
     place = f", {where}" if where else ""
-    data = Curves(panel.title, panel.axis, panel.metric, lines, panel.scale, panel.to)
-    return Chart(panel.title, f"{panel.title} by {panel.axis}{place}. {said}.", data)
+    return Chart(panel.title, f"{panel.title} by {panel.axis}{place}. {said}.", replace(panel, lines=lines))
 
 
 def _spoken(point: LoadPoint, panel: Curves) -> str:

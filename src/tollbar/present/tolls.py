@@ -13,6 +13,7 @@ from tollbar.present import words
 from tollbar.present.cells import (
     Place,
     Spot,
+    at_spot,
     baseline_words,
     by_row,
     cost_metric,
@@ -132,15 +133,8 @@ def _panels(place: Place, rows: Iterable[Row], names: Sequence[str]) -> list[tup
     panels: dict[Spot, list[Row]] = {}
     for row in rows:
         panels.setdefault(spot(row, names), []).append(row)
-    found = [
-        (
-            place({n: v for n, v in zip(names, where, strict=True) if v is not None}, names),
-            where,
-            inside,
-        )
-        for where, inside in panels.items()
-    ]
-    found.sort(
-        key=lambda panel: [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in panel[1]]
-    )
-    return [(title, inside) for title, _, inside in found]
+
+    def order(where: Spot) -> list[tuple[bool, bool, int]]:
+        return [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in where]
+
+    return [(place(at_spot(names, where), names), panels[where]) for where in sorted(panels, key=order)]
