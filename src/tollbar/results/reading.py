@@ -35,7 +35,8 @@ def read(directory: Path) -> Run:
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
             read_back = tuple(
-                _study(database, one, _looks(entry["looks"], present.get(one.name))) for one, entry in asked
+                _study(database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))])
+                for one, entry in asked
             )
     except (sqlite3.Error, OSError) as error:
         raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
@@ -74,12 +75,11 @@ def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     return {study: (blocks, trials) for study, blocks, trials in rows}
 
 
-def _looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> tuple[int, ...]:
-    """The blocks at each look, with this one: where it cannot be noted it counts all the same."""
-    before = tuple(look["blocks"] for look in noted)
+def looks(noted: Sequence[Mapping[str, int]], present: tuple[int, int] | None) -> list[Mapping[str, int]]:
+    """The looks, with one at this many (blocks, trials): where it cannot be noted it counts all the same."""
     if present is None or any(look["trials"] == present[1] for look in noted):
-        return before
-    return (*before, present[0])
+        return [*noted]
+    return [*noted, {"blocks": present[0], "trials": present[1]}]
 
 
 def about(directory: Path) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     return tuple(found)
 
 
-def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, ...]) -> StudyRun:
+def _study(database: sqlite3.Connection, asked: study.Study, looked: Sequence[int]) -> StudyRun:
     series: dict[int, dict[tuple[str, str], list[float | None]]] = defaultdict(dict)
     for number, component, metric, by_round in database.execute(
         "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
@@ -139,7 +139,7 @@ def _study(database: sqlite3.Connection, asked: study.Study, looks: tuple[int, .
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
     )
     left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
-    return StudyRun(asked, rows, tuple((json.loads(at), because) for at, because in left_out), looks)
+    return StudyRun(asked, rows, tuple((json.loads(at), because) for at, because in left_out), tuple(looked))
 
 
 def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:

@@ -21,7 +21,7 @@ from tollbar.files import write_atomically
 from tollbar.measure import Outcome, Proven, Trial
 from tollbar.plan import Plan, StudyPlan
 from tollbar.results.observations import series_of
-from tollbar.results.reading import SCHEMA, about, reach
+from tollbar.results.reading import SCHEMA, about, looks, reach
 
 _TABLES = """
 create table cell (
@@ -107,8 +107,7 @@ class Store:
         said = about(self.directory)
         found = reach(self.database)
         entries = {
-            name: {**entry, "looks": _looks(entry["looks"], *found[name])} if name in found else entry
-            for name, entry in said["studies"].items()
+            name: {**entry, "looks": looks(entry["looks"], found.get(name))} for name, entry in said["studies"].items()
         }
         if entries != said["studies"]:
             update_about(self.directory, {"studies": entries})
@@ -239,12 +238,6 @@ def look(directory: Path) -> str | None:
     except (TollbarError, OSError, sqlite3.Error) as error:
         return f"this look at the run is not noted, so that later ones will not pay for it: {error}"
     return None
-
-
-def _looks(noted: Sequence[Mapping[str, int]], blocks: int, trials: int) -> list[Mapping[str, int]]:
-    """The looks, with one at this many blocks and trials among them."""
-    present = {"blocks": blocks, "trials": trials}
-    return [*noted, *([] if any(look["trials"] == trials for look in noted) else [present])]
 
 
 def _new_directory(parent: Path, name: str) -> Path:
