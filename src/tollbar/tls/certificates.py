@@ -229,17 +229,14 @@ def _signed(
 def _key_usage(is_authority: bool, *, static_rsa: bool) -> x509.KeyUsage:
     from cryptography import x509
 
+    never = ("content_commitment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only")
     return x509.KeyUsage(
         digital_signature=not is_authority,
         # RSA key exchange encrypts to the certificate's key.
         key_encipherment=static_rsa and not is_authority,
         key_cert_sign=is_authority,
         crl_sign=is_authority,
-        content_commitment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+        **dict.fromkeys(never, False),
     )
 
 
