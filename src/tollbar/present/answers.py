@@ -42,7 +42,7 @@ def answer(study: StudyJudgement) -> tuple[str, str]:
         first = f"{_against(study, baseline)}, nothing is found to cost more or to cost less{throughout}."
     rest = _rest(study, subjects)
     if rest:
-        return first, _sentence("; ".join(rest))
+        return first, words.opened("; ".join(rest)) + "."
     number = words.counted(len(tolls), "cell")
     return first, f"{'The' if len(tolls) == 1 else 'All'} {number} compared {_is(tolls)} decided."
 
@@ -61,9 +61,9 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
         rest.append(f"{words.counted(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
     if gone:
         rest.append(f"{words.counted(gone, 'cell')} could not be measured")
-    second = _sentence("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided."
+    second = words.opened("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided"
     found = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
-    return f"{_against(study, baseline)}, {found}.", second
+    return f"{_against(study, baseline)}, {found}.", f"{second}."
 
 
 def _against(study: StudyJudgement, baseline: str) -> str:
@@ -81,17 +81,15 @@ def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
     return ", and ".join(clause for clause in (more, less) if clause)
 
 
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
-
-
 def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     family, worth = study.about.family, words.percent(study.about.worth)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
     unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
     missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
-    clauses = [_mixed(family, s) for s in mixed] if len(mixed) <= MOST_MIXED else [_all_mixed(mixed)]
+    clauses = [_mixed(family, s) for s in mixed]
+    if len(mixed) > MOST_MIXED:
+        clauses = [f"for {_names(mixed)} it differs from cell to cell"]
     if free:
         clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
     if unclear:
@@ -200,10 +198,6 @@ _SAYS = {
     Verdict.FREE: "is free",
     Verdict.UNCLEAR: "is unclear",
 }
-
-
-def _all_mixed(subjects: Sequence[_Subject]) -> str:
-    return f"for {_names(subjects)} it differs from cell to cell"
 
 
 def _names(subjects: Sequence[_Subject]) -> str:

@@ -144,7 +144,8 @@ def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[s
     apart = {"op", *varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key)}
     vary = varying(rows)
     in_rows = [n for n in vary if n == "choice" or n in fixed or n not in apart] or list(vary[:1])
-    spare = sorted((n for n in in_rows if n != "choice" and n not in fixed), key=lambda n: len(_values(n, rows)))
+    values = {n: {r.coordinates[n] for r in rows if n in r.coordinates} for n in in_rows}
+    spare = sorted((n for n in in_rows if n != "choice" and n not in fixed), key=lambda n: len(values[n]))
     while spare and _largest(rows, [n for n in vary if n not in in_rows]) > MOST_ROWS:
         in_rows.remove(spare.pop())
     if "provider" in vary and "provider" not in in_rows:
@@ -152,10 +153,6 @@ def split(study: StudyJudgement, rows: Sequence[Row]) -> tuple[list[str], list[s
         if _largest(rows, in_panels) <= MOST_ROWS:
             in_rows.append("provider")
     return in_rows, [n for n in vary if n not in in_rows]
-
-
-def _values(name: str, rows: Iterable[Row]) -> set[Value]:
-    return {r.coordinates[name] for r in rows if name in r.coordinates}
 
 
 def _largest(rows: Iterable[Row], names: Sequence[str]) -> int:

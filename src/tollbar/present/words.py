@@ -45,11 +45,7 @@ _TITLES = {
 def column_title(family: Family, name: str) -> str:
     """A coordinate's name in a word or two: a setting's own title may be a sentence about its values."""
     setting = family.settings.get(name)
-    return setting.title if setting is not None and setting.is_size else _TITLES.get(name, _spaced(name))
-
-
-def _spaced(name: str) -> str:
-    return name.replace("-", " ")
+    return setting.title if setting is not None and setting.is_size else _TITLES.get(name, name.replace("-", " "))
 
 
 def value_words(family: Family, name: str, value: Value) -> str:
@@ -73,7 +69,7 @@ def named_value(family: Family, name: str, value: Value) -> str:
     setting = family.settings.get(name)
     clear = name in _TITLES or (setting is not None and (setting.is_size or _is_known(family, setting, value)))
     words = value_words(family, name, value)
-    return words if clear else f"{_spaced(name)} {words}"
+    return words if clear else f"{name.replace('-', ' ')} {words}"
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
@@ -151,11 +147,6 @@ def times(ratio: float) -> str:
     return f"×\u00a0{ratio_words(ratio)}"
 
 
-def times_interval(ratio: Interval) -> str:
-    """`× 2.10 [2.08, 2.12]`."""
-    return f"{times(ratio.estimate)} {bracket(ratio)}"
-
-
 def bracket(ratio: Interval) -> str:
     """`[2.08, 2.12]`, or that the blocks are too few for an interval."""
     return ends(ratio.low, ratio.high)
@@ -169,9 +160,9 @@ def ends(low: float, high: float, unit: str | None = None) -> str:
 
 
 def ratio_range(ratios: Sequence[Interval]) -> str:
-    """One ratio with its interval, or the least and the greatest of several."""
+    """One ratio with its interval, `× 2.10 [2.08, 2.12]`, or the least and the greatest of several."""
     if len(ratios) == 1:
-        return times_interval(ratios[0])
+        return f"{times(ratios[0].estimate)} {bracket(ratios[0])}"
     return times_range(min(r.estimate for r in ratios), max(r.estimate for r in ratios))
 
 

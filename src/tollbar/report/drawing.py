@@ -144,10 +144,6 @@ def _strength(data: Strengths) -> Mapping[str, object]:
     }
 
 
-def _drift(_: Drift) -> Mapping[str, object]:
-    return {}
-
-
 def _short(value: float | None) -> float | None:
     """To five figures: more are noise, and weigh."""
     return None if value is None else float(f"{value:.5g}")
@@ -160,5 +156,5 @@ _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Bars: ("bars", _bars),
     OverTime: ("rounds", _rounds),
     Strengths: ("strength", _strength),
-    Drift: ("drift", _drift),
+    Drift: ("drift", lambda _: {}),
 }
