@@ -119,7 +119,8 @@ def _cells(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[Load
         points = tuple(
             LoadPoint(
                 int(r.coordinates[name]),
-                {m: _in_base_units(of[r.key].value, of[r.key].unit) for m, of in metrics.items() if r.key in of},
+                # Nanoseconds, whatever the unit of a metric of time is.
+                {m: v.value * (1000 if v.unit == "us" else 1) for m, of in metrics.items() if (v := of.get(r.key))},
                 next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
             )
             for r in rows
@@ -130,10 +131,6 @@ def _cells(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[Load
             found.append((rows, points))
     found.sort(key=lambda one: one[1][-1].values[cost_metric(study)])
     return found
-
-
-def _in_base_units(value: float, unit: str) -> float:
-    return value * 1000 if unit == "us" else value
 
 
 def _panels(study: StudyJudgement, axis: str, points: Sequence[LoadPoint]) -> list[Curves]:
