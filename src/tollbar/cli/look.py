@@ -157,7 +157,7 @@ def _cells(planned: Plan) -> list[Cell]:
 
 
 def _is_named(cell: Cell, words: str) -> bool:
-    values = " ".join(str(value) for value in cell.coordinates.values()).lower()
+    values = " ".join(str(value) for value in (*cell.coordinates.values(), cell.provider.name)).lower()
     return all(word in values.split() or word in values for word in words.lower().split())
 
 

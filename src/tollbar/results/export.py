@@ -82,7 +82,13 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _of_cell(row: Row) -> dict[str, Any]:
-    return {**row.coordinates, "server": row.server, "standing": str(row.standing), "strength": row.strength}
+    return {
+        **row.coordinates,
+        "provider": row.provider,
+        "server": row.server,
+        "standing": str(row.standing),
+        "strength": row.strength,
+    }
 
 
 def _of_trial(trial: Trial) -> dict[str, Any]:
