@@ -83,6 +83,7 @@ def row(
     return Row(
         key=key,
         coordinates=full,
+        provider=str(full["provider"]),
         title=key,
         standing=standing,
         strength=None,

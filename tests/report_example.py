@@ -33,7 +33,9 @@ BLOCKS, ROUNDS = 12, 10
 CONFIDENCE = 0.995
 # What neighbours add to most work here.
 DISTURBED = 1.08
-OPENSSL, RUSTCRYPTO = "openssl 3.0.19", "rustcrypto 0.10.9"
+OPENSSL, RUSTCRYPTO = "libcrypto", "rustcrypto"
+NAMES = {OPENSSL: "openssl 3.0.19", RUSTCRYPTO: "rustcrypto 0.10.9"}
+"""What rows show of each provider."""
 NO_BLAKE3 = "OpenSSL 3.0.19 has no digest of the name BLAKE3"
 WRONG_BCRYPT = "the runner's answer was not the known one: $2b$10$…"
 
@@ -57,8 +59,12 @@ def judgement(studies: Sequence[StudyJudgement]) -> Judgement:
             "governor": None,
         },
         providers={
-            OPENSSL: {"version": "OpenSSL 3.0.19 27 Jan 2026", "cflags": "-O2 -fstack-protector-strong"},
-            RUSTCRYPTO: {"version": "sha2 0.10.9, md-5 0.10.6", "profile": "release"},
+            OPENSSL: {
+                "name": NAMES[OPENSSL],
+                "version": "OpenSSL 3.0.19 27 Jan 2026",
+                "cflags": "-O2 -fstack-protector-strong",
+            },
+            RUSTCRYPTO: {"name": NAMES[RUSTCRYPTO], "version": "sha2 0.10.9, md-5 0.10.6", "profile": "release"},
         },
         studies=tuple(study.study for study in studies),
     )
@@ -408,6 +414,7 @@ def _row(study: Study, cost: _Cost, key: str, against: str, heats: Sequence[int]
     return Row(
         key=key,
         coordinates=cost.coordinates,
+        provider=NAMES.get(provider := str(cost.coordinates["provider"]), provider),
         title=choice.title,
         standing=choice.standing,
         strength=choice.strength,

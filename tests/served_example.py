@@ -200,6 +200,7 @@ def _row(study: Study, cell: _Cell, key: str, against: str, heats: Sequence[int]
     return Row(
         key=key,
         coordinates=at,
+        provider=str(at["provider"]),
         title=family.choices[str(at["choice"])].title,
         standing=family.standing_of(at),
         strength=family.strength_of(at),

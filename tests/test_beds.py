@@ -325,6 +325,14 @@ def test_a_private_openssl_is_the_one_that_is_loaded(at: Sandbox, name: str) -> 
 
 
 @pytest.mark.parametrize("name", OPENSSL_BEDS)
+def test_a_server_on_the_systems_libcrypto_is_started_as_the_system_starts_it(at: Sandbox, name: str) -> None:
+    """Only another libcrypto than its own needs a variable that makes it load that."""
+    system, other = libraries.resolve(["libcrypto", "libcrypto:psycopg"])
+    assert {} == loading.environment(here(name), system, at)
+    assert ["LD_LIBRARY_PATH"] == list(loading.environment(here(name), other, at))
+
+
+@pytest.mark.parametrize("name", OPENSSL_BEDS)
 def test_another_openssl_than_the_row_says_is_not_measured(
     at: Sandbox, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

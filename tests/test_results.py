@@ -266,30 +266,33 @@ def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path
     assert "Read-only file system" in done.stdout
 
 
-@pytest.mark.parametrize("schema", [1, 2])
-def test_an_old_run_is_told_why_not(store: Store, schema: int) -> None:
-    """Its trials have no chunks: it is refused in one line, which says what to do."""
+@pytest.mark.parametrize(
+    ("schema", "lacks"), [(1, "no chunks to be judged"), (2, "no chunks"), (3, "named by the versions")]
+)
+def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> None:
+    """It is refused in one line, which says what is missing and what to do."""
     about = results.about(store.directory)
     (store.directory / "run.json").write_text(json.dumps({**about, "schema": schema}))
-    with pytest.raises(TollbarError, match="before version 3 of the run format") as caught:
+    with pytest.raises(TollbarError, match=f"before version 4 of the run format: .*{lacks}") as caught:
         results.read(store.directory)
     assert "the version that made it" in (caught.value.hint or "")
-    with pytest.raises(TollbarError, match="before version 3"):
+    with pytest.raises(TollbarError, match="before version 4"):
         results.reopen(store.directory)
 
 
-@pytest.mark.parametrize("text", ['{"schema": 4}', "[]", '"run"', "{}"])
+@pytest.mark.parametrize("text", ['{"schema": 5}', "[]", '"run"', "{}"])
 def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
     """A run of a later version, or none."""
     (store.directory / "run.json").write_text(text)
-    with pytest.raises(TollbarError, match="not a run of schema 3"):
+    with pytest.raises(TollbarError, match="not a run of schema 4"):
         results.read(store.directory)
 
 
 def test_receipts_are_kept(planned: Plan, store: Store) -> None:
     """Providers, servers, and what could not be used."""
     run = results.read(store.directory)
-    assert {str(row.provider) for row in run.studies[0].rows} == set(run.providers)
+    assert {str(row.coordinates["provider"]) for row in run.studies[0].rows} == set(run.providers)
+    assert {row.provider for row in run.studies[0].rows} == {receipt["name"] for receipt in run.providers.values()}
     assert ({}, {}) == (run.servers, run.broken)
     assert planned.receipts == run.providers
 

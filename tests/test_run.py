@@ -127,6 +127,19 @@ def finish(run: Path) -> None:
     assert 0 == done.returncode, done.stderr
 
 
+def test_a_run_is_not_resumed_on_an_upgraded_library(tollbar: Tollbar, short_study: Path, tmp_path: Path) -> None:
+    """Its cells have the same coordinates, and two versions in one row would be neither's cost."""
+    assert 0 == tollbar("run", str(short_study), "--no-report", "--blocks", "1").returncode
+    (run,) = runs_in(tmp_path / "runs")
+    said = json.loads((run / "run.json").read_text())
+    (receipt,) = said["providers"].values()
+    receipt["name"] += ".1"
+    (run / "run.json").write_text(json.dumps(said))
+    refused = tollbar("run", "--resume", str(run), "--no-report")
+    assert 2 == refused.returncode
+    assert "what is installed has changed since the run began" in refused.stderr
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_what_runners_started_ends_with_the_lab(fake_study: Path, tmp_path: Path, how: signal.Signals) -> None:
     """Runners that have started others, in sessions of their own: none is left when the lab is ended."""
@@ -189,17 +202,17 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("schema", [1, 2, 3])
 @pytest.mark.parametrize("reader", READERS)
 def test_an_old_run_is_refused_in_words(tollbar: Tollbar, tmp_path: Path, reader: str, schema: int) -> None:
-    """A run that was made before there were chunks is not misread: plainly why not, and it stays as it was."""
+    """A run of an earlier format is not misread: plainly why not, and it stays as it was."""
     old = tmp_path / "old"
     old.mkdir()
     (old / "run.json").write_text(json.dumps({"schema": schema, "studies": {"digests": {"blocks": 20, "looks": [20]}}}))
     (old / "results.sqlite").write_bytes(b"as it was")
     done = tollbar(*(old if word == "RUN" else word for word in READERS[reader]))
     assert (2, "") == (done.returncode, done.stdout)
-    assert "before version 3 of the run format" in " ".join(done.stderr.split())
+    assert "before version 4 of the run format" in " ".join(done.stderr.split())
     assert "hint: " in done.stderr
     assert "Traceback" not in done.stderr
     assert {"run.json", "results.sqlite"} == {path.name for path in old.iterdir()}

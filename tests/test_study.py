@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,9 +180,10 @@ def test_a_provider_has_one_name_on_every_bed() -> None:
     planned = plan.make([study.read("good", text, where="good.toml")], seed=0)
     (one,) = planned.studies
     places = {(cell.coordinates["bed"], cell.coordinates["provider"]) for cell in one.cells}
-    (system, aws_lc) = (provider.name for provider in libraries.resolve(["libcrypto", "aws-lc"]))
-    assert {("embedded", system), ("embedded", aws_lc), ("nginx", system)} == places
-    assert {system: "libcrypto:system", aws_lc: "aws-lc"} == {n: r["spec"] for n, r in planned.receipts.items()}
+    assert {("embedded", "libcrypto"), ("embedded", "aws-lc"), ("nginx", "libcrypto")} == places
+    named = {one.spec: one.name for one in libraries.resolve(["libcrypto", "aws-lc"])}
+    assert named == {spec: receipt["name"] for spec, receipt in planned.receipts.items()}
+    assert all(re.search(r"\d", name) for name in named.values())
     found = beds.find(beds.all_beds()["nginx"])
     name = f"nginx {found.version}" if isinstance(found, beds.Installed) else "nginx"
     assert {name} == {cell.server for cell in one.cells if cell.coordinates["bed"] == "nginx"}
@@ -214,6 +216,19 @@ def test_the_least_that_a_study_says() -> None:
     assert {"md5"} == {cell.choice.name for cell in planned.cells if cell.is_baseline}
 
 
+@pytest.mark.parametrize("words", ["libcrypto", "libcrypto:system", "libcrypto:*", "the name"])
+def test_a_study_means_a_provider_by_its_spec_a_pattern_or_its_name(words: str) -> None:
+    """Baseline and left-out cells alike; the system's library has a label that may be left out."""
+    (system, _) = libraries.resolve(["libcrypto", "rustcrypto"])
+    asked = words if words != "the name" else system.name
+    text = GOOD.replace('"rustcrypto"', '"libcrypto", "rustcrypto"')
+    text = text.replace('"sha-256"\n\n', f'{{ provider = "{asked}" }}\n\n', 1)
+    left_out = f'[[leave-out]]\nwhere = {{ choice = "md5", provider = "{asked}" }}\nbecause = "asked"\n'
+    (one,) = plan.make([study.read("meant", text + left_out, where="meant.toml")], seed=0).studies
+    assert {"libcrypto"} == {cell.coordinates["provider"] for cell in one.cells if cell.is_baseline}
+    assert {("md5", "libcrypto")} == {(at["choice"], at["provider"]) for at, _ in one.left_out}
+
+
 @pytest.fixture
 def broken_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A libcrypto that is found beside the system's and is none."""
@@ -231,7 +246,7 @@ LIBRARIES = GOOD.replace('"rustcrypto"', '"libcrypto:*"')
 def test_a_pattern_passes_over_a_library_that_cannot_be_loaded(broken_library: Path) -> None:
     """What works is measured, and what does not is said with its reason."""
     planned = plan.make([study.read("all", LIBRARIES, where="all.toml")], seed=0)
-    assert {"libcrypto:system"} == {cell.provider.spec for cell in planned.studies[0].cells}
+    assert {"libcrypto"} == {cell.provider.spec for cell in planned.studies[0].cells}
     assert [str(broken_library)] == list(planned.broken)
     assert all(planned.broken.values())
 

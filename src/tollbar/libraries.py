@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import site
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -18,6 +19,9 @@ from tollbar.runner import CONTRACT, Outcome, ask, engine
 BUILT_IN = ("aws-lc", "rustcrypto", "spin")
 """Kinds that are part of the engine."""
 
+SYSTEM = "system"
+"""The label of the libcrypto that the system's own programs use: `libcrypto` alone means that one."""
+
 # Where programs that bring their own OpenSSL, or people who build one, put it.
 FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
 # Listing is one process; a library on a cold disk may take its time.
@@ -29,9 +33,9 @@ class Provider:
     """An implementation: how a study names it, how a row names it, and how to reach it."""
 
     spec: str
-    """As a study names it: `libcrypto`, `libcrypto:psycopg`, `aws-lc`, `runner:./mine`."""
+    """As a study names it, and a cell's coordinate: `libcrypto`, `libcrypto:psycopg`, `aws-lc`, `runner:./mine`."""
     name: str
-    """With its version, as rows name it: `openssl 3.0.19`."""
+    """With its version, as rows show it: `openssl 3.0.19`."""
     kind: str
     path: str | None
     runner: tuple[str, ...]
@@ -41,6 +45,10 @@ class Provider:
     def in_task(self) -> dict[str, str]:
         """How a task names it."""
         return {"kind": self.kind} | ({"path": self.path} if self.path else {})
+
+    def is_called(self, pattern: str) -> bool:
+        """Whether a study means it by these words: its spec, a pattern of it, or its name with the version."""
+        return pattern in (self.spec, self.name) or fnmatchcase(_whole(self.spec), pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Broken:
 
 def libcryptos() -> dict[str, str | None]:
     """Every libcrypto that was found, by label; the system's own is `system`, without a path."""
-    found: dict[str, str | None] = {"system": None}
+    found: dict[str, str | None] = {SYSTEM: None}
     for folder in [*site.getsitepackages(), site.getusersitepackages()]:
         for path in sorted(glob.glob(f"{folder}/*.libs/libcrypto*.so*")):
             label = Path(path).parent.name.removesuffix(".libs").removesuffix("_binary")
@@ -88,7 +96,7 @@ def look_up(
         by_name |= set(theirs)
         wanted += theirs
     found = {spec: open_provider(spec) for spec in dict.fromkeys(wanted)}
-    providers = _distinct([one for one in found.values() if isinstance(one, Provider)])
+    providers = tuple(one for one in found.values() if isinstance(one, Provider))
     broken = tuple(one for one in found.values() if isinstance(one, Broken))
     for one in broken:
         if one.spec in by_name or not providers:
@@ -100,22 +108,39 @@ def look_up(
 def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, ...]:
     """Every provider that can be found, and every libcrypto that was found and cannot be used."""
     specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *BUILT_IN]
-    found = [open_provider(spec) for spec in dict.fromkeys(specs)]
-    named = iter(_distinct([one for one in found if isinstance(one, Provider)]))
-    return tuple(next(named) if isinstance(one, Provider) else one for one in found)
+    return tuple(open_provider(spec) for spec in dict.fromkeys(specs))
+
+
+def names(providers: Iterable[Provider]) -> Mapping[str, str]:
+    """Each provider's name by its spec, with where it comes from wherever two have the same one."""
+    by_spec = {one.spec: one.name for one in providers}
+    alike = Counter(by_spec.values())
+    return {spec: name if alike[name] == 1 else f"{name} ({_label(spec)})" for spec, name in by_spec.items()}
 
 
 def _is_pattern(spec: str) -> bool:
     return "/" not in spec and any(character in spec for character in "*?[")
 
 
+def normal(spec: str) -> str:
+    """The one spec of a provider that has two: `libcrypto:system` is `libcrypto`."""
+    return spec.removesuffix(f":{SYSTEM}") if spec == f"libcrypto:{SYSTEM}" else spec
+
+
+def _whole(spec: str) -> str:
+    """A spec with the label that may be left out."""
+    return f"libcrypto:{SYSTEM}" if spec == "libcrypto" else spec
+
+
+def _label(spec: str) -> str:
+    return _whole(spec).partition(":")[2]
+
+
 def _expand(spec: str) -> list[str]:
-    kind, _, label = spec.partition(":")
-    if kind == "libcrypto" and not label:
-        return ["libcrypto:system"]
+    kind, _, label = _whole(spec).partition(":")
     if kind == "libcrypto" and "/" not in label:
         known = libcryptos()
-        matching = [f"libcrypto:{name}" for name in known if fnmatchcase(name, label)]
+        matching = [normal(f"libcrypto:{name}") for name in known if fnmatchcase(name, label)]
         if not matching:
             raise unknown("libcrypto", label, known)
         return matching
@@ -127,7 +152,7 @@ def _expand(spec: str) -> list[str]:
 @cache
 def open_provider(spec: str) -> Provider | Broken:
     """Asks the provider of this exact spec who it is."""
-    kind, _, label = spec.partition(":")
+    kind, _, label = _whole(spec).partition(":")
     runner: tuple[str, ...] = (str(engine()), "op")
     path = None
     if kind == "libcrypto":
@@ -147,11 +172,3 @@ def open_provider(spec: str) -> Provider | Broken:
         offers.setdefault(offer["family"], []).append(offer["choice"])
     path = record.receipt.get("path", path) if kind == "libcrypto" else path
     return replace(provider, name=str(name), path=path, receipt={**record.receipt, "offers": offers})
-
-
-def _distinct(providers: Sequence[Provider]) -> tuple[Provider, ...]:
-    """The same providers, with where they come from wherever two have the same name."""
-    names = [provider.name for provider in providers]
-    return tuple(
-        replace(p, name=f"{p.name} ({p.spec.partition(':')[2]})") if names.count(p.name) > 1 else p for p in providers
-    )

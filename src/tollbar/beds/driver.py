@@ -216,7 +216,7 @@ class Server:
 
     def _cell(self) -> str:
         """A folder's name for this provider and these settings."""
-        words = [self._request.provider.name, *map(str, self._request.settings.values())]
+        words = [self._request.provider.spec, *map(str, self._request.settings.values())]
         return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
 
     def _endpoints(self) -> dict[str, Endpoint]:

@@ -20,7 +20,7 @@ def environment(found: Installed, provider: Provider, sandbox: Sandbox) -> dict[
 
     Raises NotStarted where the provider has no libssl.
     """
-    if provider.kind != "libcrypto" or provider.spec == "libcrypto:system" or provider.path is None:
+    if provider.kind != "libcrypto" or provider.spec == "libcrypto" or provider.path is None:
         return {}
     if not any(component.programs and component.on_provider for component in found.bed.components):
         # The engine binds its library by itself.

@@ -127,7 +127,7 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
 
 
 def _is_named(cell: Cell, words: str) -> bool:
-    values = " ".join(str(value) for value in cell.coordinates.values()).lower()
+    values = " ".join(str(value) for value in (*cell.coordinates.values(), cell.provider.name)).lower()
     return all(word in values.split() or word in values for word in words.lower().split())
 
 

@@ -131,8 +131,12 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
         already = said["studies"][one.name]["blocks"]
         asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
     planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])
+    names = {spec: str(receipt["name"]) for spec, receipt in planned.receipts.items()}
+    begun_on = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     store = results.reopen(directory)
-    if store.cells() != {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}:
+    if names != begun_on or store.cells() != {
+        (one.study.name, cell.key) for one in planned.studies for cell in one.cells
+    }:
         store.close()
         raise TollbarError(
             "what is installed has changed since the run began: its cells are not those of today",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -11,7 +10,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.judge.verdicts import Judgement, StudyJudgement, Toll
 from tollbar.machine import differences
-from tollbar.results import Row, Run
+from tollbar.results import Row
 from tollbar.stats import Interval
 
 At = frozenset[tuple[str, Value]]
@@ -73,7 +72,7 @@ class Comparison:
 
 
 def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) -> Comparison:
-    """The tolls that both runs have, whatever the versions of their libraries.
+    """The tolls that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
 
     Raises TollbarError if they have none, or were not measured alike.
     """
@@ -84,11 +83,10 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
             hint="compare them all the same with --across-machines",
         )
     mine, theirs = _by_study(one), _by_study(other)
-    partner = _partners(one.run, other.run)
     studies: dict[str, tuple[Pair, ...]] = {}
     alone: dict[str, tuple[int, int]] = {}
     for name in dict.fromkeys([*mine, *theirs]):
-        own = {_at(t.row, partner): t for t in mine.get(name, ())}
+        own = {_at(t.row): t for t in mine.get(name, ())}
         others = {_at(t.row): t for t in theirs.get(name, ())}
         pairs = tuple(
             Pair(toll.row, others[at].row, toll.ratio, ratio)
@@ -112,32 +110,8 @@ def _tolls(study: StudyJudgement) -> Iterable[Toll]:
     return (t for t in study.tolls if t.ratio is not None and t.row.key != t.against.key)
 
 
-def _at(row: Row, partner: Mapping[str, str] | None = None) -> At:
-    """Where a row stands, its provider named as in the other run."""
-    provider = row.provider if partner is None else partner.get(row.provider, row.provider)
-    return frozenset({**row.coordinates, "provider": provider}.items())
-
-
-def _partners(one: Run, other: Run) -> Mapping[str, str]:
-    """The other run's name for each provider of the first: `openssl 3.0.19` may be its `openssl 3.0.20`.
-
-    First those that studies name alike and that have the same version, then the same version, then what studies name
-    alike (`libcrypto:system`), and last the same name but for the version, where each run has one such left.
-    """
-    mine, theirs = _providers(one), _providers(other)
-    found: dict[str, str] = {}
-    alike: tuple[Callable[[str, str], object], ...] = (
-        lambda name, spec: (name, spec),
-        lambda name, _: name,
-        lambda name, spec: spec or name,
-        lambda name, _: _without_version(name),
-    )
-    for same in alike:
-        left = _only_ones(same, {n: s for n, s in theirs.items() if n not in found.values()})
-        for what, name in _only_ones(same, {n: s for n, s in mine.items() if n not in found}).items():
-            if what in left:
-                found[name] = left[what]
-    return found
+def _at(row: Row) -> At:
+    return frozenset(row.coordinates.items())
 
 
 def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
@@ -148,22 +122,3 @@ def _upgraded(rows: Iterable[tuple[Row, Row]]) -> tuple[str, ...]:
             if mine is not None and theirs is not None and mine != theirs:
                 found[f"{mine} → {theirs}"] = None
     return tuple(found)
-
-
-def _without_version(name: str) -> str:
-    """`openssl` of `openssl 3.0.19`; where it comes from, in brackets, stays."""
-    return re.sub(r"\s+v?\d\S*", "", name)
-
-
-def _providers(run: Run) -> Mapping[str, str]:
-    """Of each provider that rows name, how studies name it; nothing where there is no receipt."""
-    names = dict.fromkeys(row.provider for study in run.studies for row in study.rows)
-    return {name: str(run.providers.get(name, {}).get("spec", "")) for name in names}
-
-
-def _only_ones(same: Callable[[str, str], object], providers: Mapping[str, str]) -> Mapping[object, str]:
-    """By what they are alike in, the providers of which there is one such."""
-    found: dict[object, list[str]] = {}
-    for name, spec in providers.items():
-        found.setdefault(same(name, spec), []).append(name)
-    return {what: names[0] for what, names in found.items() if len(names) == 1}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tollbar import beds
+from tollbar import beds, libraries
 from tollbar.beds import Bed, Installed, Unavailable
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
@@ -59,8 +59,8 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Its coordinates as a person reads them."""
-        return " · ".join(str(value) for value in self.coordinates.values())
+        """Its coordinates as a person reads them, the provider with its version."""
+        return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
 
     def task(self, mode: str, seed: int, answer: Answer | None = None) -> dict[str, Any]:
         """The task for this cell, with a known answer's inputs and settings where one is given."""
@@ -116,11 +116,10 @@ class Plan:
 
     @property
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
-        """Which code every provider is, by the name that rows have for it."""
-        return {
-            cell.provider.name: {"spec": cell.provider.spec, "path": cell.provider.path, **cell.provider.receipt}
-            for cell in self._cells()
-        }
+        """Which code every provider is, by its spec; `name` is what rows show of it."""
+        providers = {cell.provider.spec: cell.provider for cell in self._cells()}
+        names = libraries.names(providers.values())
+        return {spec: {**one.receipt, "path": one.path, "name": names[spec]} for spec, one in providers.items()}
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, str]]:
@@ -213,7 +212,7 @@ class _Grid:
             for bed, provider in self.places():
                 for values in itertools.product(*varied.values()):
                     wanted = dict(zip(varied, values, strict=True))
-                    at: dict[str, Value] = {"choice": name, "provider": provider.name}
+                    at: dict[str, Value] = {"choice": name, "provider": provider.spec}
                     at |= {"bed": bed.name} if bed else {}
                     coordinates = self.normal({**at, **wanted})
                     yield Cell(
@@ -252,14 +251,14 @@ class _Grid:
 
     def left_out(self, cell: Cell) -> str | None:
         for item in self.study.leave_out:
-            where = {name: self._named(name, values) for name, values in item.where.items()}
+            where = {name: self._meant(name, values) for name, values in item.where.items()}
             if replace(item, where=where).covers(cell.coordinates):
                 return item.because
         return None
 
     def baseline_of(self, cell: Cell, kept: Mapping[str, Cell]) -> str | None:
         """The key of the cell that stands where this one does, but for what the baseline fixes."""
-        fixed = {name: self._named(name, (value,)) for name, value in self.study.baseline.items()}
+        fixed = {name: self._meant(name, (value,)) for name, value in self.study.baseline.items()}
         for values in itertools.product(*fixed.values()):
             wanted = {**cell.coordinates, **dict(zip(fixed, values, strict=True))}
             key = key_of(self.normal(wanted))
@@ -267,19 +266,18 @@ class _Grid:
                 return key
         return None
 
-    def _named(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Providers as rows name them, where the study names them as it does in `providers`."""
+    def _meant(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The providers that a study means by these specs, patterns or names; other coordinates as they are."""
         if name != "provider":
             return values
-        known: dict[str, list[Value]] = {one.spec: [] for one in self.broken}
-        for provider in self.providers:
-            known |= {provider.spec: [provider.name], provider.name: [provider.name]}
-        known.setdefault("libcrypto", known.get("libcrypto:system", []))
-        found: list[Value] = []
-        for value in values:
-            if value not in known and "*" not in str(value):
-                raise unknown("provider", str(value), known, where=self.study.name)
-            found += known.get(str(value), [value])
+        found: dict[Value, None] = {}
+        for value in map(str, values):
+            meant = [one.spec for one in self.providers if one.is_called(value)]
+            passed_over = [one.spec for one in self.broken]
+            if not meant and value not in passed_over and "*" not in value:
+                known = [*passed_over, *(one.spec for one in self.providers)]
+                raise unknown("provider", value, known, where=self.study.name)
+            found |= dict.fromkeys(meant)
         return tuple(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar.families import Family, Value
+from tollbar.families import Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
 from tollbar.present import cells, words
 from tollbar.present.cells import labels, split
@@ -82,12 +82,12 @@ def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
 
 
 def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
-    family, worth = study.about.family, words.percent(study.about.worth)
+    worth = words.percent(study.about.worth)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
     unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
     missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
-    clauses = [_mixed(family, s) for s in mixed]
+    clauses = [_mixed(study, s) for s in mixed]
     if len(mixed) > MOST_MIXED:
         clauses = [f"for {_names(mixed)} it differs from cell to cell"]
     if free:
@@ -173,7 +173,7 @@ def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> 
     return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
 
 
-def _mixed(family: Family, subject: _Subject) -> str:
+def _mixed(study: StudyJudgement, subject: _Subject) -> str:
     """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
     for name in cells.varying(t.row for t in subject.measured):
         found: dict[Value | None, set[Verdict]] = {}
@@ -185,7 +185,7 @@ def _mixed(family: Family, subject: _Subject) -> str:
                 where.setdefault(next(iter(verdicts)), []).append(value)
         # A longer list of values is for the table, not for a sentence.
         if sum(map(len, where.values())) == len(found) <= MOST_NAMES:
-            parts = [f"{_SAYS[v]} {words.where_words(family, {name: values})}" for v, values in where.items()]
+            parts = [f"{_SAYS[v]} {cells.where_words(study, {name: values})}" for v, values in where.items()]
             return f"{subject.named} {words.enumeration(parts)}"
     counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
     tally = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])

@@ -21,6 +21,9 @@ MOST_LINES = 12
 # What this share of the cells have alike is said once, and not in every name.
 PREVAILS = 0.8
 
+# Coordinates that rows show with a version.
+VERSIONED = ("bed", "provider")
+
 Spot = tuple[Value | None, ...]
 Place = Callable[[Mapping[str, Value], Iterable[str]], str]
 """Writes coordinates in words, along the names given."""
@@ -54,8 +57,9 @@ def is_baseline(row: Row) -> bool:
 
 def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
-    family, baseline = study.about.family, study.about.baseline
-    return words.place(family, baseline, baseline) or "the baseline"
+    baseline = study.about.baseline
+    named = {name: study.study.named(name, value) for name, value in baseline.items()}
+    return words.place(study.about.family, named, baseline) or "the baseline"
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
@@ -73,15 +77,27 @@ def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def places(study: StudyJudgement) -> Place:
-    """Gives each place its words, servers with their versions: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
+    """Gives each place its words, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
     family = study.about.family
-    servers = {r.bed: r.server for r in study.rows if r.bed is not None and r.server is not None}
+    versioned = [
+        (name, row.coordinates[name], row.shown[name])
+        for row in study.rows
+        for name in VERSIONED
+        if name in row.coordinates
+    ]
+    named = {(name, value): shown for name, value, shown in versioned}
 
     def place(coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
-        server = servers.get(str(coordinates.get("bed")))
-        return words.place(family, {**coordinates, "bed": server} if server else coordinates, names)
+        shown = {name: named.get((name, value), value) for name, value in coordinates.items()}
+        return words.place(family, shown, names)
 
     return place
+
+
+def where_words(study: StudyJudgement, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
+    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
+    named = {name: [study.study.named(name, value) for value in values] for name, values in where.items()}
+    return words.where_words(study.about.family, named, most)
 
 
 def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) -> Callable[[Row], str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tollbar.families import Value
 from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Verdict
 from tollbar.present import notes, words
-from tollbar.present.cells import MOST_ROWS, places, prevailing, varying
+from tollbar.present.cells import MOST_ROWS, places, prevailing, varying, where_words
 from tollbar.present.charts import SECOND_LINE, Dot, Dots, scale_over, spoken
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Chart, Column, Table, numbers, texts
@@ -40,15 +40,15 @@ def contrast_table(study: StudyJudgement) -> Table:
 
 def pair_words(study: StudyJudgement, contrast: Contrast) -> str:
     """`no-aes for native`."""
-    both = (contrast.value, contrast.for_value)
-    return " for ".join(words.value_words(study.about.family, contrast.setting, v) for v in both)
+    both = (study.study.named(contrast.setting, value) for value in (contrast.value, contrast.for_value))
+    return " for ".join(words.value_words(study.about.family, contrast.setting, value) for value in both)
 
 
 def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
     """What a contrast's pairs have in common; nothing where it holds all pairs of these two values."""
     alike = [c for c in study.contrasts if _compared(c) == _compared(contrast)]
     # Pairs that share a verdict but no coordinate stand wherever the other lines do not.
-    return words.where_words(study.about.family, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
+    return where_words(study, contrast.where, most) or ("elsewhere" if len(alike) > 1 else "")
 
 
 def has_long_places(study: StudyJudgement) -> bool:

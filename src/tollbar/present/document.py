@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any
 
+from tollbar.families import Value
 from tollbar.judge import ClaimResult, Comparison, Contrast, Judgement, Measurement, StudyJudgement, Toll
 from tollbar.present.warnings import warnings
-from tollbar.results import Row, Run
+from tollbar.results import Row, Run, StudyRun
 from tollbar.runner import Negotiated, Outcome
 from tollbar.stats import Interval
 
@@ -59,7 +60,7 @@ def _head(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "command": list(run.command),
         "fingerprint": dict(run.fingerprint),
-        "providers": {name: dict(receipt) for name, receipt in run.providers.items()},
+        "providers": {str(receipt["name"]): {"spec": spec, **receipt} for spec, receipt in run.providers.items()},
     }
 
 
@@ -82,9 +83,11 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
             *(_not_measured(row, study.measure.cost) for row in rows.values() if row.key not in measured),
         ],
         "tolls": [_toll(toll) for toll in judged.tolls],
-        "contrasts": [_contrast(contrast) for contrast in judged.contrasts],
-        "claims": [_claim(claim) for claim in judged.claims],
-        "left_out": [{"coordinates": dict(at), "because": because} for at, because in judged.study.left_out],
+        "contrasts": [_contrast(contrast, judged.study) for contrast in judged.contrasts],
+        "claims": [_claim(claim, judged.study) for claim in judged.claims],
+        "left_out": [
+            {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
+        ],
         "warnings": list(warnings(judged)),
     }
 
@@ -143,26 +146,31 @@ def _toll(toll: Toll) -> dict[str, Any]:
     }
 
 
-def _contrast(contrast: Contrast) -> dict[str, Any]:
+def _named(at: Mapping[str, Value], study: StudyRun) -> dict[str, Value]:
+    return {name: study.named(name, value) for name, value in at.items()}
+
+
+def _contrast(contrast: Contrast, study: StudyRun) -> dict[str, Any]:
     return {
         "setting": contrast.setting,
-        "value": contrast.value,
-        "for": contrast.for_value,
-        "where": {name: list(values) for name, values in contrast.where.items()},
+        "value": study.named(contrast.setting, contrast.value),
+        "for": study.named(contrast.setting, contrast.for_value),
+        "where": {name: [study.named(name, value) for value in values] for name, values in contrast.where.items()},
         **_fields(contrast, "low", "high", "least", "most", "pairs", "verdict", "more_blocks"),
     }
 
 
-def _claim(claim: ClaimResult) -> dict[str, Any]:
+def _claim(claim: ClaimResult, study: StudyRun) -> dict[str, Any]:
+    at = _named(claim.at, study)
     return {
         **_fields(claim, "says", "metric", "published", "order"),
         **_ratio(claim.ratio),
         "typical": claim.typical.estimate if claim.typical else None,
         "rates": list(claim.rates) if claim.rates else None,
         "verdict": claim.verdict,
-        "provider": claim.at.get("provider"),
-        "bed": claim.at.get("bed"),
-        "setting": {name: value for name, value in claim.at.items() if name not in ("provider", "bed")},
+        "provider": at.get("provider"),
+        "bed": at.get("bed"),
+        "setting": {name: value for name, value in at.items() if name not in ("provider", "bed")},
         **_fields(claim, "note", "reason"),
     }
 

@@ -100,13 +100,11 @@ def _caption(study: StudyJudgement) -> str:
 
 
 def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
-    value = row.coordinates.get(name)
+    value = row.shown.get(name)
     if value is None:
         return Cell("does not apply")
     if name in words.LOADS:
         return Cell(f"{value:,}", float(value))
-    if name == "bed" and row.server is not None:
-        return Cell(row.server)
     return Cell(
         words.value_words(study.about.family, name, value),
         float(value) if isinstance(value, int) else None,

@@ -28,7 +28,7 @@ BESIDE = {"throughput": "requests / s", "memory": "memory"}
 def how(study: StudyJudgement) -> str:
     """What the ratios are of, against what, and how sure they are."""
     about = study.about
-    baseline = ", ".join(str(value) for value in about.baseline.values())
+    baseline = ", ".join(str(study.study.named(name, value)) for name, value in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     floor = "unknown" if study.noise_floor is None else f"×{study.noise_floor:.3f}"
     twins = "" if study.noise is None else f", twins {words.bracket_exactly(study.noise)}"
@@ -81,18 +81,21 @@ def contrast_table(study: StudyJudgement) -> Table:
         *numbers("ratio"),
         *texts(_interval_title(study), "verdict", "pairs"),
     )
-    rows = [_contrast(contrast) for contrast in study.contrasts[:ROWS_SHOWN]]
+    rows = [_contrast(study, contrast) for contrast in study.contrasts[:ROWS_SHOWN]]
     if len(study.contrasts) > ROWS_SHOWN:
         rows.append((Cell(f"… {len(study.contrasts) - ROWS_SHOWN} more in the report"), *[Cell("")] * 5))
     return Table("All else equal", columns, rows)
 
 
-def _contrast(contrast: Contrast) -> tuple[Cell, ...]:
-    value, for_value = (plain(contrast.setting, v) for v in (contrast.value, contrast.for_value))
+def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
+    def said(name: str, value: Value) -> str:
+        return plain(name, study.study.named(name, value))
+
+    value, for_value = (said(contrast.setting, v) for v in (contrast.value, contrast.for_value))
     least, most = words.ratio_words(contrast.least), words.ratio_words(contrast.most)
     return (
         Cell(f"{value} for {for_value}"),
-        Cell("; ".join(", ".join(plain(name, v) for v in values) for name, values in contrast.where.items())),
+        Cell("; ".join(", ".join(said(name, v) for v in values) for name, values in contrast.where.items())),
         Cell(least if least == most else f"{least} to {most}"),
         Cell(words.ends(contrast.low, contrast.high)),
         Cell(str(contrast.verdict), verdict=contrast.verdict),
@@ -109,11 +112,12 @@ def claim_table(study: StudyJudgement) -> Table:
         *texts(_interval_title(study), "verdict"),
         *(numbers("requests / s") if rated else ()),
     )
+    named = study.study.named
     before = ("", *(claim.says for claim in study.claims))
     rows = [
         (
             Cell("" if claim.says == said else claim.says),
-            Cell(" · ".join(plain(n, claim.at[n]) for n in ("bed", "provider", "cpu") if n in claim.at)),
+            Cell(" · ".join(plain(n, named(n, claim.at[n])) for n in ("bed", "provider", "cpu") if n in claim.at)),
             Cell(claim.metric),
             Cell(_then(claim)),
             *_interval(claim.ratio),
@@ -134,7 +138,7 @@ def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:
         if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
     ]
     return [
-        (outcome, " · ".join(plain(n, v) for n, v in row.coordinates.items()), reason or "")
+        (outcome, " · ".join(plain(n, v) for n, v in row.shown.items()), reason or "")
         for outcome, row, reason in (*failed, *alone)
     ]
 
@@ -180,7 +184,7 @@ def plain(name: str, value: Value | None) -> str:
 
 
 def _coordinate(row: Row, name: str) -> str:
-    return row.server if name == "bed" and row.server is not None else plain(name, row.coordinates.get(name))
+    return plain(name, row.shown.get(name))
 
 
 def _interval_title(study: StudyJudgement) -> str:

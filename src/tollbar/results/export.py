@@ -82,7 +82,13 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _of_cell(row: Row) -> dict[str, Any]:
-    return {**row.coordinates, "server": row.server, "standing": str(row.standing), "strength": row.strength}
+    return {
+        **row.coordinates,
+        "provider": row.provider,
+        "server": row.server,
+        "standing": str(row.standing),
+        "strength": row.strength,
+    }
 
 
 _OF_TRIAL = ("twin", "block", "heat", "order", "started_s", "outcome", "reason", "memory_bytes", "steal_ns",

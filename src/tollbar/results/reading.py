@@ -22,20 +22,24 @@ from tollbar.results.observations import chunks_of
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.runner import LoadRecord
 
-SCHEMA = 3
+SCHEMA = 4
+# Formats that are not read any more, and what they lack.
+_NO_CHUNKS = "its trials have no chunks to be judged"
+EARLIER = {1: _NO_CHUNKS, 2: _NO_CHUNKS, 3: "its cells are named by the versions of their libraries"}
 
 
 def read(directory: Path) -> Run:
     """The run as it stands."""
     said = about(directory)
     path = directory / "results.sqlite"
+    names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     try:
         with _opened(path) as database:
             database.row_factory = sqlite3.Row
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
             read_back = tuple(
-                _study(database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))])
+                _study(database, one, [look["blocks"] for look in looks(entry["looks"], present.get(one.name))], names)
                 for one, entry in asked
             )
     except (sqlite3.Error, OSError) as error:
@@ -93,9 +97,9 @@ def about(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
     schema = said.get("schema") if isinstance(said, dict) else None
-    if schema in (1, 2):
+    if schema in EARLIER:
         raise TollbarError(
-            "made by Tollbar before version 3 of the run format, whose trials have no chunks to be judged",
+            f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
             where=str(directory),
             hint="measure again, or read it with the version that made it",
         )
@@ -124,7 +128,9 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     return tuple(found)
 
 
-def _study(database: sqlite3.Connection, asked: study.Study, looked: Sequence[int]) -> StudyRun:
+def _study(
+    database: sqlite3.Connection, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]
+) -> StudyRun:
     series: dict[int, dict[tuple[str, str], list[float | None]]] = defaultdict(dict)
     for number, component, metric, by_round in database.execute(
         "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
@@ -135,7 +141,7 @@ def _study(database: sqlite3.Connection, asked: study.Study, looked: Sequence[in
         trial = _trial(found, chunks_of(series.get(found["id"], {})))
         trials[trial.cell, trial.twin].append(trial)
     rows = tuple(
-        _row(found, tuple(trials.get((found["key"], False), ())), tuple(trials.get((found["key"], True), ())))
+        _row(found, names, *(tuple(trials.get((found["key"], twin), ())) for twin in (False, True)))
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
     )
     left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
@@ -150,11 +156,14 @@ def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
     return Trial(**columns)
 
 
-def _row(found: sqlite3.Row, trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
+def _row(found: sqlite3.Row, names: Mapping[str, str], trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
     columns |= {name: tuple(json.loads(found[name])) for name in ("accepted", "refused", "not_tried")}
-    columns |= {"coordinates": json.loads(found["coordinates"]), "standing": Standing(found["standing"])}
+    coordinates = json.loads(found["coordinates"])
+    spec = coordinates["provider"]
+    columns |= {"coordinates": coordinates, "provider": names.get(spec, spec)}
+    columns |= {"standing": Standing(found["standing"])}
     return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins)
 
 

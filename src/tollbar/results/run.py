@@ -19,7 +19,9 @@ class Row:
     key: str
     """Its coordinates as one canonical text; unique within its study."""
     coordinates: Mapping[str, Value]
-    """`choice`, `provider` (the library with its version), `bed` if there is one, `op`, each setting that applies."""
+    """`choice`, `provider` (as studies name it), `bed` if there is one, `op`, each setting that applies."""
+    provider: str
+    """The library with its version, as the run's receipt says it: `openssl 3.0.19`."""
     title: str
     standing: Standing
     strength: int | None
@@ -47,12 +49,14 @@ class Row:
         return str(self.coordinates["choice"])
 
     @property
-    def provider(self) -> str:
-        return str(self.coordinates["provider"])
-
-    @property
     def bed(self) -> str | None:
         return str(self.coordinates["bed"]) if "bed" in self.coordinates else None
+
+    @property
+    def shown(self) -> Mapping[str, Value]:
+        """Its coordinates as people read them: library and server with their versions."""
+        server = {"bed": self.server} if self.bed is not None and self.server is not None else {}
+        return {**self.coordinates, "provider": self.provider, **server}
 
     @property
     def setting(self) -> Mapping[str, Value]:
@@ -82,6 +86,12 @@ class StudyRun:
     looks: tuple[int, ...]
     """How many blocks there were at each time the run was judged, this time included; each has its price."""
 
+    def named(self, name: str, value: Value) -> Value:
+        """A coordinate's value as rows show it: a provider by its name with the version."""
+        if name != "provider":
+            return value
+        return next((row.provider for row in self.rows if row.coordinates["provider"] == value), value)
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -94,7 +104,7 @@ class Run:
     started: str
     fingerprint: Mapping[str, Any]
     providers: Mapping[str, Mapping[str, Any]]
-    """Each provider's receipt, by the provider's name."""
+    """Each provider's receipt, by its spec; `name` is the library with its version."""
     studies: tuple[StudyRun, ...]
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Each bed's server, its `version` and `program`, by the bed's name; or why it is `unavailable`."""

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, model_validator
 from tollbar import beds, families, units
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Family, Value
+from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
@@ -276,7 +277,7 @@ class _Reader:
     def values(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         self._known(key, name)
         if name == "provider":
-            return tuple(given)
+            return tuple(normal(str(value)) for value in given)
         if name in ("users", "rate"):
             return self._counts(key, given)
         known = {"choice": tuple(self.family.choices), "op": self.family.operations, "bed": self.beds}

@@ -58,7 +58,7 @@ def _records(cell: Cell, seed: int, given: Given) -> list[Record]:
         if answer is first:
             continue
         # The same answer is good for every cell that differs only in what the answer replaces.
-        at = (cell.choice.name, cell.provider.name, cell.coordinates.get("cpu"), cell.coordinates["op"], id(answer))
+        at = (cell.choice.name, cell.provider.spec, cell.coordinates.get("cpu"), cell.coordinates["op"], id(answer))
         if at not in given.verified:
             given.verified[at] = _ask_proof(cell, seed, answer, given.ask)
         # A library may lack what one answer needs (RSA-1024, say) and still do what the cell asks.
