@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # What `make run` measures: a study, a set or a file. Empty is the set `quick`.
 STUDY  ?=
 
-ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock installed -type f 2>/dev/null)
+ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
 
 # What the tests and the bench meet for real, as program:package of Debian's.
 SERVERS := nginx:nginx-light apache2:apache2-bin

@@ -179,12 +179,32 @@ impl Task {
 }
 
 /// Why there is no number.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The provider does not have it; in its own words where it has any.
     Unsupported(String),
     /// It should have worked.
     Failed(String),
+    /// It did not come to an end within its limits.
+    TimedOut(String),
+}
+
+impl Failure {
+    pub fn into_words(self) -> String {
+        match self {
+            Failure::Unsupported(words) | Failure::Failed(words) | Failure::TimedOut(words) => words,
+        }
+    }
+
+    /// The same, behind what it is about.
+    pub fn about(mut self, what: &str) -> Failure {
+        match &mut self {
+            Failure::Unsupported(words) | Failure::Failed(words) | Failure::TimedOut(words) => {
+                words.insert_str(0, what);
+            }
+        }
+        self
+    }
 }
 
 /// What an operation shows for itself before it is timed.
@@ -193,29 +213,29 @@ pub struct Proof {
     /// The answer to the known-answer inputs of the task, in hexadecimal; None if it carried none.
     pub answer: Option<String>,
     /// Each right thing that was accepted.
-    pub accepted: Vec<&'static str>,
+    pub accepted: Vec<String>,
     /// Each wrong thing that was refused, or gave another answer.
-    pub refused: Vec<&'static str>,
+    pub refused: Vec<String>,
     /// Each wrong thing that could not be tried: "what: why".
     pub not_tried: Vec<String>,
 }
 
 impl Proof {
     /// Notes that a right thing was accepted, or fails.
-    pub fn accept(&mut self, what: &'static str, accepted: bool) -> Result<(), Failure> {
+    pub fn accept(&mut self, what: &str, accepted: bool) -> Result<(), Failure> {
         if !accepted {
             return Err(Failure::Failed(format!("not accepted: {what}")));
         }
-        self.accepted.push(what);
+        self.accepted.push(what.to_owned());
         Ok(())
     }
 
     /// Notes that a wrong thing was refused, or fails.
-    pub fn refuse(&mut self, what: &'static str, refused: bool) -> Result<(), Failure> {
+    pub fn refuse(&mut self, what: &str, refused: bool) -> Result<(), Failure> {
         if !refused {
             return Err(Failure::Failed(format!("not refused: {what}")));
         }
-        self.refused.push(what);
+        self.refused.push(what.to_owned());
         Ok(())
     }
 
@@ -252,20 +272,32 @@ pub struct Offer {
     pub choice: &'static str,
 }
 
+/// The line that ends it.
 #[derive(Serialize, Debug)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Record {
+pub enum Record<Done> {
     Ok(Box<Done>),
-    Unsupported {
-        reason: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        receipt: Option<Receipt>,
-    },
-    Failed {
-        reason: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        receipt: Option<Receipt>,
-    },
+    Unsupported(Refusal),
+    Failed(Refusal),
+    TimedOut(Refusal),
+}
+
+#[derive(Serialize, Debug)]
+pub struct Refusal {
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
+}
+
+impl<Done> Record<Done> {
+    pub fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record<Done> {
+        let refusal = |reason| Refusal { reason, receipt };
+        match failure {
+            Failure::Unsupported(reason) => Record::Unsupported(refusal(reason)),
+            Failure::Failed(reason) => Record::Failed(refusal(reason)),
+            Failure::TimedOut(reason) => Record::TimedOut(refusal(reason)),
+        }
+    }
 }
 
 #[derive(Serialize, Debug, Default)]
@@ -283,7 +315,7 @@ pub struct Done {
 pub struct Ready {
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// CPU time of one operation, as found while warming up.
+    /// CPU time of one operation, as found while warming up; behind a request the server's, where that is known.
     pub operation_ns: f64,
     /// How far resident memory rose during the first operation; absent where the kernel does not let that be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,11 +324,12 @@ pub struct Ready {
 
 /// A session's answer to one `advance` line.
 #[derive(Serialize, Debug, Default)]
-pub struct Chunk {
+pub struct Chunk<Observed = BTreeMap<String, u64>> {
+    /// Those that came out right.
     pub operations: u64,
     /// CPU time of the whole process, all its threads, user and system.
     pub cpu_ns: u64,
     pub wall_ns: u64,
-    /// An operation shows nothing beside its cost.
-    pub observed: BTreeMap<String, u64>,
+    /// What is seen beside the cost. An operation shows nothing.
+    pub observed: Observed,
 }

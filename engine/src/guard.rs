@@ -83,40 +83,41 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     fn read(arguments: &'a [String]) -> Result<Request<'a>, String> {
         let mut request = Request { core: None, tree: false, stop: Signal::TERM, parent: None, command: &[] };
-        let mut left = arguments;
+        let mut words = arguments.iter();
         loop {
-            left = match left {
-                [dashes, command @ ..] if dashes == "--" && !command.is_empty() => {
-                    request.command = command;
+            match words.next().map(String::as_str) {
+                Some("--") if words.as_slice().is_empty() => return Err("guard: no command".to_owned()),
+                Some("--") => {
+                    request.command = words.as_slice();
                     return Ok(request);
                 }
-                [dashes] if dashes == "--" => return Err("guard: no command".to_owned()),
-                [flag, left @ ..] if flag == "--tree" => {
-                    request.tree = true;
-                    left
+                Some("--tree") => request.tree = true,
+                Some("--core") => {
+                    request.core =
+                        Some(value(words.next(), "--core takes a number", |core| core.parse().ok())?);
                 }
-                [flag, core, left @ ..] if flag == "--core" => {
-                    request.core = Some(core.parse().map_err(|_| "guard: --core takes a number".to_owned())?);
-                    left
+                Some("--child-of") => {
+                    let pid = |id: &str| Pid::from_raw(id.parse().ok()?);
+                    request.parent = Some(value(words.next(), "--child-of takes a process id", pid)?);
                 }
-                [flag, parent, left @ ..] if flag == "--child-of" => {
-                    let parent = parent.parse().ok().and_then(Pid::from_raw);
-                    request.parent = Some(parent.ok_or("guard: --child-of takes a process id")?);
-                    left
-                }
-                [flag, name, left @ ..] if flag == "--stop" => {
-                    request.stop = match name.as_str() {
-                        "TERM" => Signal::TERM,
-                        "INT" => Signal::INT,
-                        "QUIT" => Signal::QUIT,
-                        _ => return Err("guard: --stop takes TERM, INT or QUIT".to_owned()),
+                Some("--stop") => {
+                    let signal = |name: &str| match name {
+                        "TERM" => Some(Signal::TERM),
+                        "INT" => Some(Signal::INT),
+                        "QUIT" => Some(Signal::QUIT),
+                        _ => None,
                     };
-                    left
+                    request.stop = value(words.next(), "--stop takes TERM, INT or QUIT", signal)?;
                 }
                 _ => return Err(USAGE.to_owned()),
             }
         }
     }
+}
+
+/// What a flag is given, or what it takes.
+fn value<T>(word: Option<&String>, takes: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+    word.and_then(|word| read(word)).ok_or_else(|| format!("guard: {takes}"))
 }
 
 /// Keeps this process on one core, and all that it starts.

@@ -36,7 +36,7 @@ impl Operation for Nothing {
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
-        let mut proof = Proof { accepted: vec!["nothing is done"], ..Proof::default() };
+        let mut proof = Proof { accepted: vec!["nothing is done".to_owned()], ..Proof::default() };
         proof.leave("a wrong input", "nothing looks at it");
         Ok(proof)
     }

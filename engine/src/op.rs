@@ -1,6 +1,7 @@
 //! `op`: perform one task.
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::chunks::Chunks;
 use crate::contract::{self, Chunk, Done, Failure, Mode, Offer, Ready, Receipt, Record, Task};
@@ -8,23 +9,30 @@ use crate::null;
 use crate::operation::Operation;
 use crate::provider::Provider;
 use crate::providers;
-use crate::session::{Lines, say};
+use crate::session::{Advance, Lines, say};
 
 pub fn main() -> i32 {
+    runner(perform)
+}
+
+/// A runner, whose task is performed by this, and answered by one last line; the exit status.
+pub fn runner<Task: DeserializeOwned, Done: Serialize>(
+    perform: impl FnOnce(&Task, &mut Lines) -> Record<Done>,
+) -> i32 {
     crate::guard::die_with_parent();
     let mut lines = Lines::new();
     let record = match contract::task(&mut lines) {
         Ok(task) => perform(&task, &mut lines),
-        Err(reason) => Record::Failed { reason, receipt: None },
+        Err(reason) => Record::refusal(Failure::Failed(reason), None),
     };
-    if say(&record) { 0 } else { 1 }
+    i32::from(!say(&record))
 }
 
 /// The last line: the only one, but for a task that measures.
-fn perform(task: &Task, lines: &mut Lines) -> Record {
+fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
     let provider = match task.word("cpu", "native").and_then(|cpu| providers::open(&task.provider, cpu)) {
         Ok(provider) => provider,
-        Err(failure) => return refusal(failure, None),
+        Err(failure) => return Record::refusal(failure, None),
     };
     let done = match task.mode {
         Mode::List => Ok(Done { offers: Some(offers(provider.as_ref())), ..Done::default() }),
@@ -37,14 +45,7 @@ fn perform(task: &Task, lines: &mut Lines) -> Record {
         // A session has shown its receipt when it was ready.
         Ok(done) if task.mode == Mode::Measure => Record::Ok(Box::new(done)),
         Ok(done) => Record::Ok(Box::new(Done { receipt: Some(receipt), ..done })),
-        Err(failure) => refusal(failure, Some(receipt)),
-    }
-}
-
-fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
-    match failure {
-        Failure::Unsupported(reason) => Record::Unsupported { reason, receipt },
-        Failure::Failed(reason) => Record::Failed { reason, receipt },
+        Err(failure) => Record::refusal(failure, Some(receipt)),
     }
 }
 
@@ -84,7 +85,7 @@ fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
 }
 
 /// What a debug build says instead of a number.
-fn optimised(debug: bool) -> Result<(), Failure> {
+pub fn optimised(debug: bool) -> Result<(), Failure> {
     match debug {
         true => Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned())),
         false => Ok(()),
@@ -96,23 +97,33 @@ fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Do
     let operation = prepare(provider, task)?;
     let (mut chunks, memory_bytes) = Chunks::warm(operation, task.lead)?;
     let ready = Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes };
-    tell(&Line::Ready(ready))?;
-    while let Some(advance) = lines.advance().map_err(Failure::Failed)? {
-        tell(&Line::Chunk(chunks.advance(advance)?))?;
-    }
+    session(lines, ready, |advance| chunks.advance(advance))?;
     Ok(Done::default())
+}
+
+/// A session up to the end of the input: ready, and a chunk for each line that says how far to go on.
+pub fn session<Observed: Serialize>(
+    lines: &mut Lines,
+    ready: Ready,
+    mut advance: impl FnMut(Advance) -> Result<Chunk<Observed>, Failure>,
+) -> Result<(), Failure> {
+    tell(&Line::<Observed>::Ready(ready))?;
+    while let Some(asked) = lines.advance().map_err(Failure::Failed)? {
+        tell(&Line::Chunk(advance(asked)?))?;
+    }
+    Ok(())
 }
 
 /// What a session says before its last line.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum Line<Observed> {
     Ready(Ready),
     #[serde(untagged)]
-    Chunk(Chunk),
+    Chunk(Chunk<Observed>),
 }
 
-fn tell(line: &Line) -> Result<(), Failure> {
+fn tell(line: &impl Serialize) -> Result<(), Failure> {
     say(line).then_some(()).ok_or_else(|| Failure::Failed("nothing reads what this runner says".to_owned()))
 }
 

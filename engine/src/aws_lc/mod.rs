@@ -27,6 +27,8 @@ fn receipt() -> Receipt {
     Receipt {
         provider: format!("AWS-LC {}", aws_lc_rs::awslc_version()),
         name: format!("aws-lc {}", aws_lc_rs::awslc_version()),
+        cflags: option_env!("AWS_LC_SYS_NO_JITTER_ENTROPY")
+            .map(|value| format!("AWS_LC_SYS_NO_JITTER_ENTROPY={value}")),
         parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
         ..Receipt::default()
     }

@@ -18,25 +18,21 @@ impl Load {
     fn check(&self) -> Result<(), String> {
         seconds("load.think_s", self.think_s)?;
         seconds("load.request_limit_s", self.request_limit_s)?;
-        let impossible = |field: &str, why: &str| Err(format!("`load.{field}` {why}"));
-        if self.request_limit_s < 0.001 {
-            return impossible("request_limit_s", "is under a millisecond");
-        }
-        if self.users == 0 {
-            return impossible("users", "is 0");
-        }
-        if self.threads == 0 || self.threads > self.users || self.threads > MOST_THREADS {
-            let why = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
-            return impossible("threads", &why);
-        }
-        if self.shape == Shape::Open && !(self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ) {
-            return impossible("rate_hz", "is not a rate that arrivals can come at");
-        }
-        if self.clients.iter().map(|kind| u64::from(kind.share)).sum::<u64>() == 0 {
-            return impossible("clients", "has no share above 0");
-        }
-        if self.clients.len() > MOST_OF_A_KIND {
-            return impossible("clients", &format!("holds more than {MOST_OF_A_KIND}"));
+        let threads = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
+        let too_many = format!("holds more than {MOST_OF_A_KIND}");
+        let is_rate = self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ;
+        let impossible = [
+            (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),
+            (self.users == 0, "users", "is 0"),
+            (!(1..=self.users.min(MOST_THREADS)).contains(&self.threads), "threads", &threads),
+            (self.shape == Shape::Open && !is_rate, "rate_hz", "is not a rate that arrivals can come at"),
+            (self.clients.iter().all(|kind| kind.share == 0), "clients", "has no share above 0"),
+            (self.clients.len() > MOST_OF_A_KIND, "clients", &too_many),
+            (self.request.paths.is_empty(), "request.paths", "is empty"),
+            (self.request.paths.len() > MOST_OF_A_KIND, "request.paths", &too_many),
+        ];
+        if let Some((_, field, why)) = impossible.into_iter().find(|(is_so, ..)| *is_so) {
+            return Err(format!("`load.{field}` {why}"));
         }
         self.request.check(&self.host)
     }
@@ -55,12 +51,6 @@ impl Request {
     fn check(&self, host: &str) -> Result<(), String> {
         word("load.host", host)?;
         word("load.request.method", &self.method)?;
-        if self.paths.is_empty() {
-            return Err("`load.request.paths` is empty".to_owned());
-        }
-        if self.paths.len() > MOST_OF_A_KIND {
-            return Err(format!("`load.request.paths` holds more than {MOST_OF_A_KIND}"));
-        }
         for path in &self.paths {
             word("load.request.paths", path)?;
             if !path.starts_with('/') {

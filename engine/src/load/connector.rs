@@ -43,9 +43,9 @@ impl Connector {
         let socket = socket::connect(address).map_err(|error| Fault::of(&error, "connecting"))?;
         match &self.tls {
             None => Ok(Stream::plain(socket)),
-            Some(tls) => tls.client.open(socket).map_err(|failure| match failure {
-                Failure::Unsupported(words) | Failure::Failed(words) => Fault::new(fault::TLS, words),
-            }),
+            Some(tls) => {
+                tls.client.open(socket).map_err(|failure| Fault::new(fault::TLS, failure.into_words()))
+            }
         }
     }
 

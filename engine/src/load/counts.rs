@@ -2,34 +2,55 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::fault::Faults;
 use super::latencies::Latencies;
-use super::record::Steady;
 use crate::tls::Negotiated;
 
-#[derive(Default)]
+#[derive(Serialize, Debug, Default)]
 pub struct Counts {
     /// Operations that came to an end, right or wrong.
+    #[serde(rename = "requests")]
     pub ended: u64,
     /// Of those, the ones whose answers were whole and as expected.
+    #[serde(skip)]
     pub right: u64,
+    #[serde(rename = "errors")]
     pub faults: Faults,
+    #[serde(rename = "latency_us")]
     pub latencies: Latencies,
     pub bytes_sent: u64,
     pub bytes_received: u64,
+    /// Made meanwhile; those kept from before are not among them.
     pub connections: u64,
-    /// Of those, the ones in place of others that were to be kept.
+    /// Of those, the ones in place of others that were to be kept and that the server closed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub reopened: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,
     /// What was agreed on by the connections that carried a request, and by how many of them.
+    #[serde(skip)]
     pub negotiated: Vec<(Arc<Negotiated>, u64)>,
-    /// From the first answer to the first after nothing new was started: how many, and in which time.
+    /// From the first answer to the first after nothing new was started: requests a second come from here.
     pub steady: Steady,
     /// When the first loop began, when its first answer came, and when the last one of all came.
+    #[serde(skip)]
     pub began_ns: u64,
+    #[serde(skip)]
     first_answer_ns: u64,
+    #[serde(skip)]
     pub answered_ns: u64,
+}
+
+#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Steady {
+    pub requests: u64,
+    pub wall_ns: u64,
+}
+
+pub fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Counts {

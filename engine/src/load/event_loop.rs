@@ -11,7 +11,7 @@ use super::fault::{self, Fault};
 use super::phase::{Phase, Plan, Timetable, Work};
 use super::random::UserRandom;
 use super::socket::Ready;
-use super::source::{Source, Start};
+use super::source::{OPENING_AT_ONCE, Source, Start};
 use super::state::LoopState;
 use super::user::{Step, User};
 use crate::clock;
@@ -128,10 +128,10 @@ impl EventLoop {
             Work::Open => {
                 // Users with a connection for each request have none to be held.
                 let next = if self.state.keeps { 0 } else { self.active };
-                Source::Opening { next, end: self.users.len() as u32 }
+                Source::Once { next, end: self.users.len() as u32, at_once: OPENING_AT_ONCE }
             }
-            Work::Prime(_) => Source::Once { next: 0, end: self.active },
-            Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING) },
+            Work::Prime(_) => Source::Once { next: 0, end: self.active, at_once: u32::MAX },
+            Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING), at_once: u32::MAX },
             Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
                 let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
                 Source::open(Arrivals::new(random, rate_hz, begins_ns, stop_ns, least), self.active)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use serde::Serialize;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The name it is counted under.
@@ -47,11 +49,15 @@ impl Fault {
 }
 
 /// Errors by kind, and the words of the first.
-#[derive(Debug, Default, Clone)]
+#[derive(Serialize, Debug, Default)]
 pub struct Faults {
+    #[serde(flatten)]
     pub counts: BTreeMap<&'static str, u64>,
+    #[serde(skip)]
     pub first: Option<String>,
+    #[serde(skip)]
     pub total: u64,
+    #[serde(skip)]
     in_a_row: u64,
 }
 

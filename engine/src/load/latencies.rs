@@ -1,11 +1,12 @@
 //! Response times: 1 µs resolution, three significant digits, and histograms that add up.
 
 use hdrhistogram::Histogram;
+use serde::{Serialize, Serializer};
 
 /// An hour; a request's limit is a day at most, and what takes longer counts as an hour.
 const LONGEST_US: u64 = 3_600_000_000;
 
-#[derive(Clone)]
+#[derive(Debug)]
 pub struct Latencies(Histogram<u64>);
 
 impl Default for Latencies {
@@ -32,6 +33,12 @@ impl Latencies {
             .iter_recorded()
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
             .collect()
+    }
+}
+
+impl Serialize for Latencies {
+    fn serialize<Out: Serializer>(&self, out: Out) -> Result<Out::Ok, Out::Error> {
+        out.collect_seq(self.buckets_us())
     }
 }
 

@@ -6,7 +6,6 @@ mod chunked;
 mod connection;
 mod connector;
 mod counts;
-mod ending;
 mod event_loop;
 mod exchange;
 mod fault;
@@ -30,71 +29,42 @@ mod user;
 mod verify;
 mod workers;
 
-use crate::contract::{self, Failure, Mode, Receipt};
-use crate::session::{Lines, say};
+use crate::contract::{Failure, Mode, Ready, Receipt, Record};
+use crate::op;
+use crate::session::Lines;
 use connector::Connector;
-use ending::Stop;
-use record::{LoadRecord, Outcome, Ready, Record, Warm};
+use record::Done;
 use task::{Load, Task};
 use trial::Trial;
 
 pub fn main() -> i32 {
-    crate::guard::die_with_parent();
-    let mut lines = Lines::new();
-    let record = match contract::task::<Task>(&mut lines) {
-        Ok(task) => perform(&task, &mut lines),
-        Err(reason) => refusal(Failure::Failed(reason).into(), None),
-    };
-    i32::from(!say(&record))
+    op::runner(perform)
 }
 
-fn perform(task: &Task, lines: &mut Lines) -> Record {
+fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
     let mut known = receipt(&[]);
     match answer(task, lines, &mut known) {
-        Ok(done) => Record { receipt: Some(known), ..done },
-        Err(stop) => refusal(stop, Some(known)),
+        Ok(done) => Record::Ok(Box::new(Done { receipt: Some(known), ..done })),
+        Err(failure) => Record::refusal(failure, Some(known)),
     }
 }
 
-fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Record, Stop> {
+fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, Failure> {
     if task.mode == Mode::List {
-        return Ok(ok());
+        return Ok(Done::default());
     }
     let load = task.load().map_err(Failure::Failed)?;
     let libraries = libraries(load)?;
     *known = receipt(&libraries);
     if task.mode == Mode::Verify {
-        return Ok(Record { proof: Some(verify::verify(load)?), ..ok() });
+        return Ok(Done { proof: Some(verify::verify(load)?), ..Done::default() });
     }
-    let summary = measure(load, task.seed, lines, known, libraries)?;
-    Ok(Record { load: Some(summary), ..ok() })
-}
-
-/// A session: ready, a chunk for each line that says how far to go on, and at the end of the input a
-/// summary.
-fn measure(
-    load: &Load,
-    seed: u64,
-    lines: &mut Lines,
-    receipt: &Receipt,
-    client_libraries: Vec<String>,
-) -> Result<LoadRecord, Stop> {
-    if cfg!(debug_assertions) {
-        let reason = "this engine is a debug build, and measures nothing".to_owned();
-        return Err(Failure::Failed(reason).into());
-    }
-    let mut trial = Trial::open(load, seed)?;
-    let operation_ns = trial.warm_up()?;
-    let unheard = || Failure::Failed("there is nothing to write to any more".to_owned());
-    if !say(&Ready { ready: Warm { receipt: receipt.clone(), operation_ns } }) {
-        return Err(unheard().into());
-    }
-    while let Some(advance) = lines.advance().map_err(Failure::Failed)? {
-        if !say(&trial.advance(advance)?) {
-            return Err(unheard().into());
-        }
-    }
-    Ok(trial.end(client_libraries))
+    op::optimised(cfg!(debug_assertions))?;
+    let mut trial = Trial::open(load, task.seed)?;
+    let operation_ns = trial.warm_up()? as f64;
+    let ready = Ready { receipt: known.clone(), operation_ns, memory_bytes: None };
+    op::session(lines, ready, |advance| trial.advance(advance))?;
+    Ok(Done { load: Some(trial.end(libraries)), ..Done::default() })
 }
 
 /// The TLS libraries that this load's clients work with, each once.
@@ -111,22 +81,7 @@ fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
 }
 
 fn receipt(libraries: &[String]) -> Receipt {
-    let version = env!("CARGO_PKG_VERSION");
-    let profile = if cfg!(debug_assertions) { "debug" } else { "optimised" };
-    let mut provider = vec![format!("tollbar-engine {version} load")];
-    provider.extend(libraries.iter().cloned());
-    Receipt {
-        provider: provider.join(", "),
-        name: format!("tollbar-engine {version}"),
-        engine: format!("tollbar-engine {version} ({profile})"),
-        ..Receipt::default()
-    }
-}
-
-fn ok() -> Record {
-    Record { outcome: Outcome::Ok, reason: None, receipt: None, proof: None, load: None }
-}
-
-fn refusal(stop: Stop, receipt: Option<Receipt>) -> Record {
-    Record { outcome: stop.outcome, reason: Some(stop.reason), receipt, ..ok() }
+    let name = format!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
+    let provider = [&[format!("{name} load")], libraries].concat().join(", ");
+    Receipt { provider, name, engine: op::engine_receipt(), ..Receipt::default() }
 }

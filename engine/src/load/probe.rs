@@ -28,9 +28,14 @@ pub struct Answer {
 
 impl Probe {
     pub fn new(load: &Load, connector: Connector, path: &str) -> Result<Probe, Failure> {
-        let mut load = Load { connection: ConnectionReuse::New, ..load.clone() };
-        load.clients.truncate(1);
+        let load = Load { connection: ConnectionReuse::New, ..load.clone() };
         let exchange = Exchange::new(&load, &[path.to_owned()]);
+        Probe::of(load, connector, exchange)
+    }
+
+    /// One that performs an exchange, on the connections that the load has it perform it on.
+    pub fn of(mut load: Load, connector: Connector, exchange: Exchange) -> Result<Probe, Failure> {
+        load.clients.truncate(1);
         let state = LoopState::new(&load, vec![connector], exchange, 64 << 10)?;
         // Its queries are no user's: those of a trial come to a server that has not seen them.
         let mut user = User::default();
@@ -66,6 +71,12 @@ impl Probe {
         let (status, bytes) = self.user.answer();
         let negotiated = self.state.counts.negotiated.first();
         Ok(Answer { status, bytes, negotiated: negotiated.map(|(negotiated, _)| (**negotiated).clone()) })
+    }
+
+    /// How many connections the last request was sent on.
+    #[cfg(test)]
+    pub fn connections(&self) -> u64 {
+        self.state.counts.connections
     }
 
     /// Gives back the connector, with the sessions it has kept.

@@ -4,147 +4,172 @@ use super::connector::Connector;
 use super::fault::{self, Fault};
 use super::probe::Probe;
 use super::task::{ClientKind, Load};
-use crate::contract::Failure;
+use crate::contract::{Failure, Proof};
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
 /// A certificate that no server under test has: its key was thrown away.
 const ANOTHER_CERTIFICATE: &str = include_str!("fixtures/another_certificate.pem");
 
-/// What was tried and refused, and what was not tried, as `what: why`.
-#[derive(Debug, Default)]
-pub struct Tried {
-    pub refused: Vec<String>,
-    pub not_tried: Vec<String>,
-}
+/// What is not asked of a server of the user's own.
+const MAY: &str = "the server is the user's own, and may";
 
 /// The lab's own server has to refuse whatever it is not configured for. A server of the user's own is asked to
 /// prove no configuration: it may configure both versions of TLS, resume sessions, answer under every path. There it
 /// is the client that has to refuse what it was not asked to measure.
-pub fn refuse(load: &Load, kind: &ClientKind) -> Result<Tried, Failure> {
-    let mut tried = Tried::default();
-    if load.components.is_empty() {
-        if let Some(spec) = &kind.tls {
-            another_certificate(load, &mut tried, spec)?;
-        }
-        for what in of_a_servers_configuration(kind) {
-            tried.skip(what, "the server is the user's own, and may");
-        }
-        return Ok(tried);
+pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), Failure> {
+    let mut trials = Trials { load, is_lab: !load.components.is_empty(), proof };
+    if !trials.is_lab
+        && let Some(spec) = &kind.tls
+    {
+        trials.another_certificate(spec)?;
     }
-    another_path(load, &mut tried, kind)?;
-    let Some(spec) = &kind.tls else { return Ok(tried) };
-    let mut clear = Probe::new(load, Connector::clear(), &load.request.paths[0])?;
-    tried.note("a request in clear text", clear.send().map(|_| ()))?;
-    another_certificate(load, &mut tried, spec)?;
-    another_protocol(load, &mut tried, spec)?;
-    another_key_exchange(load, &mut tried, spec)?;
-    another_signer(load, &mut tried, spec)?;
+    let path = || Probe::new(load, Connector::new(kind)?, "/a-path-that-is-not-there");
+    let expects_refusal = load.expect.status >= 400;
+    let why = expects_refusal.then_some("what is expected is a refusal already");
+    trials.request("a path that is not there", why, path)?;
+    let Some(spec) = &kind.tls else { return Ok(()) };
+    let clear = || Probe::new(load, Connector::clear(), &load.request.paths[0]);
+    trials.request("a request in clear text", None, clear)?;
+    if trials.is_lab {
+        trials.another_certificate(spec)?;
+    }
+    trials.another_protocol(spec)?;
+    trials.another_key_exchange(spec)?;
+    trials.another_signer(spec)?;
     if spec.identity.is_some() {
         let without = ClientSpec { identity: None, ..loosened(spec) };
-        tried.any_of("a client without a certificate", load, [("it", without)])?;
+        trials.configuration("a client without a certificate", "", vec![("", without)])?;
     }
-    // Where some client is to resume, a session that is offered again is no refusal to be had.
-    let may_resume = load.clients.iter().any(|kind| kind.server_resumes);
-    if !may_resume && !specs(load).any(|spec| spec.resume) {
-        tried.refused.push(session(load, spec)?);
-    }
-    Ok(tried)
+    trials.session(spec)
 }
 
-/// What is tried of the lab's own servers only.
-fn of_a_servers_configuration(kind: &ClientKind) -> Vec<&'static str> {
-    let mut whats = vec!["a path that is not there"];
-    if let Some(spec) = &kind.tls {
-        whats.push("a request in clear text");
-        whats.push("a client that speaks another version of TLS only");
-        whats.push("a client that offers another key exchange only");
-        whats.push("a client that takes certificates of another kind only");
-        if spec.identity.is_some() {
-            whats.push("a client without a certificate");
-        }
-        if !spec.resume {
-            whats.push("a session that was offered again");
-        }
+/// What is tried of one kind of client, and what became of it.
+struct Trials<'a> {
+    load: &'a Load,
+    /// Whether the server is the lab's own.
+    is_lab: bool,
+    proof: &'a mut Proof,
+}
+
+/// A client, and the word for it.
+type Named = (&'static str, ClientSpec);
+
+impl Trials<'_> {
+    fn another_certificate(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
+        let pinned = ClientSpec { certificate_pem: Some(ANOTHER_CERTIFICATE.to_owned()), ..spec.clone() };
+        self.any_of("a server whose certificate is not the one expected", "", vec![("", pinned)])
     }
-    whats
-}
 
-fn another_path(load: &Load, tried: &mut Tried, kind: &ClientKind) -> Result<(), Failure> {
-    let what = "a path that is not there";
-    if load.expect.status >= 400 {
-        tried.skip(what, "what is expected is a refusal already");
-        return Ok(());
-    }
-    let mut probe = Probe::new(load, Connector::new(kind)?, "/a-path-that-is-not-there")?;
-    tried.note(what, probe.send().map(|_| ()))
-}
-
-fn another_certificate(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result<(), Failure> {
-    let pinned = ClientSpec { certificate_pem: Some(ANOTHER_CERTIFICATE.to_owned()), ..spec.clone() };
-    tried.any_of("a server whose certificate is not the one expected", load, [("it", pinned)])
-}
-
-fn another_protocol(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result<(), Failure> {
-    let any = "a client that speaks another version of TLS only";
-    let other = match spec.protocol {
-        None => {
-            tried.skip(any, "no version is asked for");
+    fn another_protocol(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
+        let (what, any) = ("a client that speaks * only", "another version of TLS");
+        let other = match spec.protocol {
+            None if self.is_lab => {
+                self.proof.leave(&what.replace('*', any), "no version is asked for");
+                return Ok(());
+            }
+            Some(Protocol::Tls12) => Protocol::Tls13,
+            None | Some(Protocol::Tls13) => Protocol::Tls12,
+        };
+        if self.is_lab && self.specs().any(|spec| spec.protocol.is_none_or(|protocol| protocol == other)) {
+            let what = what.replace('*', other.name());
+            self.proof.leave(&what, "other clients of this load configure it");
             return Ok(());
         }
-        Some(Protocol::Tls12) => Protocol::Tls13,
-        Some(Protocol::Tls13) => Protocol::Tls12,
-    };
-    let what = format!("a client that speaks {} only", name(other));
-    if specs(load).any(|spec| spec.protocol.is_none_or(|protocol| protocol == other)) {
-        tried.skip(&what, "other clients of this load configure it");
-        return Ok(());
-    }
-    let nothing_else = ClientSpec { key_exchange: None, cipher: None, signer: None, ..loosened(spec) };
-    let other = ClientSpec { protocol: Some(other), ..nothing_else };
-    tried.any_of(&what, load, [("it", other)])
-}
-
-/// Exchanges that no client of this load is to get, the ones least likely to be configured first.
-fn another_key_exchange(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result<(), Failure> {
-    let others = [KeyExchange::EcdheP384, KeyExchange::X25519, KeyExchange::EcdheP256];
-    let asked = |other: &KeyExchange| {
-        specs(load).any(|spec| spec.key_exchange.is_none_or(|key_exchange| key_exchange == *other))
-    };
-    // In TLS 1.2 a server that takes certificates from clients has to name their curve among its groups.
-    let named = |other: &KeyExchange| spec.identity.is_some() && *other == KeyExchange::EcdheP256;
-    let others = others.into_iter().filter(|other| !asked(other) && !named(other));
-    let others: Vec<_> = others
-        .map(|other| (word(&other), ClientSpec { key_exchange: Some(other), ..loosened(spec) }))
-        .collect();
-    let others = others.iter().map(|(word, spec)| (word.as_str(), spec.clone()));
-    tried.any_of("a client that offers * only", load, others)
-}
-
-fn another_signer(load: &Load, tried: &mut Tried, spec: &ClientSpec) -> Result<(), Failure> {
-    // Servers with two certificates have RSA and ECDSA: either alone would be served.
-    let others = [Signer::Ed25519, Signer::Ecdsa, Signer::Rsa];
-    let asked = |other: &Signer| specs(load).any(|spec| spec.signer.is_none_or(|signer| signer == *other));
-    let others: Vec<_> = others
-        .into_iter()
-        .filter(|other| !asked(other))
-        .map(|other| (word(&other), ClientSpec { signer: Some(other), rsa_bits: 0, ..loosened(spec) }))
-        .collect();
-    let others = others.iter().map(|(word, spec)| (word.as_str(), spec.clone()));
-    tried.any_of("a client that takes * certificates only", load, others)
-}
-
-impl Tried {
-    fn skip(&mut self, what: &str, why: &str) {
-        self.not_tried.push(format!("{what}: {why}"));
+        let nothing_else = ClientSpec { key_exchange: None, cipher: None, signer: None, ..loosened(spec) };
+        let other = (other.name(), ClientSpec { protocol: Some(other), ..nothing_else });
+        self.configuration(what, any, vec![other])
     }
 
-    /// Tries clients, each named by the word that stands for the star, until one can be tried.
-    fn any_of<'a>(
+    /// Exchanges that no client of this load is to get, the ones least likely to be configured first.
+    fn another_key_exchange(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
+        let others = [
+            ("ecdhe-p384", KeyExchange::EcdheP384),
+            ("x25519", KeyExchange::X25519),
+            ("ecdhe-p256", KeyExchange::EcdheP256),
+        ];
+        let asked = |other: KeyExchange| {
+            self.specs().any(|spec| spec.key_exchange.is_none_or(|key_exchange| key_exchange == other))
+        };
+        // In TLS 1.2 a server that takes certificates from clients has to name their curve among its groups.
+        let named = |other: KeyExchange| spec.identity.is_some() && other == KeyExchange::EcdheP256;
+        let others = others.into_iter().filter(|(_, other)| !asked(*other) && !named(*other));
+        let others = others
+            .map(|(word, other)| (word, ClientSpec { key_exchange: Some(other), ..loosened(spec) }))
+            .collect();
+        self.configuration("a client that offers * only", "another key exchange", others)
+    }
+
+    fn another_signer(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
+        // Servers with two certificates have RSA and ECDSA: either alone would be served.
+        let others = [
+            ("ed25519 certificates", Signer::Ed25519),
+            ("ecdsa certificates", Signer::Ecdsa),
+            ("rsa certificates", Signer::Rsa),
+        ];
+        let asked = |other: Signer| self.specs().any(|spec| spec.signer.is_none_or(|signer| signer == other));
+        let others = others
+            .into_iter()
+            .filter(|(_, other)| !asked(*other))
+            .map(|(word, other)| (word, ClientSpec { signer: Some(other), rsa_bits: 0, ..loosened(spec) }))
+            .collect();
+        self.configuration("a client that takes * only", "certificates of another kind", others)
+    }
+
+    /// A client that would resume is given full handshakes.
+    fn session(&mut self, spec: &ClientSpec) -> Result<(), Failure> {
+        // Where some client is to resume, a session that is offered again is no refusal to be had.
+        let may_resume = self.load.clients.iter().any(|kind| kind.server_resumes);
+        if spec.resume || (self.is_lab && (may_resume || self.specs().any(|spec| spec.resume))) {
+            return Ok(());
+        }
+        let what = "a session that was offered again";
+        if !self.is_lab {
+            self.proof.leave(what, MAY);
+            return Ok(());
+        }
+        let keeping = ClientSpec { resume: true, ..spec.clone() };
+        let mut probe = Probe::new(self.load, Connector::secured(&keeping)?, &self.load.request.paths[0])?;
+        for _ in 0..2 {
+            let seen = probe.send().map_err(|fault| {
+                Failure::Failed(format!("not accepted: a client that keeps its session: {}", fault.words))
+            })?;
+            let resumed = seen.negotiated.is_some_and(|negotiated| negotiated.resumed);
+            if resumed {
+                return self.proof.refuse(what, false);
+            }
+        }
+        self.proof.refuse(&format!("{what}: the second connection was a full handshake"), true)
+    }
+
+    fn specs(&self) -> impl Iterator<Item = &ClientSpec> {
+        self.load.clients.iter().filter(|kind| kind.share > 0).filter_map(|kind| kind.tls.as_ref())
+    }
+
+    /// Tries a request that the lab's own server has to refuse, unless there is a reason why not.
+    fn request(
         &mut self,
         what: &str,
-        load: &Load,
-        clients: impl IntoIterator<Item = (&'a str, ClientSpec)>,
+        why_not: Option<&str>,
+        probe: impl FnOnce() -> Result<Probe, Failure>,
     ) -> Result<(), Failure> {
+        match why_not.filter(|_| self.is_lab).or((!self.is_lab).then_some(MAY)) {
+            Some(why) => self.proof.leave(what, why),
+            None => self.note(what, probe()?.send().map(|_| ()))?,
+        }
+        Ok(())
+    }
+
+    /// Tries clients that the lab's own server is not configured for.
+    fn configuration(&mut self, what: &str, any: &str, clients: Vec<Named>) -> Result<(), Failure> {
+        if self.is_lab {
+            return self.any_of(what, any, clients);
+        }
+        self.proof.leave(&what.replace('*', any), MAY);
+        Ok(())
+    }
+
+    /// Tries clients until one can be tried. Its word stands for the star, or if there is none, the words for any.
+    fn any_of(&mut self, what: &str, any: &str, clients: Vec<Named>) -> Result<(), Failure> {
         let mut why = Vec::new();
         for (word, spec) in clients {
             let what = what.replace('*', word);
@@ -154,9 +179,9 @@ impl Tried {
                     why.push(words);
                     continue;
                 }
-                Err(Failure::Failed(words)) => return Err(Failure::Failed(format!("{what}: {words}"))),
+                Err(failure) => return Err(failure.about(&format!("{what}: "))),
             };
-            match Probe::new(load, connector, &load.request.paths[0])?.send() {
+            match Probe::new(self.load, connector, &self.load.request.paths[0])?.send() {
                 // A certificate's own curve is always offered with it, and then taken for the exchange as well.
                 Err(fault) if fault.kind == fault::WRONG_PARAMETERS => why.push(fault.words),
                 answer => return self.note(&what, answer.map(|_| ())),
@@ -165,13 +190,13 @@ impl Tried {
         if why.is_empty() {
             why.push("there is none that no client of this load asks for".to_owned());
         }
-        self.skip(&what.replace('*', "another"), &why.join("; "));
+        self.proof.leave(&what.replace('*', any), &why.join("; "));
         Ok(())
     }
 
     /// Notes what was refused; an error if it was not, or if nothing was there to refuse it.
     fn note(&mut self, what: &str, answer: Result<(), Fault>) -> Result<(), Failure> {
-        let Err(fault) = answer else { return Err(Failure::Failed(format!("not refused: {what}"))) };
+        let Err(fault) = answer else { return self.proof.refuse(what, false) };
         match fault.kind {
             // Wrong parameters: it offered besides what a certificate's curve needs, and was not given the other.
             fault::TLS
@@ -179,13 +204,10 @@ impl Tried {
             | fault::CLOSED_EARLY
             | fault::WRONG_STATUS
             | fault::NOT_HTTP
-            | fault::WRONG_PARAMETERS => {
-                self.refused.push(what.to_owned());
-                Ok(())
-            }
+            | fault::WRONG_PARAMETERS => self.proof.refuse(what, true),
             // The status was the right one.
             fault::WRONG_LENGTH | fault::WRONG_BODY => {
-                Err(Failure::Failed(format!("not refused: {what} (it got an answer, but {})", fault.words)))
+                self.proof.refuse(&format!("{what} (it got an answer, but {})", fault.words), false)
             }
             kind => {
                 Err(Failure::Failed(format!("{what}: neither accepted nor refused: {kind}: {}", fault.words)))
@@ -194,38 +216,7 @@ impl Tried {
     }
 }
 
-fn specs(load: &Load) -> impl Iterator<Item = &ClientSpec> {
-    load.clients.iter().filter(|kind| kind.share > 0).filter_map(|kind| kind.tls.as_ref())
-}
-
 /// Without what would make the client refuse by itself, or be known already.
 fn loosened(spec: &ClientSpec) -> ClientSpec {
     ClientSpec { certificate_pem: None, resume: false, ..spec.clone() }
-}
-
-/// A client that would resume is given full handshakes.
-fn session(load: &Load, spec: &ClientSpec) -> Result<String, Failure> {
-    let keeping = ClientSpec { resume: true, ..spec.clone() };
-    let mut probe = Probe::new(load, Connector::secured(&keeping)?, &load.request.paths[0])?;
-    for _ in 0..2 {
-        let seen = probe.send().map_err(|fault| {
-            Failure::Failed(format!("not accepted: a client that keeps its session: {}", fault.words))
-        })?;
-        if seen.negotiated.is_some_and(|negotiated| negotiated.resumed) {
-            return Err(Failure::Failed("not refused: a session that was offered again".to_owned()));
-        }
-    }
-    Ok("a session that was offered again: the second connection was a full handshake".to_owned())
-}
-
-fn name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tls12 => "TLS 1.2",
-        Protocol::Tls13 => "TLS 1.3",
-    }
-}
-
-/// As the contract spells it.
-fn word<Choice: serde::Serialize>(choice: &Choice) -> String {
-    serde_json::to_value(choice).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

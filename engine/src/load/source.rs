@@ -7,22 +7,18 @@ use super::arrivals::{Arrivals, MOST_WAITING};
 use super::random::Sequence;
 
 /// So many connections are made at once when many are to be held: fewer than any server lets queue.
-const OPENING_AT_ONCE: u32 = 64;
+pub const OPENING_AT_ONCE: u32 = 64;
 
 /// A user whose request failed waits that long: a dead server is not hammered.
 const PAUSE_NS: u64 = 1_000_000;
 
 pub enum Source {
     Nothing,
-    /// Connections to be made and held, by users up to an end.
-    Opening {
-        next: u32,
-        end: u32,
-    },
-    /// Each of so many users asks once.
+    /// Each of so many users makes its connection, or asks, once: so many of them at a time.
     Once {
         next: u32,
         end: u32,
+        at_once: u32,
     },
     /// Each user asks again once it was answered and has thought.
     Closed {
@@ -74,9 +70,10 @@ impl Source {
     pub fn next(&mut self, now: u64, under_way: u32) -> Option<Start> {
         match self {
             Source::Nothing => None,
-            Source::Opening { next, end } | Source::Once { next, end } if next == end => None,
-            Source::Opening { .. } if under_way >= OPENING_AT_ONCE => None,
-            Source::Opening { next, .. } | Source::Once { next, .. } => {
+            Source::Once { next, end, at_once } => {
+                if next == end || under_way >= *at_once {
+                    return None;
+                }
                 *next += 1;
                 Some(Start { user: *next - 1, intended_ns: now })
             }
@@ -115,7 +112,7 @@ impl Source {
             Source::Closed { think_ns: 0, .. } => return true,
             Source::Closed { due, think_ns } => due.push(Reverse((now + *think_ns, user))),
             Source::Open { free, .. } => free.push_back(user),
-            Source::Nothing | Source::Opening { .. } | Source::Once { .. } => {}
+            Source::Nothing | Source::Once { .. } => {}
         }
         false
     }
@@ -125,7 +122,7 @@ impl Source {
         match self {
             Source::Closed { due, think_ns } => due.push(Reverse((now + PAUSE_NS.max(*think_ns), user))),
             Source::Open { free, .. } => free.push_back(user),
-            Source::Nothing | Source::Opening { .. } | Source::Once { .. } => {}
+            Source::Nothing | Source::Once { .. } => {}
         }
     }
 
@@ -140,7 +137,7 @@ impl Source {
     pub fn is_over(&self) -> bool {
         match self {
             Source::Nothing => true,
-            Source::Opening { next, end } | Source::Once { next, end } => next == end,
+            Source::Once { next, end, .. } => next == end,
             Source::Closed { .. } => false,
             Source::Open { arrivals, .. } => arrivals.are_over(),
         }
@@ -209,7 +206,7 @@ mod tests {
     /// Connections are opened a few at a time.
     #[test]
     fn connections_are_not_opened_all_at_once() {
-        let mut source = Source::Opening { next: 3, end: 5 };
+        let mut source = Source::Once { next: 3, end: 5, at_once: OPENING_AT_ONCE };
         assert_eq!(None, source.next(0, OPENING_AT_ONCE));
         assert_eq!((vec![3, 4], true), (starts(&mut source, 0), source.is_over()));
     }

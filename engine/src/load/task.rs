@@ -12,7 +12,6 @@ use crate::tls::ClientSpec;
 #[derive(Deserialize, Debug)]
 pub struct Task {
     pub mode: Mode,
-    #[serde(default)]
     pub load: Option<Load>,
     #[serde(default)]
     pub seed: u64,
@@ -58,7 +57,6 @@ pub struct Load {
 #[serde(deny_unknown_fields)]
 pub struct ClientKind {
     pub share: u32,
-    #[serde(default)]
     pub tls: Option<ClientSpec>,
     /// The server would resume a session, even where this kind of client offers none.
     #[serde(default)]
@@ -92,27 +90,23 @@ pub struct Request {
     pub paths: Vec<String>,
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    #[serde(default)]
     pub body: Option<String>,
     #[serde(default)]
     pub unique_query: bool,
 }
 
 #[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Expectation {
-    #[serde(default = "okay")]
     pub status: u16,
-    #[serde(default)]
     pub bytes: Option<u64>,
     /// The whole body, to the letter.
-    #[serde(default)]
     pub body: Option<String>,
 }
 
 impl Default for Expectation {
     fn default() -> Self {
-        Expectation { status: okay(), bytes: None, body: None }
+        Expectation { status: 200, bytes: None, body: None }
     }
 }
 
@@ -130,8 +124,4 @@ fn one() -> u32 {
 
 fn get() -> String {
     "GET".to_owned()
-}
-
-fn okay() -> u16 {
-    200
 }

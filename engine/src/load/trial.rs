@@ -6,12 +6,11 @@ use std::sync::Arc;
 use rustix::thread::set_current_timer_slack;
 
 use super::counts::Counts;
-use super::ending::{Stop, judge};
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
 use super::task::{ConnectionReuse, Load};
 use super::workers::Workers;
-use crate::accounting::{Accounts, Paid};
+use crate::accounting::Accounts;
 use crate::contract::Failure;
 use crate::session::Advance;
 use crate::{clock, guard, proc};
@@ -30,15 +29,6 @@ pub struct Trial {
     reopened: u64,
 }
 
-/// What was asked within accounts, and what it cost.
-struct Counted {
-    counts: Counts,
-    cpu_ns: u64,
-    components: std::collections::BTreeMap<String, Paid>,
-    ticks: bool,
-    unsettled: bool,
-}
-
 /// Two windows of a warm-up that agree so far are a steady state; more would take longer than it is worth, for
 /// what a window's neighbours do is more than that.
 const STEADY: f64 = 0.05;
@@ -51,7 +41,7 @@ const LEAST_A_USER: u64 = 2;
 
 impl Trial {
     /// Connects what is to be held, and fetches sessions that are to be resumed.
-    pub fn open(load: &Load, seed: u64) -> Result<Trial, Stop> {
+    pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
         fits(load)?;
         // Readings of the server's clocks come when they are due, and not the 50 µs later that a thread may oversleep.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
@@ -74,13 +64,15 @@ impl Trial {
 
     /// Asks until a request costs as much as it did a moment ago: CPU nanoseconds of one, the server's, or the
     /// client's where there are no components.
-    pub fn warm_up(&mut self) -> Result<u64, Stop> {
+    pub fn warm_up(&mut self) -> Result<u64, Failure> {
         let enough = if self.plan.is_open_loop() { 1 } else { u64::from(self.plan.load.users) };
         let (mut requests, mut enough_ns, mut former) = (0, None, None);
         for window in 0.. {
-            let counted = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
-            requests += counted.counts.ended;
-            let cost = counted.server_ns().unwrap_or(counted.cpu_ns) as f64 / counted.counts.ended as f64;
+            let Chunk { cpu_ns, observed, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
+            requests += observed.counts.ended;
+            let server_ns = observed.components.values().map(|paid| paid.cpu_ns).sum();
+            let paid_ns: u64 = if observed.components.is_empty() { cpu_ns } else { server_ns };
+            let cost = paid_ns as f64 / observed.counts.ended as f64;
             let steady = former.is_some_and(|former: f64| (cost / former - 1.0).abs() <= STEADY);
             former = Some(cost);
             let now = clock::wall_ns();
@@ -95,7 +87,7 @@ impl Trial {
     }
 
     /// A chunk: each user asks once, uncounted; then so long and so many within the accounts.
-    pub fn advance(&mut self, advance: Advance) -> Result<Chunk, Stop> {
+    pub fn advance(&mut self, advance: Advance) -> Result<Chunk, Failure> {
         let chunk = self.chunk;
         self.chunk += 1;
         let users = u64::from(self.plan.load.users);
@@ -103,14 +95,14 @@ impl Trial {
         if self.plan.load.lead {
             self.once(Work::Lead(chunk))?;
         }
-        let own = std::process::id() as i32;
-        let (switches, run_queue_wait_ns) = (context_switches(), proc::run_queue_wait_ns(own).unwrap_or(0));
+        let (switches, run_queue_wait_ns) = of_own_threads();
         let work = Work::Timed(chunk);
-        let counted = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
-        self.switches += context_switches() - switches;
-        self.run_queue_wait_ns += proc::run_queue_wait_ns(own).unwrap_or(0).saturating_sub(run_queue_wait_ns);
-        self.total.merge_negotiated(&counted.counts);
-        Ok(counted.into_chunk())
+        let chunk = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
+        let (switches_now, run_queue_wait_now_ns) = of_own_threads();
+        self.switches += switches_now.saturating_sub(switches);
+        self.run_queue_wait_ns += run_queue_wait_now_ns.saturating_sub(run_queue_wait_ns);
+        self.total.merge_negotiated(&chunk.observed.counts);
+        Ok(chunk)
     }
 
     /// What is said once, at the end.
@@ -133,7 +125,7 @@ impl Trial {
     }
 
     /// A phase between two readings of the accounts, each with nothing in flight.
-    fn account(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Counted, Stop> {
+    fn account(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Chunk, Failure> {
         let settled = self.accounts.settle();
         let opening = self.accounts.read();
         let cpu_ns = clock::process_cpu_ns();
@@ -142,17 +134,25 @@ impl Trial {
         let settled = self.accounts.settle() && settled;
         let closing = self.accounts.read();
         self.accounts.all_there().map_err(Failure::Failed)?;
-        let components = closing.since(&opening);
-        let ticks = closing.inexact != opening.inexact;
-        Ok(Counted { counts, cpu_ns, components, ticks, unsettled: !settled })
+        Ok(Chunk {
+            operations: counts.right,
+            cpu_ns,
+            wall_ns: counts.wall_ns(),
+            observed: Observed {
+                components: closing.since(&opening),
+                counts,
+                ticks: closing.inexact != opening.inexact,
+                unsettled: !settled,
+            },
+        })
     }
 
     /// A phase that ends with its work, which the limit of each request bounds.
-    fn once(&mut self, work: Work) -> Result<Counts, Stop> {
+    fn once(&mut self, work: Work) -> Result<Counts, Failure> {
         self.pass(work, 3 * self.plan.request_limit_ns, 0)
     }
 
-    fn pass(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Counts, Stop> {
+    fn pass(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Counts, Failure> {
         let longest_ns = self.plan.longest_ns(length_ns);
         let counts = self.workers.run(Phase { work, length_ns, least, longest_ns })?;
         self.reopened += counts.reopened;
@@ -167,35 +167,32 @@ impl Trial {
     }
 }
 
-impl Counted {
-    /// None without components.
-    fn server_ns(&self) -> Option<u64> {
-        (!self.components.is_empty()).then(|| self.components.values().map(|paid| paid.cpu_ns).sum())
+/// Whether a phase went as it should: no errors, all components there, no connection lost that was to be kept,
+/// and as many requests as were asked for.
+fn judge(
+    work: Work,
+    counts: &Counts,
+    least: u64,
+    there: Result<(), String>,
+    kept: bool,
+) -> Result<(), Failure> {
+    let mut reasons = Vec::new();
+    if counts.faults.total > 0 {
+        let what = if work == Work::Open { "connections" } else { "requests" };
+        reasons.push(counts.faults.reason(counts.ended, what));
+    } else if kept && counts.reopened > 0 {
+        reasons.push(format!("the server closed {} connections that were to be kept", counts.reopened));
     }
-
-    fn into_chunk(self) -> Chunk {
-        let counts = self.counts;
-        Chunk {
-            operations: counts.right,
-            cpu_ns: self.cpu_ns,
-            wall_ns: counts.wall_ns(),
-            observed: Observed {
-                components: self.components,
-                requests: counts.ended,
-                errors: counts.faults.counts.clone(),
-                latency_us: counts.latencies.buckets_us(),
-                steady: counts.steady,
-                bytes_sent: counts.bytes_sent,
-                bytes_received: counts.bytes_received,
-                connections: counts.connections,
-                handshakes_full: counts.handshakes_full,
-                handshakes_resumed: counts.handshakes_resumed,
-                reopened: counts.reopened,
-                ticks: self.ticks,
-                unsettled: self.unsettled,
-            },
-        }
+    reasons.extend(there.err());
+    let place = if let Work::Timed(_) = work { String::new() } else { format!("while {}: ", work.name()) };
+    if !reasons.is_empty() {
+        return Err(Failure::Failed(reasons.join("; ")).about(&place));
     }
+    if counts.ended < least {
+        let reason = format!("only {} of {least} requests were done in time", counts.ended);
+        return Err(Failure::TimedOut(reason).about(&place));
+    }
+    Ok(())
 }
 
 /// The kinds of client that resume sessions.
@@ -206,13 +203,10 @@ fn resuming(load: &Load) -> Vec<u16> {
     resuming.map(|(kind, _)| kind as u16).collect()
 }
 
-/// Of this process, all its threads, voluntary and not.
-fn context_switches() -> u64 {
-    // SAFETY: all zeros are a `rusage`.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one `rusage`.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+/// Context switches of this process, and how long its threads have waited for a core.
+fn of_own_threads() -> (u64, u64) {
+    let own = std::process::id() as i32;
+    (proc::context_switches(own).unwrap_or(0), proc::run_queue_wait_ns(own).unwrap_or(0))
 }
 
 /// What this process may open besides its connections: standard streams, epoll, `/proc`, libraries' files.

@@ -5,10 +5,9 @@
 use super::connector::Connector;
 use super::fault::Fault;
 use super::probe::Probe;
-use super::record::Proof;
 use super::refusals;
 use super::task::{ClientKind, Load};
-use crate::contract::Failure;
+use crate::contract::{Failure, Proof};
 use crate::tls::Negotiated;
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {
@@ -18,12 +17,11 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
     for (number, kind) in &kinds {
         // Where there is one kind, which it is goes without saying.
         let name = if kinds.len() == 1 { String::new() } else { format!("client {}: ", number + 1) };
-        let words = |words: Vec<String>| words.into_iter().map(|words| format!("{name}{words}")).collect();
-        let accepted = accept(load, kind).map_err(|failure| named(&name, failure))?;
-        proof.accepted.extend::<Vec<String>>(words(accepted));
-        let tried = refusals::refuse(load, kind).map_err(|failure| named(&name, failure))?;
-        proof.refused.extend::<Vec<String>>(words(tried.refused));
-        proof.not_tried.extend::<Vec<String>>(words(tried.not_tried));
+        let tried = of_kind(load, kind).map_err(|failure| failure.about(&name))?;
+        let named = |words: Vec<String>| words.into_iter().map(|words| format!("{name}{words}"));
+        proof.accepted.extend(named(tried.accepted));
+        proof.refused.extend(named(tried.refused));
+        proof.not_tried.extend(named(tried.not_tried));
     }
     // A server that broke over what it refused has not refused it.
     if let Some((_, kind)) = kinds.first() {
@@ -35,36 +33,28 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
     Ok(proof)
 }
 
-fn named(name: &str, failure: Failure) -> Failure {
-    match failure {
-        Failure::Unsupported(words) => Failure::Unsupported(format!("{name}{words}")),
-        Failure::Failed(words) => Failure::Failed(format!("{name}{words}")),
-    }
+fn of_kind(load: &Load, kind: &ClientKind) -> Result<Proof, Failure> {
+    let mut proof = Proof { accepted: accept(load, kind)?, ..Proof::default() };
+    refusals::refuse(load, kind, &mut proof)?;
+    Ok(proof)
 }
 
 fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
     let mut accepted = Vec::new();
-    let mut sessions = None;
+    let mut connector = Connector::new(kind)?;
     for path in &load.request.paths {
-        let mut probe = match sessions.take() {
-            Some(connector) => Probe::new(load, connector, path)?,
-            None => Probe::new(load, Connector::new(kind)?, path)?,
-        };
+        let mut probe = Probe::new(load, connector, path)?;
         let seen = probe.send().map_err(|fault| not_accepted(load, path, &fault))?;
         let answer = format!("status {} and {} bytes", seen.status, seen.bytes);
         let path = if load.request.paths.len() > 1 { format!(" from {path}") } else { String::new() };
         note(&mut accepted, format!("{answer}{path}"));
-        if let Some(negotiated) = &seen.negotiated {
-            // Resumed ones say less; the first never is.
-            if !negotiated.resumed {
-                note(&mut accepted, describe(negotiated));
-            }
+        // Resumed ones say less; the first never is.
+        if let Some(negotiated) = seen.negotiated.filter(|negotiated| !negotiated.resumed) {
+            note(&mut accepted, describe(&negotiated));
         }
-        sessions = Some(probe.into_connector());
+        connector = probe.into_connector();
     }
-    if let (Some(spec), Some(connector)) = (&kind.tls, sessions)
-        && spec.resume
-    {
+    if kind.tls.as_ref().is_some_and(|spec| spec.resume) {
         accepted.push(resumed(load, connector)?);
     }
     Ok(accepted)

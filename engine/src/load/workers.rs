@@ -6,7 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::counts::Counts;
-use super::ending::{Stop, hung};
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan};
 use crate::clock;
@@ -24,7 +23,7 @@ pub type Report = Result<Counts, Failure>;
 const HUNG_NS: u64 = 1_000_000_000;
 
 impl Workers {
-    pub fn start(plan: &Arc<Plan>) -> Result<Workers, Stop> {
+    pub fn start(plan: &Arc<Plan>) -> Result<Workers, Failure> {
         let (report, reports) = channel();
         let mut commands = Vec::new();
         for thread in 0..plan.load.threads {
@@ -42,18 +41,21 @@ impl Workers {
     }
 
     /// Lets all loops perform a phase.
-    pub fn run(&self, phase: Phase) -> Result<Counts, Stop> {
+    pub fn run(&self, phase: Phase) -> Result<Counts, Failure> {
         for command in &self.commands {
             // A loop that is gone does not report either, which is where it is noticed.
             let _ = command.send(phase);
         }
         let limit_ns = self.plan.request_limit_ns;
         let hung_ns = clock::wall_ns() + phase.longest_ns + 3 * limit_ns + HUNG_NS;
-        self.gather(hung_ns)?.ok_or_else(|| hung(phase.work))
+        self.gather(hung_ns)?.ok_or_else(|| {
+            let doing = phase.work.name();
+            Failure::TimedOut(format!("the client itself did not come to an end while {doing}"))
+        })
     }
 
     /// A report of each loop, added up; None if one of them did not come in time.
-    fn gather(&self, until_ns: u64) -> Result<Option<Counts>, Stop> {
+    fn gather(&self, until_ns: u64) -> Result<Option<Counts>, Failure> {
         let mut total: Option<Counts> = None;
         for _ in &self.commands {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::wall_ns()));
@@ -61,7 +63,7 @@ impl Workers {
                 Ok(report) => report?,
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::Failed("the threads of this client have ended".to_owned()).into());
+                    return Err(Failure::Failed("the threads of this client have ended".to_owned()));
                 }
             };
             match &mut total {

@@ -98,11 +98,7 @@ fn read_config() -> Result<Config, Failure> {
 }
 
 fn refuse(failure: Failure) -> i32 {
-    let record = match failure {
-        Failure::Unsupported(reason) => Record::Unsupported { reason, receipt: None },
-        Failure::Failed(reason) => Record::Failed { reason, receipt: None },
-    };
-    match announce(&record) {
+    match announce(&Record::<()>::refusal(failure, None)) {
         Ok(()) => REFUSED,
         Err(error) => {
             eprintln!("serve: the refusal cannot be written: {error}");

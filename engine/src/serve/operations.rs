@@ -53,7 +53,7 @@ impl Operations {
     pub fn prepare(tasks: &[Task]) -> Result<Operations, Failure> {
         let mut operations = Operations::default();
         for task in tasks {
-            operations.add(task).map_err(|failure| in_front(&failure, &path_of(task)))?;
+            operations.add(task).map_err(|failure| failure.about(&format!("{}: ", path_of(task))))?;
         }
         Ok(operations)
     }
@@ -158,7 +158,7 @@ impl Operations {
         let prepared = &mut self.prepared[index];
         match prepared.operation.perform() {
             Ok(()) => Ok(&prepared.done),
-            Err(Failure::Failed(reason) | Failure::Unsupported(reason)) => Err(Refusal::Failed(reason)),
+            Err(failure) => Err(Refusal::Failed(failure.into_words())),
         }
     }
 
@@ -192,11 +192,4 @@ fn path_of(task: &Task) -> String {
 
 fn path_or_system(path: Option<&str>) -> &str {
     path.unwrap_or("the system's")
-}
-
-fn in_front(failure: &Failure, path: &str) -> Failure {
-    match failure {
-        Failure::Unsupported(reason) => Failure::Unsupported(format!("{path}: {reason}")),
-        Failure::Failed(reason) => Failure::Failed(format!("{path}: {reason}")),
-    }
 }

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 
 use aws_lc_rs::digest;
+use rsa::pkcs1::RsaPublicKeyRef;
+use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
@@ -49,35 +51,30 @@ pub enum Key {
     MlDsa(&'static str),
 }
 
-/// Object identifiers in DER, of what a public key can be.
-const KINDS: [(&[u8], Key); 8] = [
-    (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", Key::Rsa { bits: 0 }),
-    (b"\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07", Key::Ecdsa("P-256")),
-    (b"\x06\x05\x2b\x81\x04\x00\x22", Key::Ecdsa("P-384")),
-    (b"\x06\x05\x2b\x81\x04\x00\x23", Key::Ecdsa("P-521")),
-    (b"\x06\x03\x2b\x65\x70", Key::Ed25519),
-    (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03\x11", Key::MlDsa("44")),
-    (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03\x12", Key::MlDsa("65")),
-    (b"\x06\x09\x60\x86\x48\x01\x65\x03\x04\x03\x13", Key::MlDsa("87")),
+/// Object identifiers of what a public key can be: of the algorithm, or of the curve.
+const KINDS: [(&str, Key); 8] = [
+    ("1.2.840.113549.1.1.1", Key::Rsa { bits: 0 }),
+    ("1.2.840.10045.3.1.7", Key::Ecdsa("P-256")),
+    ("1.3.132.0.34", Key::Ecdsa("P-384")),
+    ("1.3.132.0.35", Key::Ecdsa("P-521")),
+    ("1.3.101.112", Key::Ed25519),
+    ("2.16.840.1.101.3.4.3.17", Key::MlDsa("44")),
+    ("2.16.840.1.101.3.4.3.18", Key::MlDsa("65")),
+    ("2.16.840.1.101.3.4.3.19", Key::MlDsa("87")),
 ];
 
 impl Key {
     pub fn of(certificate: &[u8]) -> Option<Key> {
         let certificate = CertificateDer::from(certificate);
         let info = ParsedCertificate::try_from(&certificate).ok()?.subject_public_key_info();
-        let (content, _) = element(&info, 0x30)?;
-        let (algorithm, rest) = element(content, 0x30)?;
-        // A curve's own identifier comes last in the algorithm, behind the one that says "elliptic curve".
-        let (_, kind) = KINDS.iter().find(|(identifier, _)| {
-            algorithm.windows(identifier.len()).any(|window| window == *identifier)
-        })?;
+        let info = SubjectPublicKeyInfoRef::try_from(&info[..]).ok()?;
+        // A curve is a parameter of the algorithm that says "elliptic curve".
+        let identifier = info.algorithm.parameters_oid().unwrap_or(info.algorithm.oid).to_string();
+        let (_, kind) = KINDS.iter().find(|(known, _)| *known == identifier)?;
         match kind {
             Key::Rsa { .. } => {
-                let (key, _) = element(rest, 0x03)?;
-                let (numbers, _) = element(key.strip_prefix(&[0])?, 0x30)?;
-                let (modulus, _) = element(numbers, 0x02)?;
-                let leading = modulus.iter().take_while(|byte| **byte == 0).count();
-                let modulus = modulus.get(leading..)?;
+                let key = RsaPublicKeyRef::try_from(info.subject_public_key.as_bytes()?).ok()?;
+                let modulus = key.modulus.as_bytes();
                 let bits = u32::try_from(modulus.len() * 8).ok()? - modulus.first()?.leading_zeros();
                 Some(Key::Rsa { bits })
             }
@@ -110,23 +107,6 @@ impl Key {
             Key::MlDsa(size) => format!("{kind}-{size}"),
         }
     }
-}
-
-/// The content of one DER element of this kind, and what follows it.
-fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = bytes.split_first()?;
-    let (length, rest) = rest.split_first()?;
-    let (length, rest) = match *length {
-        short @ 0..0x80 => (short as usize, rest),
-        long => {
-            let count = (long & 0x7f) as usize;
-            let (length, rest) = rest.split_at_checked(count)?;
-            let wide =
-                length.iter().try_fold(0usize, |sum, byte| Some(sum.checked_mul(256)? + *byte as usize));
-            (wide?, rest)
-        }
-    };
-    if *first == kind { rest.split_at_checked(length) } else { None }
 }
 
 /// A leaf with what is said of it, worked out once and not for every connection.

@@ -3,23 +3,19 @@
 
 use super::certificate::{self, Key};
 use super::rustls::lacks;
-use super::spec::{Cipher, ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
+use super::spec::{Asked, ClientSpec, KeyExchange, Library, Negotiated, ServerSpec, Signer};
 use crate::contract::Failure;
 
 impl ClientSpec {
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        let contradiction = self
-            .protocol
-            .and_then(|protocol| protocol.contradiction(self.key_exchange, self.cipher, self.signer));
-        contradiction.map_or(Ok(()), |reason| Err(Failure::Unsupported(reason.to_owned())))
+    pub(super) fn asked(&self) -> Asked {
+        let ClientSpec { protocol, key_exchange, cipher, signer, .. } = *self;
+        Asked { protocol, key_exchange, cipher, signer }
     }
 
     /// The library that `auto` comes out as.
     pub(super) fn library(&self) -> Library {
         match self.library {
-            Library::Auto if lacks(self.key_exchange, self.cipher, self.server_rsa_bits()).is_some() => {
-                Library::Libssl
-            }
+            Library::Auto if lacks(&self.asked(), self.server_rsa_bits()).is_some() => Library::Libssl,
             Library::Auto => Library::Rustls,
             named => named,
         }
@@ -51,7 +47,7 @@ impl ClientSpec {
         {
             return Err(format!("negotiated {} instead of {}", got.version, protocol.name()));
         }
-        let suites = self.suites();
+        let suites = self.asked().suites();
         if !suites.contains(&got.suite) && (self.cipher.is_some() || self.key_exchange.is_some()) {
             return Err(format!("negotiated the suite {} instead of {}", got.suite, suites.join(" or ")));
         }
@@ -78,35 +74,25 @@ impl ClientSpec {
         }
         Ok(())
     }
-
-    /// The registered names of all suites that are as asked.
-    fn suites(&self) -> Vec<String> {
-        let ciphers = Cipher::all().into_iter().filter(|one| self.cipher.is_none_or(|cipher| cipher == *one));
-        ciphers
-            .flat_map(|cipher| {
-                let newer = (self.protocol != Some(Protocol::Tls12)).then(|| cipher.suite_13()).flatten();
-                let exchanges = match self.protocol {
-                    Some(Protocol::Tls13) => Vec::new(),
-                    _ => KeyExchange::exchanges(self.key_exchange, self.signer),
-                };
-                let older = exchanges.into_iter().filter_map(move |exchange| cipher.suite_12(exchange));
-                newer.map(str::to_owned).into_iter().chain(older)
-            })
-            .collect()
-    }
 }
 
 impl ServerSpec {
+    /// For certificates of any kind.
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            protocol: Some(self.protocol),
+            key_exchange: Some(self.key_exchange),
+            cipher: Some(self.cipher),
+            signer: None,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.identities.is_empty() {
             return Err(Failure::Failed("a server needs an identity".to_owned()));
         }
         for identity in &self.identities {
-            let signer = identity.key()?.signer();
-            let (exchange, cipher) = (Some(self.key_exchange), Some(self.cipher));
-            if let Some(reason) = self.protocol.contradiction(exchange, cipher, Some(signer)) {
-                return Err(Failure::Unsupported(reason.to_owned()));
-            }
+            Asked { signer: Some(identity.key()?.signer()), ..self.asked() }.check()?;
         }
         Ok(())
     }
@@ -118,7 +104,7 @@ impl ServerSpec {
         }
         let mut library = Library::Rustls;
         for identity in &self.identities {
-            if lacks(Some(self.key_exchange), Some(self.cipher), identity.key()?.rsa_bits()).is_some() {
+            if lacks(&self.asked(), identity.key()?.rsa_bits()).is_some() {
                 library = Library::Libssl;
             }
         }

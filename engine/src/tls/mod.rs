@@ -23,9 +23,7 @@ pub use spec::{Agreement, ClientSpec, KeyExchange, Library, Negotiated, Protocol
 pub use stream::Stream;
 
 /// Makes connections of one kind, holding what they share: configuration, kept sessions.
-pub struct Client(ClientOf);
-
-enum ClientOf {
+pub enum Client {
     Rustls(rustls::Client),
     Libssl(libssl::Client),
 }
@@ -33,34 +31,32 @@ enum ClientOf {
 impl Client {
     /// Raises `Unsupported` in the library's words where it cannot configure what is asked.
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
-        spec.check()?;
+        spec.asked().check()?;
         match spec.library() {
-            Library::Libssl => Ok(Client(ClientOf::Libssl(libssl::Client::new(spec)?))),
-            Library::Rustls | Library::Auto => Ok(Client(ClientOf::Rustls(rustls::Client::new(spec)?))),
+            Library::Libssl => Ok(Client::Libssl(libssl::Client::new(spec)?)),
+            Library::Rustls | Library::Auto => Ok(Client::Rustls(rustls::Client::new(spec)?)),
         }
     }
 
     /// The libraries at work, for the receipt: `rustls 0.23.46 (aws-lc-rs 1.19.1)`, `openssl 3.5.9`.
     pub fn library(&self) -> String {
-        match &self.0 {
-            ClientOf::Rustls(_) => rustls::library(),
-            ClientOf::Libssl(client) => client.library(),
+        match self {
+            Client::Rustls(_) => rustls::library(),
+            Client::Libssl(client) => client.library(),
         }
     }
 
     /// A connection over a socket that is connected or about to be.
     pub fn open(&self, socket: OwnedFd) -> Result<Stream, Failure> {
-        match &self.0 {
-            ClientOf::Rustls(client) => Ok(Stream::RustlsClient(Box::new(client.open(socket)?))),
-            ClientOf::Libssl(client) => Ok(Stream::Libssl(client.open(socket)?)),
+        match self {
+            Client::Rustls(client) => Ok(Stream::RustlsClient(Box::new(client.open(socket)?))),
+            Client::Libssl(client) => Ok(Stream::Libssl(client.open(socket)?)),
         }
     }
 }
 
 /// Accepts connections of one kind.
-pub struct Server(ServerOf);
-
-enum ServerOf {
+pub enum Server {
     Rustls(rustls::Server),
     Libssl(libssl::Server),
 }
@@ -70,22 +66,22 @@ impl Server {
     pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
         spec.check()?;
         match spec.library()? {
-            Library::Libssl => Ok(Server(ServerOf::Libssl(libssl::Server::new(spec)?))),
-            Library::Rustls | Library::Auto => Ok(Server(ServerOf::Rustls(rustls::Server::new(spec)?))),
+            Library::Libssl => Ok(Server::Libssl(libssl::Server::new(spec)?)),
+            Library::Rustls | Library::Auto => Ok(Server::Rustls(rustls::Server::new(spec)?)),
         }
     }
 
     pub fn library(&self) -> String {
-        match &self.0 {
-            ServerOf::Rustls(_) => rustls::library(),
-            ServerOf::Libssl(server) => server.library(),
+        match self {
+            Server::Rustls(_) => rustls::library(),
+            Server::Libssl(server) => server.library(),
         }
     }
 
     pub fn accept(&self, socket: OwnedFd) -> Result<Stream, Failure> {
-        match &self.0 {
-            ServerOf::Rustls(server) => Ok(Stream::RustlsServer(Box::new(server.accept(socket)?))),
-            ServerOf::Libssl(server) => Ok(Stream::Libssl(server.accept(socket)?)),
+        match self {
+            Server::Rustls(server) => Ok(Stream::RustlsServer(Box::new(server.accept(socket)?))),
+            Server::Libssl(server) => Ok(Stream::Libssl(server.accept(socket)?)),
         }
     }
 }

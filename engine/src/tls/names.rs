@@ -1,7 +1,8 @@
 //! The names of suites and groups: one table between what a task asks, what OpenSSL calls it, and what the
 //! specifications register.
 
-use super::spec::{Cipher, KeyExchange, Protocol, Signer};
+use super::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
+use crate::contract::Failure;
 
 /// Who proves itself how in a suite of TLS 1.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,15 +36,61 @@ impl KeyExchange {
             KeyExchange::X25519MlKem768 => Some("X25519MLKEM768"),
         }
     }
+}
 
-    /// What makes up the front of a TLS 1.2 suite, for each kind of certificate that could answer.
-    pub fn exchanges(asked: Option<KeyExchange>, signer: Option<Signer>) -> Vec<Exchange> {
-        let all = match asked {
+impl Asked {
+    /// What goes together in a suite of TLS 1.2, for each cipher and kind of certificate that could answer.
+    pub fn suites_12(&self) -> Vec<(Cipher, Exchange)> {
+        let exchanges = match self.key_exchange {
             Some(KeyExchange::Rsa) => vec![Exchange::Rsa],
             Some(KeyExchange::Dhe) => vec![Exchange::DheRsa],
             Some(_) | None => vec![Exchange::EcdheEcdsa, Exchange::EcdheRsa],
         };
-        all.into_iter().filter(|exchange| signer.is_none_or(|signer| exchange.is_signed_by(signer))).collect()
+        let signed = |exchange: &Exchange| self.signer.is_none_or(|signer| exchange.is_signed_by(signer));
+        let exchanges: Vec<Exchange> = exchanges.into_iter().filter(signed).collect();
+        self.ciphers().flat_map(|cipher| exchanges.iter().map(move |exchange| (cipher, *exchange))).collect()
+    }
+
+    /// The registered names of all suites that are as asked, of every version that is.
+    pub fn suites(&self) -> Vec<String> {
+        let newer = self.ciphers().filter_map(Cipher::suite_13).map(str::to_owned);
+        let older = self.suites_12().into_iter().filter_map(|(cipher, exchange)| cipher.suite_12(exchange));
+        match self.protocol {
+            None => newer.chain(older).collect(),
+            Some(Protocol::Tls13) => newer.collect(),
+            Some(Protocol::Tls12) => older.collect(),
+        }
+    }
+
+    fn ciphers(&self) -> impl Iterator<Item = Cipher> {
+        Cipher::all().into_iter().filter(|one| self.cipher.is_none_or(|cipher| cipher == *one))
+    }
+
+    /// Fails where these cannot go together in any library.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(protocol) = self.protocol else { return Ok(()) };
+        let reason = match (protocol, self.key_exchange, self.cipher, self.signer) {
+            (Protocol::Tls13, Some(KeyExchange::Rsa), ..) => "TLS 1.3 has no RSA key exchange",
+            (Protocol::Tls13, Some(KeyExchange::Dhe), ..) => {
+                "TLS 1.3 has no finite-field exchange over parameters of the server's own"
+            }
+            (Protocol::Tls13, _, Some(Cipher::Aes128Cbc), _) => "TLS 1.3 has no CBC suites",
+            (Protocol::Tls12, Some(KeyExchange::X25519MlKem768), ..) => {
+                "TLS 1.2 has no post-quantum key exchange"
+            }
+            (Protocol::Tls12, _, _, Some(Signer::MlDsa)) => "TLS 1.2 has no ML-DSA certificates",
+            (Protocol::Tls12, Some(KeyExchange::Rsa), Some(Cipher::ChaCha20Poly1305), _) => {
+                "RSA key exchange has no suite with ChaCha20-Poly1305"
+            }
+            (
+                Protocol::Tls12,
+                Some(KeyExchange::Rsa | KeyExchange::Dhe),
+                _,
+                Some(Signer::Ecdsa | Signer::Ed25519),
+            ) => "this key exchange has suites for RSA certificates only",
+            _ => return Ok(()),
+        };
+        Err(Failure::Unsupported(reason.to_owned()))
     }
 }
 
@@ -120,36 +167,6 @@ impl Protocol {
         match self {
             Protocol::Tls12 => "TLS 1.2",
             Protocol::Tls13 => "TLS 1.3",
-        }
-    }
-
-    /// Why these cannot go together in any library; None where they can.
-    pub fn contradiction(
-        self,
-        key_exchange: Option<KeyExchange>,
-        cipher: Option<Cipher>,
-        signer: Option<Signer>,
-    ) -> Option<&'static str> {
-        match (self, key_exchange, cipher, signer) {
-            (Protocol::Tls13, Some(KeyExchange::Rsa), ..) => Some("TLS 1.3 has no RSA key exchange"),
-            (Protocol::Tls13, Some(KeyExchange::Dhe), ..) => {
-                Some("TLS 1.3 has no finite-field exchange over parameters of the server's own")
-            }
-            (Protocol::Tls13, _, Some(Cipher::Aes128Cbc), _) => Some("TLS 1.3 has no CBC suites"),
-            (Protocol::Tls12, Some(KeyExchange::X25519MlKem768), ..) => {
-                Some("TLS 1.2 has no post-quantum key exchange")
-            }
-            (Protocol::Tls12, _, _, Some(Signer::MlDsa)) => Some("TLS 1.2 has no ML-DSA certificates"),
-            (Protocol::Tls12, Some(KeyExchange::Rsa), Some(Cipher::ChaCha20Poly1305), _) => {
-                Some("RSA key exchange has no suite with ChaCha20-Poly1305")
-            }
-            (
-                Protocol::Tls12,
-                Some(KeyExchange::Rsa | KeyExchange::Dhe),
-                _,
-                Some(Signer::Ecdsa | Signer::Ed25519),
-            ) => Some("this key exchange has suites for RSA certificates only"),
-            _ => None,
         }
     }
 }

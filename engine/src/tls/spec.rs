@@ -66,6 +66,16 @@ pub struct Identity {
     pub key_pem: String,
 }
 
+/// What a connection is to be like; None leaves it to the library.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    pub protocol: Option<Protocol>,
+    pub key_exchange: Option<KeyExchange>,
+    pub cipher: Option<Cipher>,
+    /// The kind of certificate.
+    pub signer: Option<Signer>,
+}
+
 /// How a client connects.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +83,6 @@ pub struct ClientSpec {
     #[serde(default)]
     pub library: Library,
     /// A libcrypto whose libssl lies beside it; None: the system's.
-    #[serde(default)]
     pub libcrypto: Option<String>,
     /// None where anything the server speaks will do, which only a server of the user's own is asked.
     pub protocol: Option<Protocol>,
@@ -81,13 +90,11 @@ pub struct ClientSpec {
     pub cipher: Option<Cipher>,
     pub signer: Option<Signer>,
     /// The certificate that the server must present, as PEM; None: the first one seen is held to from then on.
-    #[serde(default)]
     pub certificate_pem: Option<String>,
     /// The bits of a server's RSA key; below 2048 rustls refuses it. 0: not said.
     #[serde(default)]
     pub rsa_bits: u32,
     /// What the client shows of itself, for mutual TLS.
-    #[serde(default)]
     pub identity: Option<Identity>,
     /// Whether sessions are kept and resumed.
     #[serde(default)]
@@ -103,20 +110,17 @@ pub struct ClientSpec {
 pub struct ServerSpec {
     #[serde(default)]
     pub library: Library,
-    #[serde(default)]
     pub libcrypto: Option<String>,
     pub protocol: Protocol,
     pub key_exchange: KeyExchange,
     pub cipher: Cipher,
     /// `DH PARAMETERS` as PEM, where the key exchange is `dhe`.
-    #[serde(default)]
     pub dh_parameters_pem: Option<String>,
     /// One, or several of different kinds: chosen by what the client offers.
     pub identities: Vec<Identity>,
     #[serde(default)]
     pub resumption: Resumption,
     /// Clients must show a certificate that this authority signed, as PEM.
-    #[serde(default)]
     pub client_authority_pem: Option<String>,
 }
 

@@ -10,7 +10,6 @@ use super::{Advance, advanced, latencies, load, trial};
 use crate::contract::Failure;
 use crate::load::phase::Work;
 use crate::load::random::UserRandom;
-use crate::load::record::Outcome;
 use crate::load::workers;
 
 const FOR_A_WHILE: Advance = Advance { seconds: 0.05, operations: 1 };
@@ -43,9 +42,12 @@ fn accounts_are_closed() {
             };
             assert_eq!((chunk.operations, led), (seen(Work::Timed(number)), seen(Work::Lead(number))));
             assert_eq!(chunk.operations + led, server.requests() - before);
-            assert_eq!((chunk.operations, chunk.operations), (chunk.observed.requests, latencies(&chunk)));
+            assert_eq!(
+                (chunk.operations, chunk.operations),
+                (chunk.observed.counts.ended, latencies(&chunk))
+            );
             let connections = if connection == "new" { chunk.operations } else { 0 };
-            assert_eq!((connections, 0), (chunk.observed.connections, chunk.observed.reopened));
+            assert_eq!((connections, 0), (chunk.observed.counts.connections, chunk.observed.counts.reopened));
         }
     }
 }
@@ -90,9 +92,9 @@ fn a_rate_of_arrivals_goes_to_the_end() {
     let (mut requests, mut wall_ns) = (0, 0);
     for _ in 0..100 {
         let chunk = trial.advance(Advance { seconds: 0.005, operations: 0 }).expect("a chunk");
-        assert!(chunk.observed.steady.wall_ns >= 5_000_000, "{chunk:?}");
-        requests += chunk.observed.steady.requests;
-        wall_ns += chunk.observed.steady.wall_ns.min(5_000_000);
+        assert!(chunk.observed.counts.steady.wall_ns >= 5_000_000, "{chunk:?}");
+        requests += chunk.observed.counts.steady.requests;
+        wall_ns += chunk.observed.counts.steady.wall_ns.min(5_000_000);
     }
     let rate_hz = requests as f64 / wall_ns as f64 * 1e9;
     assert!((850.0..1150.0).contains(&rate_hz), "{rate_hz}");
@@ -103,9 +105,9 @@ fn a_rate_of_arrivals_goes_to_the_end() {
 fn a_count_out_of_reach() {
     let server = Server::good();
     let load = load(server.address, json!({"request_limit_s": 0.2}));
-    let stop = advanced(&load, 0.02, 1_000_000_000).expect_err("an end");
-    assert_eq!(Outcome::TimedOut, stop.outcome);
-    assert!(stop.reason.ends_with(" of 1000000000 requests were done in time"), "{}", stop.reason);
+    let failure = advanced(&load, 0.02, 1_000_000_000).expect_err("an end");
+    let Failure::TimedOut(reason) = failure else { panic!("{failure:?}") };
+    assert!(reason.ends_with(" of 1000000000 requests were done in time"), "{reason}");
 }
 
 /// A warm-up asks at least twice for each user, and knows then what a request costs.

@@ -7,14 +7,11 @@ use serde_json::json;
 
 use super::load;
 use super::server::{GOOD, Server, Then, say};
-use crate::clock;
 use crate::load::connector::Connector;
 use crate::load::exchange::{Exchange, Judgement, Operation};
 use crate::load::fault::Fault;
-use crate::load::random::UserRandom;
+use crate::load::probe::Probe;
 use crate::load::response::{Expected, Response};
-use crate::load::state::LoopState;
-use crate::load::user::{Step, User};
 
 /// So many accounts, of which each operation draws one.
 const ACCOUNTS: u64 = 10;
@@ -61,28 +58,18 @@ impl Challenge {
     }
 }
 
-/// A user's operations to their ends: how each ended.
-fn operations(server: &Server, connection: &str, count: usize) -> (Vec<Step>, LoopState) {
+/// A user's operations to their ends: how many were right, the first that was not, and on how many connections.
+fn operations(server: &Server, connection: &str, count: usize) -> (Result<usize, Fault>, u64) {
     let load = load(server.address, json!({"connection": connection}));
     let exchange = Exchange::Challenge(Challenge::new(1));
-    let mut state = LoopState::new(&load, vec![Connector::clear()], exchange, 1 << 16).expect("a loop");
-    let mut user = User::default();
-    user.enter(UserRandom::new(7, 0, 0), false);
-    let mut steps = Vec::new();
-    for _ in 0..count {
-        let mut step = user.start(0, &mut state);
-        while let Step::Waiting = step {
-            let now = clock::wall_ns();
-            let ready = state.epoll.wait(now, now + 1_000_000_000).expect("events");
-            if let Some(ready) =
-                (0..ready).map(|index| state.epoll.ready(index)).find(|ready| ready.about().0 == 0)
-            {
-                step = user.go_on(ready, &mut state);
-            }
-        }
-        steps.push(step);
-    }
-    (steps, state)
+    let mut probe = Probe::of(load, Connector::clear(), exchange).expect("a probe");
+    let mut connections = 0;
+    let right = (0..count).try_fold(0, |right, _| {
+        let answer = probe.send();
+        connections += probe.connections();
+        answer.map(|_| right + 1)
+    });
+    (right, connections)
 }
 
 /// A server that refuses each request of even number with a challenge, on a connection that it keeps or ends.
@@ -109,10 +96,8 @@ fn an_operation_of_two_legs() {
         [("user", Then::GoOn, 1), ("new", Then::GoOn, 5), ("user", Then::Close, 6), ("new", Then::Close, 10)]
     {
         let (server, challenges) = server(end);
-        let (steps, state) = operations(&server, connection, 5);
-        assert!(steps.iter().all(|step| matches!(step, Step::Answered)), "{steps:?}");
+        assert_eq!((Ok(5), connections), operations(&server, connection, 5), "{connection}");
         assert_eq!((5, 10), (challenges.load(SeqCst), server.requests()));
-        assert_eq!(connections, state.counts.connections, "{connection}");
         let accounts: Vec<String> = server.lines();
         assert!(accounts.chunks(2).all(|legs| legs[0] == legs[1]), "{accounts:?}");
         assert!(accounts.iter().any(|line| *line != accounts[0]), "{accounts:?}");
@@ -122,7 +107,6 @@ fn an_operation_of_two_legs() {
 /// Each leg has an expectation of its own.
 #[test]
 fn a_leg_that_is_not_as_expected() {
-    let (steps, _) = operations(&Server::good(), "user", 1);
-    let [Step::Failed(fault)] = &steps[..] else { panic!("{steps:?}") };
-    assert_eq!("expected status 401, got 200", fault.words);
+    let (ended, _) = operations(&Server::good(), "user", 1);
+    assert_eq!("expected status 401, got 200", ended.expect_err("a wrong answer").words);
 }

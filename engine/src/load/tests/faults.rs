@@ -9,8 +9,7 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{Advance, Trial, advanced, good, load, trial};
-use crate::load::ending::Stop;
-use crate::load::record::Outcome;
+use crate::contract::Failure;
 
 /// Nothing here takes a second on a machine that has nothing else to do; a hang takes for ever.
 const FAR_TOO_LONG: Duration = Duration::from_secs(30);
@@ -20,8 +19,8 @@ fn failing(server: &Server, change: serde_json::Value, operations: u64) -> Strin
     let before = Instant::now();
     let stop = advanced(&load(server.address, change), 0.2, operations).expect_err("a failure");
     assert!(before.elapsed() < FAR_TOO_LONG, "{:?}", before.elapsed());
-    assert_eq!(Outcome::Failed, stop.outcome);
-    stop.reason
+    let Failure::Failed(reason) = stop else { panic!("{stop:?}") };
+    reason
 }
 
 /// The kinds of error that a reason names: `2 of 2 requests failed: reset 1, timeout 1 (first: …)`.
@@ -98,9 +97,8 @@ fn nobody_there() {
     thread::sleep(Duration::from_millis(50));
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {
         let before = Instant::now();
-        let Stop { outcome, reason } =
-            advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
-        assert_eq!(Outcome::Failed, outcome);
+        let stop = advanced(&load(address, change), 0.2, 1).expect_err("no server to connect to");
+        let Failure::Failed(reason) = stop else { panic!("{stop:?}") };
         assert!(reason.contains("failed: refused ") && reason.contains("onnection refused"), "{reason}");
         assert!(before.elapsed() < FAR_TOO_LONG);
     }
@@ -129,7 +127,8 @@ fn dying_between_chunks() {
     drop(server);
     thread::sleep(Duration::from_millis(50));
     let stop = trial.advance(Advance { seconds: 0.01, operations: 1 }).expect_err("no server to connect to");
-    assert!(stop.reason.starts_with("while asking before a chunk: "), "{}", stop.reason);
+    let reason = stop.into_words();
+    assert!(reason.starts_with("while asking before a chunk: "), "{reason}");
 }
 
 /// One wrong answer among many fails the trial, is counted once, and is not asked again in silence.
@@ -143,7 +142,7 @@ fn one_wrong_answer() {
     let stop = advanced(&load(server.address, change), 0.0, 200).expect_err("a wrong answer");
     let expected = "1 of 200 requests failed: wrong length 1 (first: expected 5 bytes, got 3)";
     // The user goes on with a new connection; and before the chunk it asked once.
-    assert_eq!((expected, 201), (stop.reason.as_str(), server.requests()));
+    assert_eq!((expected, 201), (stop.into_words().as_str(), server.requests()));
 }
 
 /// What goes wrong in the warm-up fails the trial as well, and says where.
@@ -151,7 +150,7 @@ fn one_wrong_answer() {
 fn wrong_in_the_warm_up() {
     let server =
         Server::start(|stream, number| say(stream, if number == 3 { "?" } else { GOOD }, Then::GoOn));
-    let reason = trial(&load(server.address, json!({}))).warm_up().expect_err("a failure").reason;
+    let reason = trial(&load(server.address, json!({}))).warm_up().expect_err("a failure").into_words();
     assert!(reason.starts_with("while warming up: 1 of ") && reason.contains("not HTTP 1"), "{reason}");
 }
 
@@ -175,5 +174,5 @@ fn a_component_that_is_gone() {
     let mut child = std::process::Command::new("sleep").arg("0.1").spawn().expect("sleep");
     let stop = advanced(&load(server.address, change(child.id())), 0.4, 1).expect_err("an end");
     let _ = child.wait();
-    assert_eq!(format!("web (process {}) ended during the trial", child.id()), stop.reason);
+    assert_eq!(format!("web (process {}) ended during the trial", child.id()), stop.into_words());
 }

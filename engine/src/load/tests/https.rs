@@ -91,7 +91,7 @@ fn both_versions_of_a_users_own_server() {
         assert!(chunk.observed.components.is_empty() && chunk.cpu_ns > 0);
         assert_eq!(
             (chunk.operations, 0),
-            (chunk.observed.handshakes_full, chunk.observed.handshakes_resumed)
+            (chunk.observed.counts.handshakes_full, chunk.observed.counts.handshakes_resumed)
         );
         let negotiated = trial.end(Vec::new()).negotiated;
         assert_eq!((1, name), (negotiated.len(), negotiated[0].negotiated.version.as_str()));

@@ -11,10 +11,10 @@ mod verification;
 
 use std::net::SocketAddr;
 
-use super::ending::Stop;
 use super::record::Chunk;
 use super::task::Load;
 use super::trial::Trial;
+use crate::contract::Failure;
 use crate::session::Advance;
 
 /// A load on a server of the test, with these fields changed.
@@ -34,7 +34,7 @@ fn trial(load: &Load) -> Trial {
 }
 
 /// The first chunk of a trial.
-fn advanced(load: &Load, seconds: f64, operations: u64) -> Result<Chunk, Stop> {
+fn advanced(load: &Load, seconds: f64, operations: u64) -> Result<Chunk, Failure> {
     Trial::open(load, 7)?.advance(Advance { seconds, operations })
 }
 
@@ -44,5 +44,5 @@ fn good(load: &Load, seconds: f64) -> Chunk {
 }
 
 fn latencies(chunk: &Chunk) -> u64 {
-    chunk.observed.latency_us.iter().map(|(_, count)| count).sum()
+    chunk.observed.counts.latencies.buckets_us().into_iter().map(|(_, count)| count).sum()
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{advanced, good, latencies, load, trial};
-use crate::load::record::Outcome;
+use crate::contract::Failure;
 
 /// Two users that think 50 ms cannot ask more than so often.
 #[test]
@@ -29,7 +29,8 @@ fn open_loop_latencies_count_from_the_intended_start() {
     let change = json!({"shape": "open", "rate_hz": 200.0, "users": 1});
     let chunk = good(&load(server.address, change), 0.5);
     assert!((60..=140).contains(&chunk.operations), "{}", chunk.operations);
-    let slow = chunk.observed.latency_us.iter().filter(|(bound_us, _)| *bound_us > 100_000);
+    let slow =
+        chunk.observed.counts.latencies.buckets_us().into_iter().filter(|(bound_us, _)| *bound_us > 100_000);
     let slow: u64 = slow.map(|(_, count)| count).sum();
     // Those that arrived in the first 200 ms of the stall; from when they were sent it would be one.
     assert!(slow >= 20, "{slow}");
@@ -68,8 +69,8 @@ fn open_loop_backlog() {
     });
     let change = json!({"shape": "open", "rate_hz": 2000.0, "users": 1, "request_limit_s": 0.2});
     let stop = advanced(&load(server.address, change), 0.2, 1).expect_err("a backlog");
-    assert_eq!(Outcome::Failed, stop.outcome);
-    assert!(stop.reason.contains("requests failed: backlog "), "{}", stop.reason);
+    let Failure::Failed(reason) = stop else { panic!("{stop:?}") };
+    assert!(reason.contains("requests failed: backlog "), "{reason}");
 }
 
 /// Idle connections are open while the others work, and say nothing.
@@ -92,7 +93,7 @@ fn idle_connections_are_held() {
 fn idle_connections_that_are_closed() {
     let server = Server::good().closing_idle_after_ms(50);
     let stop = advanced(&load(server.address, json!({"idle": 3, "users": 1})), 0.3, 1).expect_err("an end");
-    let reason = stop.reason;
+    let reason = stop.into_words();
     assert!(reason.contains("closed early 3") && reason.contains("was to be held"), "{reason}");
 }
 
@@ -102,10 +103,10 @@ fn kept_connections_that_were_closed_meanwhile() {
     let server = Server::good().closing_idle_after_ms(20);
     let mut trial = trial(&load(server.address, json!({"think_s": 0.1, "users": 2})));
     let chunk = trial.advance(super::Advance { seconds: 0.5, operations: 1 }).expect("a chunk");
-    assert!(chunk.observed.reopened > 0);
-    assert_eq!(chunk.observed.connections, chunk.observed.reopened);
+    assert!(chunk.observed.counts.reopened > 0);
+    assert_eq!(chunk.observed.counts.connections, chunk.observed.counts.reopened);
     assert_eq!(chunk.operations + 2, server.requests());
-    assert!(trial.end(Vec::new()).reopened >= chunk.observed.reopened);
+    assert!(trial.end(Vec::new()).reopened >= chunk.observed.counts.reopened);
 }
 
 /// A server of the lab's is told to keep connections: one that does not is another server than the one meant.
@@ -114,7 +115,8 @@ fn kept_connections_that_a_component_closed() {
     let server = Server::good().closing_idle_after_ms(20);
     let change = json!({"think_s": 0.1, "users": 2, "components": {"web": std::process::id()}});
     let stop = advanced(&load(server.address, change), 0.5, 1).expect_err("a server that closes");
-    assert!(stop.reason.contains("connections that were to be kept"), "{}", stop.reason);
+    let reason = stop.into_words();
+    assert!(reason.contains("connections that were to be kept"), "{reason}");
 }
 
 /// A server may say that an answer is a connection's last.
@@ -126,7 +128,7 @@ fn a_server_that_says_close() {
         _ => say(stream, GOOD, Then::GoOn),
     });
     let chunk = advanced(&load(server.address, json!({})), 0.0, 300).expect("a chunk");
-    assert!(chunk.observed.reopened >= 90, "{}", chunk.observed.reopened);
+    assert!(chunk.observed.counts.reopened >= 90, "{}", chunk.observed.counts.reopened);
 }
 
 /// Bodies in chunks and up to the end of a connection are counted as well as those with a length.

@@ -8,10 +8,8 @@ use crate::contract::Failure;
 use crate::load::verify::verify;
 
 fn verified(server: &Server, change: serde_json::Value) -> Result<(Vec<String>, Vec<String>), String> {
-    match verify(&load(server.address, change)) {
-        Ok(proof) => Ok((proof.accepted, proof.refused)),
-        Err(Failure::Failed(words) | Failure::Unsupported(words)) => Err(words),
-    }
+    let proof = verify(&load(server.address, change)).map_err(Failure::into_words)?;
+    Ok((proof.accepted, proof.refused))
 }
 
 /// This process stands for the server's: then a path that is not there has to be refused.

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::api::c_name;
-use super::context::{CACHE_CLIENT_OWN, CACHE_OFF, Context, Method, OPTION_NO_TICKET, ProtocolSettings};
+use super::context::{CACHE_CLIENT_OWN, CACHE_OFF, Context, Method, OPTION_NO_TICKET};
 use super::library;
 use super::sessions::{self, Sessions};
 use super::shared::Shared;
@@ -23,14 +23,7 @@ pub struct Client {
 impl Client {
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
         let api = library::open(spec.libcrypto.as_deref())?;
-        let settings = ProtocolSettings {
-            protocol: spec.protocol,
-            key_exchange: spec.key_exchange,
-            cipher: spec.cipher,
-            signer: spec.signer,
-            curves_of_peer: true,
-        };
-        let context = Context::new(api, Method::Client, &settings)?;
+        let context = Context::new(api, Method::Client, spec.asked(), true)?;
         let pin = Pin::new(spec.certificate_pem.as_deref())?;
         if spec.resume {
             context.session_cache(CACHE_CLIENT_OWN);

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_long, c_void};
 use super::api::{Api, Handle, Owned, c_name};
 use crate::contract::Failure;
 use crate::libcrypto::keys;
-use crate::tls::spec::{Cipher, Identity, KeyExchange, Protocol, Signer};
+use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, Protocol, Signer};
 
 // Numbers of SSL_CTX_ctrl and SSL_ctrl, which stand behind macros.
 const SET_TMP_DH: c_int = 3;
@@ -46,18 +46,14 @@ pub enum Method {
     Server,
 }
 
-/// What is to be spoken; None leaves it to the library.
-pub struct ProtocolSettings {
-    pub protocol: Option<Protocol>,
-    pub key_exchange: Option<KeyExchange>,
-    pub cipher: Option<Cipher>,
-    pub signer: Option<Signer>,
-    /// Whether certificates on other curves than that of the key exchange are to be accepted from the peer.
-    pub curves_of_peer: bool,
-}
-
 impl Context {
-    pub fn new(api: &'static Api, method: Method, settings: &ProtocolSettings) -> Result<Context, Failure> {
+    /// `curves_of_peer`: certificates on other curves than that of the key exchange are accepted from the peer.
+    pub fn new(
+        api: &'static Api,
+        method: Method,
+        asked: Asked,
+        curves_of_peer: bool,
+    ) -> Result<Context, Failure> {
         api.clear_errors();
         let method = match method {
             Method::Client => api.TLS_client_method,
@@ -79,7 +75,7 @@ impl Context {
         context.control(MODE, MODES);
         // Else every record takes two calls: one for its header, one for the rest.
         context.control(SET_READ_AHEAD, 1);
-        context.configure(settings)?;
+        context.configure(asked, curves_of_peer)?;
         Ok(context)
     }
 
@@ -106,16 +102,12 @@ impl Context {
         unsafe { (self.api.SSL_CTX_ctrl)(self.raw(), command, number, pointer.cast_mut()) }
     }
 
-    fn configure(&mut self, settings: &ProtocolSettings) -> Result<(), Failure> {
-        let ProtocolSettings { key_exchange, cipher, signer, .. } = *settings;
-        let only_older = matches!(key_exchange, Some(KeyExchange::Rsa | KeyExchange::Dhe))
-            || cipher == Some(Cipher::Aes128Cbc);
-        let protocol = settings.protocol.or(only_older.then_some(Protocol::Tls12));
-        if let Some(reason) =
-            protocol.and_then(|protocol| protocol.contradiction(key_exchange, cipher, signer))
-        {
-            return Err(Failure::Unsupported(reason.to_owned()));
-        }
+    fn configure(&mut self, asked: Asked, curves_of_peer: bool) -> Result<(), Failure> {
+        let only_older = matches!(asked.key_exchange, Some(KeyExchange::Rsa | KeyExchange::Dhe))
+            || asked.cipher == Some(Cipher::Aes128Cbc);
+        let protocol = asked.protocol.or(only_older.then_some(Protocol::Tls12));
+        let asked = Asked { protocol, ..asked };
+        asked.check()?;
         let (least, most) = match protocol {
             None => (Protocol::Tls12, Protocol::Tls13),
             Some(protocol) => (protocol, protocol),
@@ -125,29 +117,19 @@ impl Context {
         {
             return Err(self.api.unsupported(most.name()));
         }
-        self.choose_suites(key_exchange, cipher, signer)?;
-        self.choose_groups(protocol, key_exchange, signer, settings.curves_of_peer)?;
-        if let Some(signer) = signer {
+        self.choose_suites(&asked)?;
+        self.choose_groups(&asked, curves_of_peer)?;
+        if let Some(signer) = asked.signer {
             self.list(SET_SIGNATURES_LIST, signatures(signer), "the signatures")?;
         }
         Ok(())
     }
 
-    fn choose_suites(
-        &self,
-        key_exchange: Option<KeyExchange>,
-        cipher: Option<Cipher>,
-        signer: Option<Signer>,
-    ) -> Result<(), Failure> {
+    fn choose_suites(&self, asked: &Asked) -> Result<(), Failure> {
         // Neither list touches the other protocol's suites, so both may be set whatever is spoken.
-        let ciphers = Cipher::all().into_iter().filter(|one| cipher.is_none_or(|cipher| cipher == *one));
-        let older: Vec<String> = ciphers
-            .flat_map(|one| {
-                let exchanges = KeyExchange::exchanges(key_exchange, signer).into_iter();
-                exchanges.filter_map(move |exchange| one.openssl_12(exchange))
-            })
-            .collect();
-        if (cipher.is_some() || key_exchange.is_some()) && !older.is_empty() {
+        let older = asked.suites_12().into_iter();
+        let older: Vec<String> = older.filter_map(|(cipher, exchange)| cipher.openssl_12(exchange)).collect();
+        if (asked.cipher.is_some() || asked.key_exchange.is_some()) && !older.is_empty() {
             let list = older.join(":");
             self.api.clear_errors();
             // SAFETY: the context is alive, and the list ends with a zero.
@@ -155,7 +137,7 @@ impl Context {
                 return Err(self.api.unsupported(&format!("the suites {list}")));
             }
         }
-        if let Some(suite) = cipher.and_then(Cipher::suite_13) {
+        if let Some(suite) = asked.cipher.and_then(Cipher::suite_13) {
             self.api.clear_errors();
             // SAFETY: the context is alive, and the list ends with a zero.
             if unsafe { (self.api.SSL_CTX_set_ciphersuites)(self.raw(), c_name(suite).as_ptr()) } != 1 {
@@ -165,23 +147,15 @@ impl Context {
         Ok(())
     }
 
-    fn choose_groups(
-        &mut self,
-        protocol: Option<Protocol>,
-        key_exchange: Option<KeyExchange>,
-        signer: Option<Signer>,
-        curves_of_peer: bool,
-    ) -> Result<(), Failure> {
-        let Some((exchange, group)) = key_exchange.and_then(|exchange| Some((exchange, exchange.openssl()?)))
-        else {
-            return Ok(());
-        };
+    fn choose_groups(&mut self, asked: &Asked, curves_of_peer: bool) -> Result<(), Failure> {
+        let Some(exchange) = asked.key_exchange else { return Ok(()) };
+        let Some(group) = exchange.openssl() else { return Ok(()) };
         let mut groups = vec![group];
         // Before TLS 1.3 this one list also says which curves the peer's certificate may be on. The group
         // asked for stays first; that it was taken is proved after the handshake.
         if curves_of_peer
-            && protocol != Some(Protocol::Tls13)
-            && signer.is_none_or(|signer| signer == Signer::Ecdsa)
+            && asked.protocol != Some(Protocol::Tls13)
+            && asked.signer.is_none_or(|signer| signer == Signer::Ecdsa)
         {
             groups.extend(["P-256", "P-384"].iter().filter(|curve| **curve != group));
         }

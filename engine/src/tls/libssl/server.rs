@@ -3,9 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::OwnedFd;
 
-use super::context::{
-    CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET, ProtocolSettings, VERIFY_PEER,
-};
+use super::context::{CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET, VERIFY_PEER};
 use super::library;
 use super::stream::Tls;
 use crate::contract::Failure;
@@ -22,14 +20,8 @@ pub struct Server {
 impl Server {
     pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
         let api = library::open(spec.libcrypto.as_deref())?;
-        let settings = ProtocolSettings {
-            protocol: Some(spec.protocol),
-            key_exchange: Some(spec.key_exchange),
-            cipher: Some(spec.cipher),
-            signer: None,
-            curves_of_peer: spec.client_authority_pem.is_some(),
-        };
-        let mut context = Context::new(api, Method::Server, &settings)?;
+        let shows_itself = spec.client_authority_pem.is_some();
+        let mut context = Context::new(api, Method::Server, spec.asked(), shows_itself)?;
         for identity in &spec.identities {
             context.present(identity)?;
         }

@@ -257,23 +257,18 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use super::super::context::{Method, ProtocolSettings};
+    use super::super::context::Method;
     use super::super::library;
     use super::super::shared::refuse;
     use super::*;
+    use crate::tls::spec::Asked;
 
-    const ANYTHING: ProtocolSettings = ProtocolSettings {
-        protocol: None,
-        key_exchange: None,
-        cipher: None,
-        signer: None,
-        curves_of_peer: true,
-    };
+    const ANYTHING: Asked = Asked { protocol: None, key_exchange: None, cipher: None, signer: None };
 
     /// A client's connection, and the other end of its socket; None where there is no libssl.
     fn connected() -> Option<(Tls, UnixStream)> {
         let api = library::open(None).ok()?;
-        let context = Context::new(api, Method::Client, &ANYTHING).expect("a context");
+        let context = Context::new(api, Method::Client, ANYTHING, true).expect("a context");
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
         near.set_nonblocking(true).expect("a socket that does not block");
         let tls = Tls::new(&context, near.into(), None).expect("a connection");
@@ -314,6 +309,6 @@ mod tests {
         poor.TLS_client_method = none;
         let poor: &'static Api = Box::leak(Box::new(poor));
         assert!(poor.certificates("").is_err());
-        assert!(Context::new(poor, Method::Client, &ANYTHING).is_err());
+        assert!(Context::new(poor, Method::Client, ANYTHING, true).is_err());
     }
 }

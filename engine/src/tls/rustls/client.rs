@@ -24,10 +24,10 @@ pub struct Client {
 
 impl Client {
     pub fn new(spec: &ClientSpec) -> Result<Client, Failure> {
-        if let Some(reason) = provider::lacks(spec.key_exchange, spec.cipher, spec.server_rsa_bits()) {
+        if let Some(reason) = provider::lacks(&spec.asked(), spec.server_rsa_bits()) {
             return Err(Failure::Unsupported(reason));
         }
-        let provider = provider::exactly(spec.protocol, spec.key_exchange, spec.cipher, spec.signer)?;
+        let provider = provider::exactly(&spec.asked())?;
         let pin = Arc::new(Pin::new(spec.certificate_pem.as_deref())?);
         let algorithms = provider.signature_verification_algorithms;
         let verifier = Arc::new(Verifier::new(pin.clone(), algorithms, spec.signer));

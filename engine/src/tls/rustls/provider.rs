@@ -7,18 +7,14 @@ use ::rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::contract::Failure;
 use crate::crates;
-use crate::tls::spec::{Cipher, KeyExchange, Protocol, Signer};
+use crate::tls::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
 
 /// Below this AWS-LC neither signs nor verifies with RSA.
 const LEAST_RSA_BITS: u32 = 2048;
 
 /// What rustls has left out on purpose, in words; None where it speaks what is asked.
-pub fn lacks(
-    key_exchange: Option<KeyExchange>,
-    cipher: Option<Cipher>,
-    rsa_bits: Option<u32>,
-) -> Option<String> {
-    match (key_exchange, cipher, rsa_bits) {
+pub fn lacks(asked: &Asked, rsa_bits: Option<u32>) -> Option<String> {
+    match (asked.key_exchange, asked.cipher, rsa_bits) {
         (Some(KeyExchange::Rsa), ..) => Some("rustls has no RSA key exchange".to_owned()),
         (Some(KeyExchange::Dhe), ..) => Some("rustls has no finite-field Diffie–Hellman".to_owned()),
         (_, Some(Cipher::Aes128Cbc), _) => Some("rustls has no CBC suites".to_owned()),
@@ -38,43 +34,18 @@ pub fn versions(protocol: Option<Protocol>) -> Vec<&'static SupportedProtocolVer
 }
 
 /// The suites and groups asked for, in TLS 1.2 those for certificates of these kinds.
-pub fn exactly(
-    protocol: Option<Protocol>,
-    key_exchange: Option<KeyExchange>,
-    cipher: Option<Cipher>,
-    signer: Option<Signer>,
-) -> Result<CryptoProvider, Failure> {
-    let wanted: Vec<String> = Cipher::all()
-        .into_iter()
-        .filter(|one| cipher.is_none_or(|cipher| cipher == *one))
-        .flat_map(|one| {
-            let exchanges = KeyExchange::exchanges(key_exchange, signer).into_iter();
-            let older = exchanges.filter_map(move |exchange| one.suite_12(exchange));
-            one.suite_13().map(str::to_owned).into_iter().chain(older)
-        })
-        .collect();
-    let versions = versions(protocol);
-    let suites: Vec<_> = aws_lc_rs::ALL_CIPHER_SUITES
-        .iter()
-        .copied()
-        .filter(|suite| versions.contains(&suite.version()) && wanted.contains(&name(*suite)))
-        .collect();
+pub fn exactly(asked: &Asked) -> Result<CryptoProvider, Failure> {
+    let wanted = asked.suites();
+    let suites = aws_lc_rs::ALL_CIPHER_SUITES.iter().copied();
+    let suites: Vec<_> = suites.filter(|suite| wanted.contains(&name(*suite))).collect();
     if suites.is_empty() {
         return Err(Failure::Unsupported("rustls has no suite for what is asked".to_owned()));
     }
-    Ok(CryptoProvider {
-        cipher_suites: suites,
-        kx_groups: groups(key_exchange, protocol, signer),
-        ..aws_lc_rs::default_provider()
-    })
+    Ok(CryptoProvider { cipher_suites: suites, kx_groups: groups(asked), ..aws_lc_rs::default_provider() })
 }
 
-fn groups(
-    key_exchange: Option<KeyExchange>,
-    protocol: Option<Protocol>,
-    signer: Option<Signer>,
-) -> Vec<&'static dyn SupportedKxGroup> {
-    let mut groups = match key_exchange {
+fn groups(asked: &Asked) -> Vec<&'static dyn SupportedKxGroup> {
+    let mut groups = match asked.key_exchange {
         Some(KeyExchange::EcdheP256) => vec![kx_group::SECP256R1],
         Some(KeyExchange::EcdheP384) => vec![kx_group::SECP384R1],
         Some(KeyExchange::X25519) => vec![kx_group::X25519],
@@ -85,7 +56,7 @@ fn groups(
     };
     // Before TLS 1.3 this one list also says which curves a certificate may be on, and OpenSSL holds to it.
     // The curve asked for stays first; that it was taken is proved after the handshake.
-    if protocol != Some(Protocol::Tls13) && signer.is_none_or(|signer| signer == Signer::Ecdsa) {
+    if asked.protocol != Some(Protocol::Tls13) && asked.signer.is_none_or(|signer| signer == Signer::Ecdsa) {
         for curve in [kx_group::SECP256R1, kx_group::SECP384R1] {
             if groups.iter().all(|group| group.name() != curve.name()) {
                 groups.push(curve);

@@ -28,12 +28,13 @@ pub struct Server {
 
 impl Server {
     pub fn new(spec: &ServerSpec) -> Result<Server, Failure> {
-        if let Some(reason) = provider::lacks(Some(spec.key_exchange), Some(spec.cipher), None) {
-            return Err(Failure::Unsupported(reason));
+        for identity in &spec.identities {
+            if let Some(reason) = provider::lacks(&spec.asked(), identity.key()?.rsa_bits()) {
+                return Err(Failure::Unsupported(reason));
+            }
         }
-        // Certificates of any kind; which suites of TLS 1.2 fit them is rustls' to say.
-        let provider =
-            provider::exactly(Some(spec.protocol), Some(spec.key_exchange), Some(spec.cipher), None)?;
+        // Which suites of TLS 1.2 fit the certificates is rustls' to say.
+        let provider = provider::exactly(&spec.asked())?;
         let provider = Arc::new(CryptoProvider {
             kx_groups: provider.kx_groups.into_iter().take(1).collect(),
             ..provider
@@ -90,9 +91,6 @@ struct Certified {
 
 impl Certified {
     fn new(identity: &Identity, provider: &CryptoProvider) -> Result<Certified, Failure> {
-        if let Some(reason) = provider::lacks(None, None, identity.key()?.rsa_bits()) {
-            return Err(Failure::Unsupported(reason));
-        }
         let chain = certificate::chain(&identity.chain_pem)?;
         let key = CertifiedKey::from_der(chain, certificate::private_key(&identity.key_pem)?, provider)
             .map_err(unsupported)?;

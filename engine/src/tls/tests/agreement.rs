@@ -1,6 +1,7 @@
 //! What is asked for is what is negotiated, and data go both ways.
 
 use super::*;
+use By::*;
 use Cipher::*;
 use KeyExchange::*;
 use Protocol::*;
@@ -19,52 +20,36 @@ type Row = (Protocol, KeyExchange, Cipher, &'static str, By, &'static str, &'sta
 
 /// Asked: protocol, exchange, cipher, certificate. Expected: library, suite, group.
 const TABLE: [Row; 21] = [
-    (Tls12, EcdheP256, Aes128Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
-    (Tls12, EcdheP384, Aes256Gcm, "rsa-2048", By::All, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "secp384r1"),
-    (Tls12, X25519, ChaCha20Poly1305, "rsa-2048", By::All, ECDHE_RSA_CHACHA, "x25519"),
-    (Tls12, X25519, Aes128Gcm, "ecdsa-p256", By::All, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "x25519"),
-    (
-        Tls12,
-        EcdheP256,
-        Aes128Gcm,
-        "ecdsa-p384",
-        By::All,
-        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-        "secp256r1",
-    ),
-    (Tls12, X25519, Aes256Gcm, "ed25519", By::All, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "x25519"),
-    (Tls13, X25519, Aes128Gcm, "rsa-2048", By::All, "TLS_AES_128_GCM_SHA256", "x25519"),
-    (Tls13, EcdheP256, Aes256Gcm, "ecdsa-p256", By::All, "TLS_AES_256_GCM_SHA384", "secp256r1"),
-    (Tls13, EcdheP384, ChaCha20Poly1305, "ecdsa-p384", By::All, "TLS_CHACHA20_POLY1305_SHA256", "secp384r1"),
-    (Tls13, X25519, Aes128Gcm, "ed25519", By::All, "TLS_AES_128_GCM_SHA256", "x25519"),
-    (Tls13, X25519MlKem768, Aes128Gcm, "ecdsa-p256", By::Today, "TLS_AES_128_GCM_SHA256", "X25519MLKEM768"),
-    (Tls13, X25519, Aes128Gcm, "ml-dsa-65", By::Today, "TLS_AES_128_GCM_SHA256", "x25519"),
-    (Tls12, Rsa, Aes128Gcm, "rsa-2048", By::Libssl, "TLS_RSA_WITH_AES_128_GCM_SHA256", "RSA"),
-    (Tls12, Rsa, Aes128Cbc, "rsa-2048", By::Libssl, "TLS_RSA_WITH_AES_128_CBC_SHA", "RSA"),
-    (Tls12, Rsa, Aes256Gcm, "rsa-1024", By::Libssl, "TLS_RSA_WITH_AES_256_GCM_SHA384", "RSA"),
-    (Tls12, Dhe, Aes128Gcm, "rsa-2048", By::Libssl, "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "DHE 2048 bits"),
-    (Tls12, Dhe, Aes128Cbc, "rsa-1024", By::Libssl, "TLS_DHE_RSA_WITH_AES_128_CBC_SHA", "DHE 2048 bits"),
-    (Tls12, EcdheP256, Aes128Cbc, "rsa-2048", By::Libssl, "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "secp256r1"),
-    (Tls12, X25519, Aes128Cbc, "ecdsa-p256", By::Libssl, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "x25519"),
-    (
-        Tls12,
-        EcdheP256,
-        Aes128Gcm,
-        "rsa-1024",
-        By::Libssl,
-        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        "secp256r1",
-    ),
-    (Tls13, X25519, Aes128Gcm, "rsa-1024", By::Libssl, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls12, EcdheP256, Aes128Gcm, "rsa-2048", All, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
+    (Tls12, EcdheP384, Aes256Gcm, "rsa-2048", All, "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "secp384r1"),
+    (Tls12, X25519, ChaCha20Poly1305, "rsa-2048", All, ECDHE_RSA_CHACHA, "x25519"),
+    (Tls12, X25519, Aes128Gcm, "ecdsa-p256", All, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "x25519"),
+    (Tls12, EcdheP256, Aes128Gcm, "ecdsa-p384", All, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
+    (Tls12, X25519, Aes256Gcm, "ed25519", All, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "x25519"),
+    (Tls13, X25519, Aes128Gcm, "rsa-2048", All, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls13, EcdheP256, Aes256Gcm, "ecdsa-p256", All, "TLS_AES_256_GCM_SHA384", "secp256r1"),
+    (Tls13, EcdheP384, ChaCha20Poly1305, "ecdsa-p384", All, "TLS_CHACHA20_POLY1305_SHA256", "secp384r1"),
+    (Tls13, X25519, Aes128Gcm, "ed25519", All, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls13, X25519MlKem768, Aes128Gcm, "ecdsa-p256", Today, "TLS_AES_128_GCM_SHA256", "X25519MLKEM768"),
+    (Tls13, X25519, Aes128Gcm, "ml-dsa-65", Today, "TLS_AES_128_GCM_SHA256", "x25519"),
+    (Tls12, Rsa, Aes128Gcm, "rsa-2048", Libssl, "TLS_RSA_WITH_AES_128_GCM_SHA256", "RSA"),
+    (Tls12, Rsa, Aes128Cbc, "rsa-2048", Libssl, "TLS_RSA_WITH_AES_128_CBC_SHA", "RSA"),
+    (Tls12, Rsa, Aes256Gcm, "rsa-1024", Libssl, "TLS_RSA_WITH_AES_256_GCM_SHA384", "RSA"),
+    (Tls12, Dhe, Aes128Gcm, "rsa-2048", Libssl, "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256", "DHE 2048 bits"),
+    (Tls12, Dhe, Aes128Cbc, "rsa-1024", Libssl, "TLS_DHE_RSA_WITH_AES_128_CBC_SHA", "DHE 2048 bits"),
+    (Tls12, EcdheP256, Aes128Cbc, "rsa-2048", Libssl, "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "secp256r1"),
+    (Tls12, X25519, Aes128Cbc, "ecdsa-p256", Libssl, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "x25519"),
+    (Tls12, EcdheP256, Aes128Gcm, "rsa-1024", Libssl, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
+    (Tls13, X25519, Aes128Gcm, "rsa-1024", Libssl, "TLS_AES_128_GCM_SHA256", "x25519"),
 ];
 const ECDHE_RSA_CHACHA: &str = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
 
 impl Subject {
     fn speaks(&self, by: By) -> bool {
         match by {
-            By::All => true,
-            By::Libssl => self.library == Library::Libssl,
-            By::Today => self.today,
+            All => true,
+            Libssl => self.library == Library::Libssl,
+            Today => self.today,
         }
     }
 }
@@ -143,7 +128,7 @@ fn what_is_not_spoken_is_unsupported() {
         }
         let automatic = Subject { library: Library::Auto, libcrypto: None, today: true };
         let (client_spec, server_spec) = asked(row, &automatic, &automatic);
-        let expected = if by == By::Libssl { "openssl" } else { "rustls" };
+        let expected = if by == Libssl { "openssl" } else { "rustls" };
         assert!(client(&client_spec).library().starts_with(expected), "{}", row.5);
         assert!(server(&server_spec).library().starts_with(expected), "{}", row.5);
     }
@@ -160,16 +145,9 @@ fn data_arrive_whole() {
             let mut met = meet(&client, &server).expect("a connection");
             for size in [1, 4096, 16_383, 16_384, 16_385, 70_000, 1 << 20] {
                 let data = &everything[..size];
-                assert_eq!(
-                    Ok(data),
-                    carry(&mut met.client, &mut met.server, data).as_deref(),
-                    "{near:?} {far:?}"
-                );
-                assert_eq!(
-                    Ok(data),
-                    carry(&mut met.server, &mut met.client, data).as_deref(),
-                    "{near:?} {far:?}"
-                );
+                let there = carry(&mut met.client, &mut met.server, data);
+                let back = carry(&mut met.server, &mut met.client, data);
+                assert_eq!((Ok(data), Ok(data)), (there.as_deref(), back.as_deref()), "{near:?} {far:?}");
             }
         }
     }
