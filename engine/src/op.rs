@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::chunks::Chunks;
 use crate::contract::{self, Chunk, Done, Failure, Mode, Offer, Ready, Receipt, Record, Task};
 use crate::null;
-use crate::operation::Operation;
+use crate::operation::Prepared;
 use crate::provider::Provider;
 use crate::providers;
 use crate::session::{Lines, say};
@@ -15,7 +15,7 @@ pub fn main() -> i32 {
     let mut lines = Lines::new();
     let record = match contract::task(&mut lines) {
         Ok(task) => perform(&task, &mut lines),
-        Err(reason) => Record::Failed { reason, receipt: None },
+        Err(reason) => Record::refusal(Failure::Failed(reason), None),
     };
     if say(&record) { 0 } else { 1 }
 }
@@ -24,7 +24,7 @@ pub fn main() -> i32 {
 fn perform(task: &Task, lines: &mut Lines) -> Record {
     let provider = match task.word("cpu", "native").and_then(|cpu| providers::open(&task.provider, cpu)) {
         Ok(provider) => provider,
-        Err(failure) => return refusal(failure, None),
+        Err(failure) => return Record::refusal(failure, None),
     };
     let done = match task.mode {
         Mode::List => Ok(Done { offers: Some(offers(provider.as_ref())), ..Done::default() }),
@@ -37,14 +37,7 @@ fn perform(task: &Task, lines: &mut Lines) -> Record {
         // A session has shown its receipt when it was ready.
         Ok(done) if task.mode == Mode::Measure => Record::Ok(Box::new(done)),
         Ok(done) => Record::Ok(Box::new(Done { receipt: Some(receipt), ..done })),
-        Err(failure) => refusal(failure, Some(receipt)),
-    }
-}
-
-fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record {
-    match failure {
-        Failure::Unsupported(reason) => Record::Unsupported { reason, receipt },
-        Failure::Failed(reason) => Record::Failed { reason, receipt },
+        Err(failure) => Record::refusal(failure, Some(receipt)),
     }
 }
 
@@ -65,7 +58,7 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
 }
 
 /// Makes a task's operation ready, and sees that every setting of the task had a part in it.
-pub fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
+pub fn prepare(provider: &dyn Provider, task: &Task) -> Prepared {
     let operation = if task.choice == "none" { null::prepare(task) } else { provider.prepare(task) }?;
     task.all_settings_read()?;
     Ok(operation)

@@ -7,9 +7,7 @@
 pub mod cipher;
 pub mod digest;
 pub mod key_exchange;
-pub mod mac;
 pub mod password_hash;
-mod prepared;
 pub mod signature;
 #[cfg(test)]
 mod tests;
@@ -19,7 +17,7 @@ use std::fmt::Display;
 use crate::contract::{Failure, Receipt, Task};
 use crate::provider::{Offers, Provider};
 
-pub use prepared::Prepared;
+pub use crate::operation::Prepared;
 
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
 pub type Row = (&'static str, fn(&Task) -> Prepared);

@@ -26,7 +26,7 @@ pub fn offers(api: &'static Api) -> Vec<&'static str> {
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let mac = Mac::open(api, *families::row("libcrypto", task, MACS)?)?;
-    families::mac::prepare(task, move |key, data| mac.code(key, data))
+    families::digest::mac(task, move |key, data| mac.code(key, data))
 }
 
 /// The way a library offers it: `EVP_MAC` from OpenSSL 3 on, `HMAC_*` before and in the forks.

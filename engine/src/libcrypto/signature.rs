@@ -49,12 +49,8 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
         Kind::Rsa { .. } | Kind::Dsa => Some(Rc::new(keys::given(api, task)?)),
         _ => None,
     };
-    let padding = if matches!(kind, Kind::Rsa { .. }) { task.word("padding", "pkcs1")? } else { "pkcs1" };
-    let is_pss = match padding {
-        "pkcs1" => false,
-        "pss" => true,
-        other => return Err(Failure::Failed(format!("no such `padding`: `{other}` (pkcs1, pss)"))),
-    };
+    let is_pss =
+        matches!(kind, Kind::Rsa { .. }) && task.one_of("padding", &[("pkcs1", false), ("pss", true)])?;
     let (digest, is_raw) = match kind {
         // These bring their own.
         Kind::Named(_) => (std::ptr::null_mut(), false),
