@@ -57,6 +57,11 @@ pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) ->
     row.map(|(_, row)| row).ok_or_else(|| not_offered(provider, &format!("{wanted} ({})", task.family)))
 }
 
+/// The choices of those rows that a library turns out to have.
+pub fn offered<R>(rows: &[(&'static str, R)], has: impl Fn(&R) -> bool) -> Vec<&'static str> {
+    rows.iter().filter(|row| has(&row.1)).map(|row| row.0).collect()
+}
+
 pub fn not_offered(provider: &str, what: &str) -> Failure {
     Failure::Unsupported(format!("{provider} does not offer {what}"))
 }

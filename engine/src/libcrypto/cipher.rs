@@ -52,7 +52,7 @@ const CTRL_AEAD_GET_TAG: c_int = 0x10;
 const CTRL_AEAD_SET_TAG: c_int = 0x11;
 
 pub fn offers(api: &Api) -> Vec<&'static str> {
-    CIPHERS.iter().filter(|(_, row)| find(api, row).is_ok()).map(|(choice, _)| *choice).collect()
+    families::offered(CIPHERS, |row| find(api, row).is_ok())
 }
 
 fn find(api: &Api, (name, _, is_legacy): &Row) -> Result<Handle, Failure> {

@@ -20,8 +20,7 @@ const MACS: &[Row] = &[
 ];
 
 pub fn offers(api: &'static Api) -> Vec<&'static str> {
-    let offered = |row: &&Row| Mac::open(api, row.1).is_ok();
-    MACS.iter().filter(offered).map(|row| row.0).collect()
+    families::offered(MACS, |row| Mac::open(api, *row).is_ok())
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
