@@ -6,26 +6,30 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// Makes a type `Api` with a field for each function, and `Api::bind`, which looks all of them up by name. A `part`
-/// binds itself.
+/// Makes a type, `Api` unless it is named, with a field for each function, and its `bind`, which looks all of them up by
+/// name. A `part` binds itself.
 macro_rules! bind {
-    (parts { $($part:ident: $kind:ty;)* }
+    (parts $parts:tt required $required:tt optional $optional:tt) => {
+        bind! { Api parts $parts required $required optional $optional }
+    };
+    ($api:ident $(<$length:ident>)?
+     parts { $($part:ident: $kind:ty;)* }
      required { $(fn $name:ident($($argument:ty),*) $(-> $answer:ty)?;)* }
      optional { $(fn $maybe:ident($($given:ty),*) $(-> $returns:ty)?;)* }) => {
         #[allow(non_snake_case)]
         #[derive(Clone)]
-        pub struct Api {
+        pub struct $api $(<$length>)? {
             $(pub $part: $kind,)*
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
             $(pub $maybe: Option<unsafe extern "C" fn($($given),*) $(-> $returns)?>,)*
         }
 
-        impl Api {
+        impl $(<$length>)? $api $(<$length>)? {
             /// The name of what is missing, if anything is.
-            pub fn bind(library: &Library) -> Result<Api, &'static str> {
+            pub fn bind(library: &Library) -> Result<Self, &'static str> {
                 // SAFETY: each function has the type that the headers of these libraries declare for its name.
                 unsafe {
-                    Ok(Api {
+                    Ok(Self {
                         $($part: <$kind>::bind(library)?,)*
                         $($name: *library.get(concat!(stringify!($name), "\0"))
                             .map_err(|_| stringify!($name))?,)*

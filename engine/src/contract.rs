@@ -84,7 +84,7 @@ impl Settings {
     }
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Clone, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderName {
     pub kind: String,
@@ -116,6 +116,24 @@ impl Task {
             Some(Value::Number(number)) => Ok(*number),
             Some(Value::Word(_)) => Err(Failure::Failed(format!("the setting `{name}` is a whole number"))),
         }
+    }
+
+    /// A setting that is one of these words; the first is its default.
+    pub fn one_of<T: Copy>(&self, name: &str, rows: &[(&str, T)]) -> Result<T, Failure> {
+        let word = self.word(name, rows[0].0)?;
+        let row = rows.iter().find(|row| row.0 == word);
+        row.map(|row| row.1).ok_or_else(|| {
+            let known: Vec<&str> = rows.iter().map(|row| row.0).collect();
+            Failure::Failed(format!("no such `{name}`: `{word}` ({})", known.join(", ")))
+        })
+    }
+
+    /// The operation, among those that the family has.
+    pub fn operation<T: Copy>(&self, rows: &[(&str, T)]) -> Result<T, Failure> {
+        let row = rows.iter().find(|row| row.0 == self.op);
+        row.map(|row| row.1).ok_or_else(|| {
+            Failure::Failed(format!("the family {} has no operation `{}`", self.family, self.op))
+        })
     }
 
     /// The setting `bytes`: how much data an operation works on.

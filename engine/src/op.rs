@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::chunks::Chunks;
 use crate::contract::{self, Chunk, Done, Failure, Mode, Offer, Ready, Receipt, Record, Task};
 use crate::null;
-use crate::operation::Operation;
+use crate::operation::Prepared;
 use crate::provider::Provider;
 use crate::providers;
 use crate::session::{Advance, Lines, say};
@@ -66,7 +66,7 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
 }
 
 /// Makes a task's operation ready, and sees that every setting of the task had a part in it.
-pub fn prepare(provider: &dyn Provider, task: &Task) -> Result<Box<dyn Operation>, Failure> {
+pub fn prepare(provider: &dyn Provider, task: &Task) -> Prepared {
     let operation = if task.choice == "none" { null::prepare(task) } else { provider.prepare(task) }?;
     task.all_settings_read()?;
     Ok(operation)

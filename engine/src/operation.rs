@@ -2,6 +2,9 @@
 
 use crate::contract::{Failure, Proof};
 
+/// An operation that is ready to be measured and proved, or why there is none.
+pub type Prepared = Result<Box<dyn Operation>, Failure>;
+
 pub trait Operation {
     /// Does it once, and checks what came back as far as a caller would. This is what is timed.
     fn perform(&mut self) -> Result<(), Failure>;

@@ -1,7 +1,7 @@
 //! A provider: an implementation that performs choices, named by kind and, where it is a file, by path.
 
-use crate::contract::{Failure, Receipt, Task};
-use crate::operation::Operation;
+use crate::contract::{Receipt, Task};
+use crate::operation::Prepared;
 
 /// Families and the choices of each that a provider performs.
 pub type Offers = Vec<(&'static str, Vec<&'static str>)>;
@@ -13,5 +13,5 @@ pub trait Provider {
     fn offers(&self) -> Offers;
 
     /// Makes ready what the task asks for: keys, contexts, buffers. Nothing of this is timed.
-    fn prepare(&self, task: &Task) -> Result<Box<dyn Operation>, Failure>;
+    fn prepare(&self, task: &Task) -> Prepared;
 }

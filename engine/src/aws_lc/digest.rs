@@ -40,11 +40,11 @@ pub const ALGORITHMS: &[Row] = &[
 ];
 
 fn hash(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {
-    families::digest::prepare(task, move |data| Ok(digest::digest(algorithm, data)))
+    families::digest::digest(task, move |data| Ok(digest::digest(algorithm, data)))
 }
 
 fn authenticate(task: &Task, algorithm: &'static hmac::Algorithm) -> Prepared {
-    families::mac::prepare(task, |key, data| Ok(hmac::sign(&hmac::Key::new(*algorithm, key), data)))
+    families::digest::mac(task, |key, data| Ok(hmac::sign(&hmac::Key::new(*algorithm, key), data)))
 }
 
 fn salted(task: &Task, algorithm: &'static digest::Algorithm) -> Prepared {

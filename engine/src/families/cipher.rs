@@ -2,10 +2,9 @@
 
 use std::hint::black_box;
 
-use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::operation::{Operation, Prepared};
 
 /// How a cipher notices that a ciphertext is not what was encrypted.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,7 +24,8 @@ impl Check {
     pub fn sealed_bytes(self, plain: usize) -> usize {
         match self {
             Check::Tag => plain + TAG_BYTES,
-            Check::Padding(block) => (plain / block + 1) * block,
+            // A block is a power of two long, and a division would be seen in what a short message costs.
+            Check::Padding(block) => (plain | (block - 1)) + 1,
             Check::Nothing => plain,
         }
     }
@@ -113,18 +113,14 @@ struct Session<C: Cipher> {
 
 impl<C: Cipher> Session<C> {
     fn new(task: &Task, cipher: C) -> Result<Self, Failure> {
-        let (encrypts, decrypts) = match task.op.as_str() {
-            "encrypt" => (true, false),
-            "decrypt" => (false, true),
-            "round-trip" => (true, true),
-            _ => return Err(no_such_operation(task)),
-        };
+        let operations =
+            [("encrypt", (true, false)), ("decrypt", (false, true)), ("round-trip", (true, true))];
+        let (encrypts, decrypts) = task.operation(&operations)?;
         let (bytes, shape) = (task.bytes(4096)?, cipher.shape());
         let key = buffers::filled(shape.key_bytes, !task.seed);
-        let kept = match task.word("key", "kept")? {
-            "kept" => Some([cipher.key(&key, Direction::Encrypt)?, cipher.key(&key, Direction::Decrypt)?]),
-            "fresh" => None,
-            other => return Err(Failure::Failed(format!("the setting `key` is kept or fresh, not {other}"))),
+        let kept = match task.one_of("key", &[("kept", true), ("fresh", false)])? {
+            true => Some([cipher.key(&key, Direction::Encrypt)?, cipher.key(&key, Direction::Decrypt)?]),
+            false => None,
         };
         let known = match task.message()? {
             Some(plain) => {

@@ -2,10 +2,9 @@
 
 use std::hint::black_box;
 
-use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::operation::{Operation, Prepared};
 
 /// Diffie-Hellman on some group: both sides do the same.
 pub trait Agreement: 'static {
@@ -66,11 +65,7 @@ enum Side {
 
 impl Side {
     fn of(task: &Task) -> Result<Side, Failure> {
-        match task.op.as_str() {
-            "client" => Ok(Side::Client),
-            "server" => Ok(Side::Server),
-            _ => Err(no_such_operation(task)),
-        }
+        task.operation(&[("client", Side::Client), ("server", Side::Server)])
     }
 }
 

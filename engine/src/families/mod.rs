@@ -7,9 +7,7 @@
 pub mod cipher;
 pub mod digest;
 pub mod key_exchange;
-pub mod mac;
 pub mod password_hash;
-mod prepared;
 pub mod signature;
 #[cfg(test)]
 mod tests;
@@ -19,7 +17,7 @@ use std::fmt::Display;
 use crate::contract::{Failure, Receipt, Task};
 use crate::provider::{Offers, Provider};
 
-pub use prepared::Prepared;
+pub use crate::operation::Prepared;
 
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
 pub type Row = (&'static str, fn(&Task) -> Prepared);
@@ -57,6 +55,11 @@ pub fn row<'a, R>(provider: &str, task: &Task, rows: &'a [(&'static str, R)]) ->
     let wanted = task.word("algorithm", &task.choice)?;
     let row = rows.iter().find(|(name, _)| *name == wanted);
     row.map(|(_, row)| row).ok_or_else(|| not_offered(provider, &format!("{wanted} ({})", task.family)))
+}
+
+/// The choices of those rows that a library turns out to have.
+pub fn offered<R>(rows: &[(&'static str, R)], has: impl Fn(&R) -> bool) -> Vec<&'static str> {
+    rows.iter().filter(|row| has(&row.1)).map(|row| row.0).collect()
 }
 
 pub fn not_offered(provider: &str, what: &str) -> Failure {

@@ -2,10 +2,9 @@
 
 use std::hint::black_box;
 
-use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::operation::{Operation, Prepared};
 
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const SALT_BYTES: usize = 16;
@@ -17,9 +16,7 @@ pub fn prepare(
     bytes: usize,
     hash: impl Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure> + 'static,
 ) -> Prepared {
-    if task.op != "hash" {
-        return Err(no_such_operation(task));
-    }
+    task.operation(&[("hash", ())])?;
     let known = match task.text("password") {
         Some(password) => {
             let (salt, bytes) = (task.need_hex("salt")?, task.need_hex("expected")?.len());

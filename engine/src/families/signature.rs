@@ -2,10 +2,9 @@
 
 use std::hint::black_box;
 
-use super::prepared::{Prepared, no_such_operation};
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
-use crate::operation::Operation;
+use crate::operation::{Operation, Prepared};
 
 /// A signature algorithm with its digest and padding.
 pub trait Scheme: 'static {
@@ -49,19 +48,18 @@ pub fn long_key<Private>() -> Result<Private, Failure> {
 }
 
 pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
-    if task.op == "generate-key" {
+    let operations = [("generate-key", None), ("sign", Some(true)), ("verify", Some(false))];
+    let Some(signs) = task.operation(&operations)? else {
         return Ok(Box::new(GenerateKey { known: Known::read(task)?, scheme }));
-    }
+    };
     let private = scheme.private(task)?;
     let (public, message) = (scheme.public(&private)?, buffers::filled(task.bytes(32)?, task.seed));
-    let signature = match task.op.as_str() {
-        "sign" => {
-            // Some settings show only now that they are not offered: before the clock runs.
-            scheme.sign(&private, &message)?;
-            None
-        }
-        "verify" => Some(scheme.sign_anyhow(&private, &message)?),
-        _ => return Err(no_such_operation(task)),
+    let signature = if signs {
+        // Some settings show only now that they are not offered: before the clock runs.
+        scheme.sign(&private, &message)?;
+        None
+    } else {
+        Some(scheme.sign_anyhow(&private, &message)?)
     };
     Ok(Box::new(Pair { private, public, message, signature, known: Known::read(task)?, scheme }))
 }

@@ -185,6 +185,22 @@ impl Api {
         if done { Ok(()) } else { Err(self.failed(trying)) }
     }
 
+    /// What a call leaves in a buffer of so many bytes, of which it is given the address and the length, and says how
+    /// many it used.
+    #[inline]
+    pub fn filled(
+        &self,
+        room: usize,
+        trying: &str,
+        call: impl FnOnce(Out, *mut Size) -> c_int,
+    ) -> Result<Vec<u8>, Failure> {
+        let (mut out, mut length) = (vec![0; room], room);
+        let done = call(out.as_mut_ptr(), &mut length);
+        self.ensure(done == 1, trying)?;
+        out.truncate(length);
+        Ok(out)
+    }
+
     /// An object that the library has just given, or a failure in its words.
     pub fn own(&self, handle: Handle, free: Free, trying: &str) -> Result<Owned, Failure> {
         Owned::new(handle, free).ok_or_else(|| self.failed(trying))

@@ -44,7 +44,7 @@ pub fn name(choice: &str) -> Result<&'static str, Failure> {
 /// `EVP_Digest`: the whole message in one call, as most callers do it.
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let digest = find(api, &task.choice)?;
-    families::digest::prepare(task, move |data| one_shot(api, digest, data))
+    families::digest::digest(task, move |data| one_shot(api, digest, data))
 }
 
 /// The digest of some data.

@@ -37,12 +37,11 @@ const KEM_SECRET_BYTES: usize = 64;
 const RSA_PKCS1_PADDING: c_int = 1;
 
 pub fn offers(api: &Api) -> Vec<&'static str> {
-    let offered = |method: Method| match method {
+    families::offered(EXCHANGES, |method| match *method {
         Method::Agreement(kind) => keys::generate(api, kind, None).is_ok(),
         Method::Kem(name) => keys::generate(api, Kind::Named(name), None).is_ok(),
         Method::Transport => true,
-    };
-    EXCHANGES.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
+    })
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
@@ -104,18 +103,17 @@ impl Agreement for Exchange {
         let (api, peer) = (self.api, self.peer(peer)?);
         let context = keys::ready(api, key, api.EVP_PKEY_derive_init, "deriving a secret")?;
         // No secret is longer than the share.
-        let mut secret = vec![0; self.share_bytes];
-        let mut length = secret.len();
         // SAFETY: context and peer are alive, and the length is that of the buffer.
-        let done = unsafe {
-            (api.EVP_PKEY_derive_set_peer)(context.handle, peer.handle) == 1
-                && (api.EVP_PKEY_derive)(context.handle, secret.as_mut_ptr(), &mut length) == 1
-        };
-        api.ensure(done, "the secret cannot be derived")?;
-        secret.truncate(length);
-        if matches!(self.kind, Kind::Group(_)) && length < self.share_bytes {
+        let mut secret =
+            api.filled(self.share_bytes, "the secret cannot be derived", |out, length| unsafe {
+                match (api.EVP_PKEY_derive_set_peer)(context.handle, peer.handle) {
+                    1 => (api.EVP_PKEY_derive)(context.handle, out, length),
+                    refused => refused,
+                }
+            })?;
+        if matches!(self.kind, Kind::Group(_)) && secret.len() < self.share_bytes {
             // A finite-field secret may begin with zeros; some versions leave them out, and TLS does not.
-            secret.splice(0..0, std::iter::repeat_n(0, self.share_bytes - length));
+            secret.splice(0..0, std::iter::repeat_n(0, self.share_bytes - secret.len()));
         }
         Ok(secret)
     }
@@ -162,17 +160,13 @@ impl Kem for Exchange {
         let (api, context) = (self.api, keys::context(self.api, key)?);
         let init = have(api.EVP_PKEY_decapsulate_init, "EVP_PKEY_decapsulate")?;
         let decapsulate = have(api.EVP_PKEY_decapsulate, "EVP_PKEY_decapsulate")?;
-        let mut secret = vec![0; KEM_SECRET_BYTES];
-        let mut length = secret.len();
-        let (out, from) = (secret.as_mut_ptr(), ciphertext.as_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
-        let done = unsafe {
-            init(context.handle, std::ptr::null()) == 1
-                && decapsulate(context.handle, out, &mut length, from, ciphertext.len()) == 1
-        };
-        api.ensure(done, "decapsulating")?;
-        secret.truncate(length);
-        Ok(secret)
+        api.filled(KEM_SECRET_BYTES, "decapsulating", |out, length| unsafe {
+            match init(context.handle, std::ptr::null()) {
+                1 => decapsulate(context.handle, out, length, ciphertext.as_ptr(), ciphertext.len()),
+                refused => refused,
+            }
+        })
     }
 
     /// A hybrid's private key is its parts' one after the other, ML-KEM's written out from its seed.
@@ -181,12 +175,10 @@ impl Kem for Exchange {
         let api = self.api;
         let key = keys::from_data(api, "ML-KEM-768", vec![Param::octets(c"seed", &seed)])?;
         let read = have(api.EVP_PKEY_get_octet_string_param, "EVP_PKEY_get_octet_string_param")?;
-        let (mut private, mut length) = (vec![0; LONGEST], 0);
-        let (out, room) = (private.as_mut_ptr(), private.len());
         // SAFETY: the key is alive, the name ends with a zero, and there is as much room as is said.
-        let done = unsafe { read(key.handle, c"priv".as_ptr(), out, room, &mut length) };
-        api.ensure(done == 1, "ML-KEM's private key")?;
-        private.truncate(length);
+        let mut private = api.filled(LONGEST, "ML-KEM's private key", |out, length| unsafe {
+            read(key.handle, c"priv".as_ptr(), out, LONGEST, length)
+        })?;
         private.extend(task.need_hex("x25519_private")?);
         Kem::read_expanded(self, &private).map(Some)
     }
@@ -213,7 +205,7 @@ impl Rsa {
         let key = keys::given(api, task)?;
         let ready = |init, what| {
             let context = keys::ready(api, &key, init, what)?;
-            match keys::set_rsa_padding(api, context.handle, RSA_PKCS1_PADDING) {
+            match keys::RSA_PADDING.set(api, context.handle, RSA_PKCS1_PADDING) {
                 true => Ok(context),
                 false => Err(api.unsupported(what)),
             }

@@ -24,12 +24,42 @@ pub enum Kind {
 const GROUP_BY_NAME: &str = "EVP_PKEY_CTX_set_group_name, by which a finite-field group is chosen";
 const EVP_PKEY_RSA: c_int = 6;
 const EVP_PKEY_EC: c_int = 408;
-const OP_KEYGEN: c_int = 1 << 2;
-const OP_PARAMGEN: c_int = 1 << 1;
-// Numbers of EVP_PKEY_CTX_ctrl in OpenSSL 1.1.1, where these are macros and not functions.
-const CTRL_RSA_KEYGEN_BITS: c_int = 0x1003;
-const CTRL_EC_CURVE_NID: c_int = 0x1001;
-const CTRL_RSA_PADDING: c_int = 0x1001;
+
+/// A number that a key's context is given: by a function, or by a command where OpenSSL 1.1.1 has but a macro.
+pub struct Number {
+    function: fn(&Api) -> Option<unsafe extern "C" fn(Handle, c_int) -> c_int>,
+    key_kind: c_int,
+    command: c_int,
+}
+
+const RSA_BITS: Number =
+    Number { function: |api| api.EVP_PKEY_CTX_set_rsa_keygen_bits, key_kind: EVP_PKEY_RSA, command: 0x1003 };
+const CURVE: Number = Number {
+    function: |api| api.EVP_PKEY_CTX_set_ec_paramgen_curve_nid,
+    key_kind: EVP_PKEY_EC,
+    command: 0x1001,
+};
+pub const RSA_PADDING: Number =
+    Number { function: |api| api.EVP_PKEY_CTX_set_rsa_padding, key_kind: EVP_PKEY_RSA, command: 0x1001 };
+pub const RSA_SALT_BYTES: Number =
+    Number { function: |api| api.EVP_PKEY_CTX_set_rsa_pss_saltlen, key_kind: EVP_PKEY_RSA, command: 0x1002 };
+
+impl Number {
+    /// Whether a context that is alive takes it.
+    pub fn set(&self, api: &Api, context: Handle, number: c_int) -> bool {
+        // Whatever the context is for: the library refuses a number that has no part in it.
+        const ANY_OPERATION: c_int = -1;
+        let done = match (self.function)(api) {
+            // SAFETY: the caller's context is alive.
+            Some(set) => unsafe { set(context, number) },
+            None => {
+                let control = (self.command, number);
+                api.key_control(context, self.key_kind, ANY_OPERATION, control, std::ptr::null_mut())
+            }
+        };
+        done == 1
+    }
+}
 
 /// The private key that the task carries.
 pub fn given(api: &Api, task: &Task) -> Result<Owned, Failure> {
@@ -137,42 +167,15 @@ pub fn generate(api: &Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Fa
 }
 
 fn set_parameters(api: &Api, kind: Kind, context: &Owned) -> Result<bool, Failure> {
-    let null: Handle = std::ptr::null_mut();
-    let both = OP_PARAMGEN | OP_KEYGEN;
-    let done = match kind {
-        Kind::Rsa { bits } => match api.EVP_PKEY_CTX_set_rsa_keygen_bits {
-            // SAFETY: the context is alive.
-            Some(set) => unsafe { set(context.handle, bits) },
-            None => {
-                api.key_control(context.handle, EVP_PKEY_RSA, OP_KEYGEN, (CTRL_RSA_KEYGEN_BITS, bits), null)
-            }
-        },
-        Kind::Curve(curve) => match (api.EVP_PKEY_CTX_set_ec_paramgen_curve_nid, number(api, curve)) {
-            // SAFETY: the context is alive.
-            (Some(set), number) => unsafe { set(context.handle, number) },
-            (None, number) => {
-                api.key_control(context.handle, EVP_PKEY_EC, both, (CTRL_EC_CURVE_NID, number), null)
-            }
-        },
+    match kind {
+        Kind::Rsa { bits } => Ok(RSA_BITS.set(api, context.handle, bits)),
+        Kind::Curve(curve) => Ok(CURVE.set(api, context.handle, number(api, curve))),
         Kind::Group(group) => {
             let set = have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
             // SAFETY: the context is alive, and the name ends with a zero.
-            unsafe { set(context.handle, c_name(group).as_ptr()) }
+            Ok(unsafe { set(context.handle, c_name(group).as_ptr()) } == 1)
         }
-        Kind::Dsa | Kind::Named(_) => 1,
-    };
-    Ok(done == 1)
-}
-
-/// Sets RSA's padding in a context that is alive.
-pub fn set_rsa_padding(api: &Api, context: Handle, padding: c_int) -> bool {
-    match api.EVP_PKEY_CTX_set_rsa_padding {
-        // SAFETY: the caller's context is alive.
-        Some(set) => (unsafe { set(context, padding) }) == 1,
-        None => {
-            let null = std::ptr::null_mut();
-            api.key_control(context, EVP_PKEY_RSA, -1, (CTRL_RSA_PADDING, padding), null) == 1
-        }
+        Kind::Dsa | Kind::Named(_) => Ok(true),
     }
 }
 

@@ -3,34 +3,34 @@
 //! Called with an `int`, a function that reads a `size_t` finds half of it left to chance. So the library says
 //! which of the two it is, and is called by that type.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
 use super::objects::{Handle, Owned};
+use crate::binding::bind;
 use crate::contract::Failure;
 
 type Bytes = *const c_uchar;
 type Out = *mut c_uchar;
-type Pbkdf2<L> = unsafe extern "C" fn(*const c_char, L, Bytes, L, c_int, Handle, L, Out) -> c_int;
-type HmacInit<L> = unsafe extern "C" fn(Handle, *const c_void, L, Handle, Handle) -> c_int;
-type MemoryBio<L> = unsafe extern "C" fn(*const c_void, L) -> Handle;
-type RsaSign<L> = unsafe extern "C" fn(c_int, Bytes, L, Out, *mut c_uint, Handle) -> c_int;
-type Number<L> = unsafe extern "C" fn(Bytes, L, Handle) -> Handle;
 
-#[derive(Clone, Copy)]
+bind! {
+    Functions<L>
+    parts {}
+    required {
+        fn PKCS5_PBKDF2_HMAC(*const c_char, L, Bytes, L, c_int, Handle, L, Out) -> c_int;
+        fn HMAC_Init_ex(Handle, *const c_void, L, Handle, Handle) -> c_int;
+        fn BIO_new_mem_buf(*const c_void, L) -> Handle;
+        fn RSA_sign(c_int, Bytes, L, Out, *mut c_uint, Handle) -> c_int;
+        fn BN_bin2bn(Bytes, L, Handle) -> Handle;
+    }
+    optional {}
+}
+
+#[derive(Clone)]
 pub enum Lengths {
     Int(Functions<c_int>),
     Size(Functions<usize>),
-}
-
-#[derive(Clone, Copy)]
-pub struct Functions<L> {
-    pbkdf2: Pbkdf2<L>,
-    hmac_init: HmacInit<L>,
-    memory_bio: MemoryBio<L>,
-    rsa_sign: RsaSign<L>,
-    number: Number<L>,
 }
 
 /// What the version lines of libraries with `size_t` hold; every other one follows OpenSSL.
@@ -71,7 +71,7 @@ impl Lengths {
         let (password_at, salt_at) = (password.as_ptr().cast(), salt.as_ptr());
         call!(self, functions => {
             let (password, salt, length) = (length(password.len())?, length(salt.len())?, length(out.len())?);
-            let derive = functions.pbkdf2;
+            let derive = functions.PKCS5_PBKDF2_HMAC;
             let out = out.as_mut_ptr();
             // SAFETY: each length is its buffer's, in the library's own type.
             Ok(unsafe { derive(password_at, password, salt_at, salt, iterations, digest, length, out) })
@@ -84,7 +84,7 @@ impl Lengths {
         call!(self, functions => {
             let length = length(key.len())?;
             // SAFETY: the context is alive, and the length is the key's, in the library's own type.
-            Ok(unsafe { (functions.hmac_init)(context.handle, key_at, length, digest, null) })
+            Ok(unsafe { (functions.HMAC_Init_ex)(context.handle, key_at, length, digest, null) })
         })
     }
 
@@ -93,7 +93,7 @@ impl Lengths {
         call!(self, functions => {
             let length = length(bytes.len())?;
             // SAFETY: the length is the buffer's, in the library's own type.
-            Ok(unsafe { (functions.memory_bio)(bytes.as_ptr().cast(), length) })
+            Ok(unsafe { (functions.BIO_new_mem_buf)(bytes.as_ptr().cast(), length) })
         })
     }
 
@@ -111,7 +111,7 @@ impl Lengths {
     ) -> Result<c_int, Failure> {
         call!(self, functions => {
             let length = length(digest.len())?;
-            let sign = functions.rsa_sign;
+            let sign = functions.RSA_sign;
             // SAFETY: the key is alive, the length is the digest's, and the caller's promise.
             Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.handle) })
         })
@@ -122,31 +122,9 @@ impl Lengths {
         call!(self, functions => {
             let length = length(bytes.len())?;
             // SAFETY: the length is the buffer's, in the library's own type.
-            Ok(unsafe { (functions.number)(bytes.as_ptr(), length, std::ptr::null_mut()) })
+            Ok(unsafe { (functions.BN_bin2bn)(bytes.as_ptr(), length, std::ptr::null_mut()) })
         })
     }
-}
-
-impl<L> Functions<L> {
-    fn bind(library: &Library) -> Result<Functions<L>, &'static str> {
-        // SAFETY: each has the type of its name, with lengths as this library has them.
-        unsafe {
-            Ok(Functions {
-                pbkdf2: get(library, c"PKCS5_PBKDF2_HMAC", "PKCS5_PBKDF2_HMAC")?,
-                hmac_init: get(library, c"HMAC_Init_ex", "HMAC_Init_ex")?,
-                memory_bio: get(library, c"BIO_new_mem_buf", "BIO_new_mem_buf")?,
-                rsa_sign: get(library, c"RSA_sign", "RSA_sign")?,
-                number: get(library, c"BN_bin2bn", "BN_bin2bn")?,
-            })
-        }
-    }
-}
-
-/// # Safety
-/// `F` is the type of the function with this name.
-unsafe fn get<F: Copy>(library: &Library, symbol: &CStr, name: &'static str) -> Result<F, &'static str> {
-    // SAFETY: the caller's promise.
-    unsafe { library.get(symbol.to_bytes_with_nul()) }.map(|found| *found).map_err(|_| name)
 }
 
 fn length<L: TryFrom<usize>>(bytes: usize) -> Result<L, Failure> {
@@ -164,8 +142,12 @@ impl Lengths {
             std::ptr::null_mut()
         }
         match self {
-            Lengths::Int(have) => Lengths::Int(Functions { memory_bio: no_bio, number: no_number, ..have }),
-            Lengths::Size(have) => Lengths::Size(Functions { memory_bio: no_bio, number: no_number, ..have }),
+            Lengths::Int(have) => {
+                Lengths::Int(Functions { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
+            }
+            Lengths::Size(have) => {
+                Lengths::Size(Functions { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
+            }
         }
     }
 }
@@ -174,61 +156,13 @@ impl Lengths {
 mod tests {
     use super::*;
 
-    unsafe extern "C" fn pbkdf2<L>(
-        _: *const c_char,
-        _: L,
-        _: Bytes,
-        _: L,
-        _: c_int,
-        _: Handle,
-        _: L,
-        _: Out,
-    ) -> c_int {
-        1
-    }
-    unsafe extern "C" fn hmac_init<L>(_: Handle, _: *const c_void, _: L, _: Handle, _: Handle) -> c_int {
-        1
-    }
-    /// Gives its length back as the object.
-    unsafe extern "C" fn memory_bio_int(_: *const c_void, length: c_int) -> Handle {
-        length as usize as Handle
-    }
-    unsafe extern "C" fn memory_bio_size(_: *const c_void, length: usize) -> Handle {
-        length as Handle
-    }
-    unsafe extern "C" fn rsa_sign<L>(_: c_int, _: Bytes, _: L, _: Out, _: *mut c_uint, _: Handle) -> c_int {
-        1
-    }
-    unsafe extern "C" fn number<L>(_: Bytes, _: L, _: Handle) -> Handle {
-        std::ptr::null_mut()
-    }
-
-    fn functions<L>(memory_bio: MemoryBio<L>) -> Functions<L> {
-        Functions { pbkdf2, hmac_init, memory_bio, rsa_sign, number }
-    }
-
-    /// Bytes that are only an address: more of them than an `int` counts, and none is touched.
-    fn reserved(bytes: usize) -> &'static [u8] {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: the mapping is readable as zeros, and stays for the life of the process.
-        unsafe {
-            let at = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, flags, -1, 0);
-            assert_ne!(libc::MAP_FAILED, at);
-            std::slice::from_raw_parts(at.cast(), bytes)
-        }
-    }
-
     /// Each flavour gets a length in its own type: whole, or not at all.
     #[test]
     fn a_length_arrives_whole_or_is_refused() {
-        let (int, size) =
-            (Lengths::Int(functions(memory_bio_int)), Lengths::Size(functions(memory_bio_size)));
-        let much = reserved(5 << 30);
-        for lengths in [int, size] {
-            assert_eq!(17, lengths.memory_bio(&much[..17]).expect("a few bytes") as usize);
-        }
-        assert_eq!(5 << 30, size.memory_bio(much).expect("many bytes") as usize);
-        let refusal = int.memory_bio(much).expect_err("more than an int counts");
+        const MUCH: usize = 5 << 30;
+        assert_eq!((17, 17), (length::<c_int>(17).expect("a few"), length::<usize>(17).expect("a few")));
+        assert_eq!(MUCH, length::<usize>(MUCH).expect("many"));
+        let refusal = length::<c_int>(MUCH).expect_err("more than an int counts");
         assert!(matches!(refusal, Failure::Failed(reason) if reason.starts_with("5368709120 bytes")));
     }
 }

@@ -20,13 +20,12 @@ const MACS: &[Row] = &[
 ];
 
 pub fn offers(api: &'static Api) -> Vec<&'static str> {
-    let offered = |row: &&Row| Mac::open(api, row.1).is_ok();
-    MACS.iter().filter(offered).map(|row| row.0).collect()
+    families::offered(MACS, |row| Mac::open(api, *row).is_ok())
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let mac = Mac::open(api, *families::row("libcrypto", task, MACS)?)?;
-    families::mac::prepare(task, move |key, data| mac.code(key, data))
+    families::digest::mac(task, move |key, data| mac.code(key, data))
 }
 
 /// The way a library offers it: `EVP_MAC` from OpenSSL 3 on, `HMAC_*` before and in the forks.

@@ -37,12 +37,11 @@ const HASH_BYTES: usize = 32;
 
 /// The algorithms; their parameters are part of the choices.
 pub fn offers(api: &Api) -> Vec<&'static str> {
-    let offered = |algorithm| match algorithm {
+    families::offered(ALGORITHMS, |algorithm| match algorithm {
         Algorithm::Scrypt => api.EVP_PBE_scrypt.is_some(),
         Algorithm::Argon2id => find_argon2id(api).is_ok(),
         Algorithm::Salted { .. } | Algorithm::Pbkdf2 { .. } => true,
-    };
-    ALGORITHMS.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
+    })
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {

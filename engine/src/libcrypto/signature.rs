@@ -32,15 +32,12 @@ const SIGNATURES: &[(&str, Kind)] = &[
 
 const RSA_PKCS1_PSS_PADDING: c_int = 6;
 const SALT_AS_LONG_AS_DIGEST: c_int = -1;
-const EVP_PKEY_RSA: c_int = 6;
-/// OpenSSL 1.1.1's macro.
-const CTRL_RSA_PSS_SALTLEN: c_int = 0x1002;
 
 pub fn offers(api: &Api) -> Vec<&'static str> {
     // RSA and DSA need a key to be tried with, and every libcrypto has them unless it was built without.
-    let offered =
-        |kind| matches!(kind, Kind::Rsa { .. } | Kind::Dsa) || keys::generate(api, kind, None).is_ok();
-    SIGNATURES.iter().filter(|row| offered(row.1)).map(|row| row.0).collect()
+    families::offered(SIGNATURES, |kind| {
+        matches!(kind, Kind::Rsa { .. } | Kind::Dsa) || keys::generate(api, *kind, None).is_ok()
+    })
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
@@ -49,12 +46,8 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
         Kind::Rsa { .. } | Kind::Dsa => Some(Rc::new(keys::given(api, task)?)),
         _ => None,
     };
-    let padding = if matches!(kind, Kind::Rsa { .. }) { task.word("padding", "pkcs1")? } else { "pkcs1" };
-    let is_pss = match padding {
-        "pkcs1" => false,
-        "pss" => true,
-        other => return Err(Failure::Failed(format!("no such `padding`: `{other}` (pkcs1, pss)"))),
-    };
+    let is_pss =
+        matches!(kind, Kind::Rsa { .. }) && task.one_of("padding", &[("pkcs1", false), ("pss", true)])?;
     let (digest, is_raw) = match kind {
         // These bring their own.
         Kind::Named(_) => (std::ptr::null_mut(), false),
@@ -124,16 +117,9 @@ impl Signature {
 
     /// Sets PSS with a salt as long as the digest, as TLS 1.3 does.
     fn set_pss(&self, context: Handle) -> bool {
-        let api = self.api;
-        keys::set_rsa_padding(api, context, RSA_PKCS1_PSS_PADDING)
-            && match api.EVP_PKEY_CTX_set_rsa_pss_saltlen {
-                // SAFETY: the context belongs to a message's, which is alive.
-                Some(set) => (unsafe { set(context, SALT_AS_LONG_AS_DIGEST) }) == 1,
-                None => {
-                    let control = (CTRL_RSA_PSS_SALTLEN, SALT_AS_LONG_AS_DIGEST);
-                    api.key_control(context, EVP_PKEY_RSA, -1, control, std::ptr::null_mut()) == 1
-                }
-            }
+        // The context belongs to a message's, which is alive.
+        keys::RSA_PADDING.set(self.api, context, RSA_PKCS1_PSS_PADDING)
+            && keys::RSA_SALT_BYTES.set(self.api, context, SALT_AS_LONG_AS_DIGEST)
     }
 }
 

@@ -20,7 +20,7 @@ pub const DIGESTS: &[Row] = &[
     ("sha3-512", hash::<sha3::Sha3_512>),
     ("blake2b-512", hash::<blake2::Blake2b512>),
     ("blake2s-256", hash::<blake2::Blake2s256>),
-    ("blake3", |task| families::digest::prepare(task, |data| Ok(*blake3::hash(data).as_bytes()))),
+    ("blake3", |task| families::digest::digest(task, |data| Ok(*blake3::hash(data).as_bytes()))),
 ];
 
 pub const MACS: &[Row] = &[
@@ -31,14 +31,14 @@ pub const MACS: &[Row] = &[
 ];
 
 fn hash<D: Digest + 'static>(task: &Task) -> Prepared {
-    families::digest::prepare(task, |data| Ok(D::digest(data)))
+    families::digest::digest(task, |data| Ok(D::digest(data)))
 }
 
 fn authenticate<D: EagerHash>(task: &Task) -> Prepared
 where
     Hmac<D>: Mac + KeyInit,
 {
-    families::mac::prepare(task, |key, data| {
+    families::digest::mac(task, |key, data| {
         let mut mac = <Hmac<D> as KeyInit>::new_from_slice(key).map_err(failed("setting the key"))?;
         mac.update(data);
         Ok(mac.finalize().into_bytes())
@@ -46,7 +46,7 @@ where
 }
 
 fn poly1305(task: &Task) -> Prepared {
-    families::mac::prepare(task, |key, data| {
+    families::digest::mac(task, |key, data| {
         let mut mac =
             <Poly1305 as UniversalHashInit>::new_from_slice(key).map_err(failed("setting the key"))?;
         // Whole blocks go to the vector code, which `compute_unpadded` does not use.

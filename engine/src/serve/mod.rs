@@ -4,7 +4,6 @@
 //! part of a request is kept small, so that what is measured behind it stands out.
 
 mod answers;
-mod config;
 mod connection;
 mod event_loop;
 mod http;
@@ -14,16 +13,16 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener};
 
 use rustix::net::{listen, sockopt};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::contract::{Failure, Receipt, Record};
+use crate::contract::{Failure, Mode, Receipt, Record, Task};
+use crate::session::say;
 use crate::{guard, tls};
 
-use config::Config;
 use event_loop::Loop;
 use operations::Operations;
 use routes::Service;
@@ -38,7 +37,7 @@ pub fn main() -> i32 {
     end_on_signals();
     let Ready { listen, service, tls, library, receipt } = match prepare() {
         Ok(ready) => ready,
-        Err(failure) => return refuse(failure),
+        Err(failure) => return if say(&Record::<()>::refusal(failure, None)) { REFUSED } else { 1 },
     };
     let listener = match open(listen) {
         Ok(listener) => listener,
@@ -50,8 +49,10 @@ pub fn main() -> i32 {
     // A connection is a descriptor. Where the limit cannot be raised, fewer connections are held.
     guard::raise_open_files(u64::MAX);
     let served = Loop::new(listener, tls, service).and_then(|(mut event_loop, address)| {
-        announce(&Listening { listening: address, tls: library, provider: receipt })?;
-        event_loop.run()
+        match say(&Listening { listening: address, tls: library, provider: receipt }) {
+            true => event_loop.run(),
+            false => Err(io::Error::other("nothing reads what this server says")),
+        }
     });
     let Err(error) = served;
     eprintln!("serve: {error}");
@@ -64,6 +65,34 @@ struct Listening {
     listening: SocketAddr,
     tls: Option<String>,
     provider: Option<Receipt>,
+}
+
+/// What a server is asked to be.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// `127.0.0.1:40123`, `[::1]:40123`; port 0 takes a free one.
+    listen: SocketAddr,
+    #[serde(default)]
+    tls: Option<tls::ServerSpec>,
+    /// What is made ready to be performed, each under a path of its own.
+    #[serde(default)]
+    operations: Vec<Task>,
+}
+
+impl Config {
+    fn read(text: &str) -> Result<Config, Failure> {
+        let config: Config = serde_json::from_str(text).map_err(|error| {
+            Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
+        })?;
+        match config.operations.iter().find(|task| task.mode != Mode::Measure) {
+            Some(task) => Err(Failure::Failed(format!(
+                "a server measures its operations; {} {} asks for something else",
+                task.family, task.choice
+            ))),
+            None => Ok(config),
+        }
+    }
 }
 
 /// A configuration, with everything in it made ready.
@@ -95,25 +124,6 @@ fn read_config() -> Result<Config, Failure> {
         .read_to_string(&mut text)
         .map_err(|error| Failure::Failed(format!("the configuration cannot be read: {error}")))?;
     Config::read(&text)
-}
-
-fn refuse(failure: Failure) -> i32 {
-    match announce(&Record::<()>::refusal(failure, None)) {
-        Ok(()) => REFUSED,
-        Err(error) => {
-            eprintln!("serve: the refusal cannot be written: {error}");
-            1
-        }
-    }
-}
-
-/// Writes one line of JSON. Not `println!`, which panics where the reader is gone.
-fn announce(what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_string(what)?;
-    line.push('\n');
-    let mut out = io::stdout().lock();
-    out.write_all(line.as_bytes())?;
-    out.flush()
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {

@@ -86,11 +86,7 @@ impl Operations {
     /// The provider of a task, opened once for all that name it.
     fn provider(&mut self, task: &Task) -> Result<&dyn Provider, Failure> {
         let cpu = task.word("cpu", "native")?;
-        let same = |opened: &Opened| {
-            opened.name.kind == task.provider.kind
-                && opened.name.path == task.provider.path
-                && opened.cpu == cpu
-        };
+        let same = |opened: &Opened| opened.name == task.provider && opened.cpu == cpu;
         let index = match self.providers.iter().position(same) {
             Some(index) => index,
             None => {
@@ -105,9 +101,7 @@ impl Operations {
                     )));
                 }
                 let provider = providers::open(&task.provider, cpu)?;
-                let name =
-                    ProviderName { kind: task.provider.kind.clone(), path: task.provider.path.clone() };
-                self.providers.push(Opened { name, cpu: cpu.to_owned(), provider });
+                self.providers.push(Opened { name: task.provider.clone(), cpu: cpu.to_owned(), provider });
                 self.providers.len() - 1
             }
         };

@@ -1,5 +1,6 @@
 //! The server in a process of its own, spoken to over loopback.
 
+mod client;
 mod fuzz;
 mod http;
 mod life;
@@ -8,16 +9,14 @@ mod pressure;
 mod secured;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use serde_json::{Value, json};
 
-/// Long enough for a machine that is busy with other things; reached only by what hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+use client::{Client, Reply};
 
 /// Set for the process that is to be the server.
 const VARIABLE: &str = "TOLLBAR_TEST_SERVES";
@@ -37,6 +36,8 @@ struct Served {
     address: SocketAddr,
     /// The line it said when it was ready.
     listening: Value,
+    /// How clients speak TLS to it; None in clear.
+    spec: Option<Value>,
 }
 
 impl Served {
@@ -52,11 +53,11 @@ impl Served {
         let (process, line, _) = start(&config.to_string(), descriptors);
         let listening: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let address = listening["listening"].as_str().unwrap_or_else(|| panic!("not ready: {line}"));
-        Served { process, address: address.parse().unwrap(), listening }
+        Served { process, address: address.parse().unwrap(), listening, spec: None }
     }
 
     fn client(&self) -> Client {
-        Client::new(TcpStream::connect(self.address).unwrap())
+        Client::new(TcpStream::connect(self.address).unwrap(), self.spec.as_ref())
     }
 
     /// The answer to one GET, on a connection of its own.
@@ -122,82 +123,6 @@ fn refused(config: &str) -> (ExitStatus, String, String) {
     let mut words = String::new();
     process.stderr.take().unwrap().read_to_string(&mut words).unwrap();
     (process.wait().unwrap(), line, words)
-}
-
-struct Client {
-    socket: TcpStream,
-    held: Vec<u8>,
-}
-
-#[derive(Debug, PartialEq, Clone)]
-struct Reply {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Client {
-    fn new(socket: TcpStream) -> Client {
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        Client { socket, held: Vec::new() }
-    }
-
-    fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.socket.write_all(bytes.as_ref()).unwrap();
-    }
-
-    fn end_sending(&self) {
-        self.socket.shutdown(Shutdown::Write).unwrap();
-    }
-
-    fn reply(&mut self) -> Reply {
-        self.reply_to("GET")
-    }
-
-    fn reply_to(&mut self, method: &str) -> Reply {
-        let end = loop {
-            if let Some(end) = self.held.windows(4).position(|four| four == b"\r\n\r\n") {
-                break end + 4;
-            }
-            assert!(self.read_more() > 0, "the connection ended in a head: {:?}", self.held);
-        };
-        let head = String::from_utf8(self.held.drain(..end).collect()).unwrap();
-        let length = header(&head, "Content-Length").expect("a length").parse().unwrap();
-        let length = if method == "HEAD" { 0 } else { length };
-        while self.held.len() < length {
-            assert!(self.read_more() > 0, "the connection ended in a body");
-        }
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head, body: self.held.drain(..length).collect() }
-    }
-
-    fn read_more(&mut self) -> usize {
-        let mut piece = [0; 65536];
-        let count = self.socket.read(&mut piece).unwrap();
-        self.held.extend_from_slice(&piece[..count]);
-        count
-    }
-
-    /// Whether the server has ended the connection, with nothing more said.
-    fn is_ended(&mut self) -> bool {
-        self.held.is_empty() && self.read_more() == 0
-    }
-}
-
-impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
-        header(&self.head, name)
-    }
-
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-}
-
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 fn get(target: &str) -> String {

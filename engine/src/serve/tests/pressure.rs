@@ -1,6 +1,6 @@
 //! Many clients, slow clients, and clients that go away.
 
-use std::io::Read;
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -13,32 +13,13 @@ use super::{Client, Served, get};
 use crate::tls::Stream;
 
 #[test]
-fn a_slow_reader_gets_it_whole_and_holds_nobody_up() {
-    let served = Served::plain();
-    let mut slow = served.client();
-    sockopt::set_socket_recv_buffer_size(&slow.socket, 65536).unwrap();
-    slow.send(get("/bytes/1048576") + &get("/bytes/8388608") + &get("/bytes/3"));
-    let expected = served.ask("/bytes/8388608").body;
-    let mut piece = [0; 10_000];
-    for _ in 0..50 {
-        let count = slow.socket.read(&mut piece).unwrap();
-        slow.held.extend_from_slice(&piece[..count]);
-        assert_eq!(10, served.ask("/bytes/10").body.len());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(expected[..1_048_576], slow.reply().body);
-    assert_eq!(expected, slow.reply().body);
-    assert_eq!(expected[..3], slow.reply().body);
-}
-
-#[test]
 fn a_client_that_asks_without_reading_is_answered_once_it_reads() {
     let served = Served::plain();
-    let asking = served.client();
-    let mut reading = Client::new(asking.socket.try_clone().unwrap());
+    let asking = TcpStream::connect(served.address).unwrap();
+    let mut reading = Client::new(asking.try_clone().unwrap(), None);
     const REQUESTS: usize = 20_000;
     let sender = std::thread::spawn(move || {
-        let mut asking = asking;
+        let mut asking = Client::new(asking, None);
         for index in 0..REQUESTS {
             asking.send(get(&format!("/bytes/{}", 1000 + index % 3)));
         }

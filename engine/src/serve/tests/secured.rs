@@ -1,14 +1,14 @@
-//! The same answers under TLS, by whichever library speaks it.
+//! The same answers in clear and under TLS, by whichever library speaks it.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 use serde_json::{Value, json};
 
 use super::{Served, get, refused};
-use crate::tls::{Client, ClientSpec, Stream};
+use crate::tls::{Client, ClientSpec};
 
 const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
 const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
@@ -32,8 +32,13 @@ fn spec(kind: &(&str, &str, &str, &str, &str)) -> Value {
         "identities": [{"chain_pem": chain, "key_pem": key}]})
 }
 
-/// A server of each kind that this machine can be, and how clients configure to it.
-fn each(test: impl Fn(&Served, &Value)) {
+/// A server in clear, and one of each kind of TLS that this machine can be.
+fn each(test: impl Fn(&Served)) {
+    test(&Served::plain());
+    each_secured(test);
+}
+
+fn each_secured(test: impl Fn(&Served)) {
     let mut served_kinds = 0;
     for kind in KINDS {
         let config = json!({"listen": "127.0.0.1:0", "tls": spec(kind)});
@@ -43,13 +48,14 @@ fn each(test: impl Fn(&Served, &Value)) {
             assert_eq!(Some(3), status.code(), "{line}");
             continue;
         }
-        let served = Served::start(&config, None);
+        let mut served = Served::start(&config, None);
         let library = served.listening["tls"].as_str().unwrap();
         assert_eq!(kind.4 == "rustls", library.starts_with("rustls"), "{library}");
-        test(
-            &served,
-            &json!({"protocol": kind.0, "key_exchange": kind.1, "cipher": kind.2, "signer": kind.3}),
+        let (protocol, key_exchange, cipher, signer, _) = kind;
+        served.spec = Some(
+            json!({"protocol": protocol, "key_exchange": key_exchange, "cipher": cipher, "signer": signer}),
         );
+        test(&served);
         served_kinds += 1;
     }
     assert!(served_kinds >= 3);
@@ -60,148 +66,80 @@ fn has_libssl() -> bool {
     Client::new(&spec).is_ok()
 }
 
-/// A client that waits.
-struct Secured(Stream);
-
-impl Secured {
-    fn new(served: &Served, spec: &Value) -> Secured {
-        let spec: ClientSpec = serde_json::from_value(spec.clone()).unwrap();
-        let Ok(client) = Client::new(&spec) else { panic!("no client for {spec:?}") };
-        let socket = TcpStream::connect(served.address).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let Ok(stream) = client.open(OwnedFd::from(socket)) else { panic!("no connection for {spec:?}") };
-        let mut secured = Secured(stream);
-        secured.waiting(Stream::handshake).unwrap();
-        secured
-    }
-
-    fn waiting<T>(&mut self, mut step: impl FnMut(&mut Stream) -> io::Result<T>) -> io::Result<T> {
-        loop {
-            match step(&mut self.0) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let events = if self.0.wants_write() { PollFlags::OUT } else { PollFlags::IN };
-                    let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
-                    assert_eq!(
-                        Ok(1),
-                        poll(&mut [PollFd::new(&self.0, events)], Some(&limit)),
-                        "nothing came"
-                    );
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Each piece in a record of its own.
-    fn send(&mut self, piece: &[u8]) {
-        let mut rest = piece;
-        while !rest.is_empty() {
-            let count = self.waiting(|stream| stream.write(rest)).unwrap();
-            rest = &rest[count..];
-        }
-        self.waiting(Stream::flush).unwrap();
-    }
-
-    fn read_exactly(&mut self, count: usize) -> Vec<u8> {
-        let mut all = vec![0; count];
-        let mut length = 0;
-        while length < count {
-            match self.waiting(|stream| stream.read(&mut all[length..])).unwrap() {
-                0 => panic!("the end after {length} of {count} bytes"),
-                read => length += read,
-            }
-        }
-        all
-    }
-
-    fn body(&mut self) -> Vec<u8> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.extend(self.read_exactly(1));
-        }
-        let head = String::from_utf8(head).unwrap();
-        let length = super::header(&head, "Content-Length").unwrap().parse().unwrap();
-        self.read_exactly(length)
-    }
-}
-
 #[test]
-fn bodies_of_every_length_come_whole() {
-    let plain = Served::plain().ask("/bytes/3000000").body;
-    each(|served, spec| {
-        let mut client = Secured::new(served, spec);
-        for length in [0, 1, 4096, 16_000, 16_384, 100_000, 3_000_000, 5] {
-            client.send(get(&format!("/bytes/{length}")).as_bytes());
-            assert_eq!(plain[..length], client.body(), "{spec}");
+fn bodies_are_the_same_from_every_server_and_at_every_length() {
+    let whole = Served::plain().ask("/bytes/3000000").body;
+    each(|served| {
+        let mut client = served.client();
+        for length in [0, 1, 4096, 16_000, 16_384, 65_536, 65_537, 100_000, 3_000_000, 5] {
+            client.send(get(&format!("/bytes/{length}")));
+            assert_eq!(whole[..length], client.reply().body, "{:?}", served.spec);
         }
     });
 }
 
 #[test]
-fn requests_in_any_records_are_all_answered() {
-    each(|served, spec| {
-        let mut client = Secured::new(served, spec);
+fn requests_in_any_records_are_answered_in_order() {
+    each(|served| {
+        let mut client = served.client();
         let all: String = (0..2000).map(|length| get(&format!("/bytes/{length}"))).collect();
         // Many records in one segment, and many requests in one record: what TLS has taken from the socket
         // must be answered without anything more coming.
-        for piece in [37, 16_384] {
-            let (sent, expected) = if piece == 37 { (&all[..20_000], 300) } else { (&all[..], 2000) };
-            let whole = sent.rfind("GET ").filter(|_| piece == 37).unwrap_or(sent.len());
-            let requests = sent[..whole].matches("GET ").count();
-            assert!(requests >= expected, "{requests}");
-            for part in sent.as_bytes()[..whole].chunks(piece) {
+        for (piece, requests) in [(37, 300), (16_384, 2000)] {
+            let ends = all.match_indices("GET ").map(|(at, _)| at).chain([all.len()]);
+            let end = ends.take(requests + 1).last().expect("an end");
+            for part in all.as_bytes()[..end].chunks(piece) {
                 client.send(part);
             }
             for length in 0..requests {
-                assert_eq!(length, client.body().len(), "{spec}");
+                assert_eq!(length, client.reply().body.len(), "{:?}", served.spec);
             }
         }
     });
 }
 
 #[test]
-fn a_client_that_reads_late_gets_it_whole() {
-    let plain = Served::plain().ask("/bytes/8000000").body;
-    each(|served, spec| {
-        let mut client = Secured::new(served, spec);
-        client.send((get("/bytes/8000000") + &get("/bytes/7")).as_bytes());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        // Meanwhile another client is served.
-        let mut other = Secured::new(served, spec);
-        other.send(get("/bytes/3").as_bytes());
-        assert_eq!(plain[..3], other.body());
-        assert_eq!(plain, client.body(), "{spec}");
-        assert_eq!(plain[..7], client.body(), "{spec}");
+fn a_slow_reader_gets_it_whole_and_holds_up_no_other() {
+    let whole = Served::plain().ask("/bytes/8388608").body;
+    each(|served| {
+        let mut slow = served.client();
+        sockopt::set_socket_recv_buffer_size(&slow.socket, 65536).unwrap();
+        slow.send(get("/bytes/1048576") + &get("/bytes/8388608") + &get("/bytes/3"));
+        for _ in 0..20 {
+            slow.read_more();
+            assert_eq!(10, served.ask("/bytes/10").body.len());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for length in [1_048_576, 8_388_608, 3] {
+            assert_eq!(whole[..length], slow.reply().body, "{:?}", served.spec);
+        }
     });
 }
 
 #[test]
 fn the_end_is_said() {
-    each(|served, spec| {
-        let mut client = Secured::new(served, spec);
-        client.send(b"GET /bytes/9 HTTP/1.0\r\n\r\n");
-        assert_eq!(9, client.body().len());
-        // Without a farewell the library would call it a fault.
-        assert_eq!(0, client.waiting(|stream| stream.read(&mut [0; 10])).unwrap(), "{spec}");
+    each(|served| {
+        let mut client = served.client();
+        client.send("GET /bytes/9 HTTP/1.0\r\n\r\n");
+        assert_eq!(9, client.reply().body.len());
+        assert!(client.is_ended(), "{:?}", served.spec);
     });
 }
 
 #[test]
-fn whoever_does_not_speak_tls_is_let_go() {
-    each(|served, spec| {
+fn a_client_that_does_not_speak_tls_is_let_go() {
+    each_secured(|served| {
         for words in [get("/bytes/4096").as_bytes(), &[0x16, 3, 1, 0xff, 0xff, 1], &[0; 4000]] {
             let mut socket = TcpStream::connect(served.address).unwrap();
-            socket.set_read_timeout(Some(super::PATIENCE)).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             let _ = socket.write_all(words);
             let _ = socket.shutdown(std::net::Shutdown::Write);
             // An alert or nothing, then the end; and no page.
             let mut said = Vec::new();
             let _ = socket.read_to_end(&mut said);
-            assert!(said.len() < 100, "{spec}");
+            assert!(said.len() < 100, "{:?}", served.spec);
         }
-        let mut client = Secured::new(served, spec);
-        client.send(get("/bytes/5").as_bytes());
-        assert_eq!(5, client.body().len());
+        assert_eq!(5, served.ask("/bytes/5").body.len());
     });
 }
 

@@ -1,0 +1,75 @@
+//! Every promise of the providers: each choice, each operation, proved and performed.
+
+mod proofs;
+mod settings;
+
+use serde_json::{Value, json};
+
+use crate::contract::{Failure, Proof, ProviderName, Task};
+use crate::provider::Provider;
+
+/// Those that are linked in, and the system's libcrypto where there is one.
+fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
+    let open = |kind: &'static str| {
+        let name = ProviderName { kind: kind.to_owned(), path: None };
+        Some((kind, crate::providers::open(&name, "native").ok()?))
+    };
+    ["aws-lc", "rustcrypto", "libcrypto"].into_iter().filter_map(open).collect()
+}
+
+fn operations(family: &str) -> &'static [&'static str] {
+    match family {
+        "digest" | "password-hash" => &["hash"],
+        "mac" => &["authenticate"],
+        "cipher" => &["encrypt", "decrypt", "round-trip"],
+        "signature" => &["generate-key", "sign", "verify"],
+        "key-exchange" => &["client", "server"],
+        other => panic!("a family without operations: {other}"),
+    }
+}
+
+/// The cheapest parameters an algorithm takes.
+fn light(family: &str, choice: &str) -> Value {
+    match choice.split('-').next() {
+        _ if family != "password-hash" => json!({}),
+        Some("pbkdf2") => json!({"iterations": 2}),
+        Some("bcrypt") => json!({"cost": 4}),
+        Some("scrypt") => json!({"n-log2": 4, "r": 8, "p": 2}),
+        Some("argon2id") => json!({"memory-kib": 64, "passes": 1, "lanes": 4}),
+        _ => json!({}),
+    }
+}
+
+/// The test key of a choice, where it has one.
+fn key_of(choice: &str) -> Option<String> {
+    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
+    std::fs::read_to_string(format!("{keys}/{choice}.pem")).ok()
+}
+
+fn task(family: &str, op: &str, choice: &str, setting: Value, mut inputs: Value) -> Task {
+    if let Some(pem) = key_of(choice) {
+        inputs["private_key_pem"] = json!(pem);
+    }
+    let task = json!({"mode": "verify", "provider": {"kind": "test"}, "family": family, "op": op,
+        "choice": choice, "setting": setting, "inputs": inputs, "seed": 7});
+    serde_json::from_value(task).unwrap()
+}
+
+/// Proves and performs a task, in an order that shows whether a proof leaves the operation usable.
+fn proved(provider: &dyn Provider, task: &Task) -> Result<Proof, Failure> {
+    let mut operation = provider.prepare(task)?;
+    operation.perform()?;
+    let proof = operation.prove()?;
+    operation.perform()?;
+    operation.batch(2)?;
+    Ok(proof)
+}
+
+/// What takes seconds in an optimised build, and minutes in another.
+fn is_long(op: &str, choice: &str) -> bool {
+    match (op, choice) {
+        ("generate-key", "rsa-3072" | "rsa-4096") => true,
+        ("generate-key", "rsa-1024" | "rsa-2048") | (_, "slh-dsa-128s") => cfg!(debug_assertions),
+        _ => false,
+    }
+}

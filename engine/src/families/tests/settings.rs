@@ -1,0 +1,162 @@
+//! Settings: each read, or refused in words.
+
+use serde_json::{Value, json};
+
+use super::{is_long, key_of, light, operations, proved, providers, task};
+use crate::contract::Failure;
+use crate::op;
+use crate::spin::Spin;
+
+#[test]
+fn every_setting_is_offered_or_refused_in_words() {
+    let mut cells: Vec<(&str, &str, &str, Value)> = Vec::new();
+    for choice in ["rsa-1024", "rsa-2048", "dsa-1024", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521"] {
+        for digest in ["sha-1", "sha-256", "sha-384", "sha-512", "none"] {
+            for padding in if choice.starts_with("rsa") { &["pkcs1", "pss"][..] } else { &["pkcs1"] } {
+                for op in ["sign", "verify"] {
+                    cells.push(("signature", op, choice, json!({"digest": digest, "padding": padding})));
+                }
+            }
+        }
+    }
+    for choice in ["des-cbc", "rc4", "aes-128-cbc", "aes-256-ctr", "aes-256-gcm", "chacha20-poly1305"] {
+        for op in operations("cipher") {
+            for bytes in [0, 8, 16, 17, 65536] {
+                cells.push(("cipher", op, choice, json!({"key": "fresh", "bytes": bytes})));
+            }
+        }
+    }
+    for bytes in [0, 1, 100_000] {
+        cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes})));
+        cells.push(("mac", "authenticate", "hmac-sha-256", json!({"bytes": bytes})));
+    }
+    for (name, provider) in providers().into_iter().filter(|(name, _)| *name != "libcrypto") {
+        let mut done = 0;
+        for (family, op, choice, setting) in &cells {
+            match proved(provider.as_ref(), &task(family, op, choice, setting.clone(), json!({}))) {
+                Ok(_) => done += 1,
+                Err(Failure::Unsupported(reason)) => assert!(reason.contains(' '), "{reason}"),
+                Err(failure) => panic!("{name}: {family} {op} {choice} {setting}: {failure:?}"),
+            }
+        }
+        println!("{name}: {done} of {} cells", cells.len());
+        assert!(done > cells.len() / 3);
+    }
+}
+
+#[test]
+fn what_is_not_offered_is_refused_and_not_failed() {
+    for (_, provider) in providers() {
+        for (family, choice) in [("digest", "sha-0"), ("rsa-api", "key-lost"), ("key-exchange", "x447")] {
+            let refusal = provider.prepare(&task(family, "hash", choice, json!({}), json!({}))).err();
+            assert!(matches!(refusal, Some(Failure::Unsupported(_))), "{choice}: {refusal:?}");
+        }
+    }
+}
+
+/// The settings that the lab sends for a cell, at some value each.
+fn sent(family: &str, op: &str, choice: &str) -> Value {
+    let mut setting = light(family, choice);
+    let names: &[&str] = match family {
+        "digest" | "mac" => &["bytes"],
+        "cipher" => &["bytes", "key"],
+        "rsa-api" if choice == "key-cached" => &["bytes", "call", "digest", "context"],
+        "rsa-api" => &["bytes", "call", "digest"],
+        "password-hash" if choice != "none" => &["algorithm"],
+        "spin" => &["iterations"],
+        "signature" if op == "generate-key" => &[],
+        "signature" if choice.starts_with("rsa") => &["bytes", "digest", "padding"],
+        "signature" if choice.starts_with("dsa") || choice.starts_with("ecdsa") => &["bytes", "digest"],
+        "signature" => &["bytes"],
+        _ => &[],
+    };
+    for name in names {
+        setting[*name] = match *name {
+            "bytes" => json!(48),
+            "iterations" => json!(20),
+            "algorithm" => json!(choice),
+            "key" => json!("fresh"),
+            "call" => json!("evp"),
+            "context" => json!("new"),
+            "padding" => json!("pkcs1"),
+            "digest" if family == "rsa-api" => json!("implicit"),
+            "digest" if choice == "ecdsa-p384" => json!("sha-384"),
+            _ => json!("sha-256"),
+        };
+    }
+    setting
+}
+
+/// Each setting that the lab sends has a part in every operation it is sent to, null choices included, and one that
+/// nothing reads is refused by its name.
+#[test]
+fn a_setting_is_read_or_refused() {
+    let mut providers = providers();
+    providers.push(("spin", Box::new(Spin)));
+    let mut tried = 0;
+    for (_, provider) in providers {
+        for (family, mut choices) in provider.offers() {
+            choices.push("none");
+            for choice in choices {
+                let operations: &[&str] = match family {
+                    "rsa-api" => &["sign"],
+                    "spin" => &["spin"],
+                    family => operations(family),
+                };
+                for op in operations {
+                    if is_long(op, choice) {
+                        continue;
+                    }
+                    let key = if family == "rsa-api" { "rsa-2048" } else { choice };
+                    let inputs = key_of(key).map_or(json!({}), |pem| json!({"private_key_pem": pem}));
+                    let mut setting = sent(family, op, choice);
+                    let prepared = |setting: &Value| {
+                        let task = task(family, op, choice, setting.clone(), inputs.clone());
+                        op::prepare(provider.as_ref(), &task).map(|_| ())
+                    };
+                    match prepared(&setting) {
+                        Ok(()) => tried += 1,
+                        Err(Failure::Unsupported(_)) => continue,
+                        Err(failure) => panic!("{family} {op} {choice} {setting}: {failure:?}"),
+                    }
+                    setting["colour"] = json!("blue");
+                    match prepared(&setting) {
+                        Err(Failure::Failed(reason)) if reason.contains("`colour`") => (),
+                        outcome => panic!("{family} {op} {choice}: {outcome:?}"),
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 150, "{tried}");
+}
+
+/// A refusal that cannot be tried is said with its reason, and so is that a null choice refuses nothing.
+#[test]
+fn what_could_not_be_tried_is_said() {
+    let rows = [
+        ("cipher", "encrypt", "aes-128-ctr", json!({"bytes": 0}), "another key: nothing encrypted"),
+        ("cipher", "encrypt", "aes-128-ctr", json!({}), "a tampered tag or padding: "),
+        ("cipher", "round-trip", "rc4", json!({}), "another IV: "),
+        ("signature", "sign", "rsa-2048", json!({}), "another key: "),
+        ("digest", "hash", "none", json!({}), "a wrong input: "),
+    ];
+    for (_, provider) in providers() {
+        for (family, op, choice, setting, words) in &rows {
+            let task = task(family, op, choice, setting.clone(), json!({}));
+            let mut operation = match op::prepare(provider.as_ref(), &task) {
+                Err(Failure::Unsupported(reason)) => {
+                    println!("SKIPPED: {choice}: {reason}");
+                    continue;
+                }
+                prepared => prepared.expect("an operation"),
+            };
+            let proof = operation.prove().expect("a proof");
+            let said = proof.not_tried.iter().any(|said| said.contains(words));
+            assert!(said, "{choice}: {words}: {:?}", proof.not_tried);
+        }
+        let task = task("cipher", "encrypt", "aes-128-gcm", json!({}), json!({}));
+        let proof = op::prepare(provider.as_ref(), &task).expect("an operation").prove().expect("a proof");
+        assert_eq!(Vec::<String>::new(), proof.not_tried);
+    }
+}
