@@ -22,8 +22,9 @@ setup: $(VENV)/.engine ## Virtual environment, locked dependencies, optimised en
 run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
+# Three at once on two cores: most of them wait for servers and processes most of their time.
 test: setup browser servers ## Every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 3 --dist worksteal
 	cd engine && cargo test --release --locked --quiet
 
 lint: setup ## Formatting, types, layers, lock files

@@ -172,7 +172,9 @@ def test_an_interrupt_says_how_to_go_on(short_study: Path, tmp_path: Path) -> No
         [command(), "run", str(short_study), "--no-report", "--blocks", "200"],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    time.sleep(1.5)
+    assert process.stderr is not None
+    # From the line that names its directory on, there is a run to go on with.
+    assert any("  data  " in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     _, talk = process.communicate(timeout=20)
     assert 130 == process.returncode

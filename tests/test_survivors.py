@@ -147,7 +147,7 @@ PARTS = {
 # How often each is killed, in a run that is ended after it and gone on with.
 PART_KILLS = 2
 # So many that a cell which fails so often has a cost all the same.
-PART_BLOCKS = 4
+PART_BLOCKS = 6
 
 
 @pytest.mark.parametrize("part", PARTS)
