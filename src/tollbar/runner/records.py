@@ -193,6 +193,8 @@ class Observed(Requested):
     """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    background_ns: int = Field(default=0, ge=0)
+    """CPU time of a collector or a compiler since the last chunk, which is part of `cpu_ns`."""
     ticks: bool = False
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
     unsettled: bool = False
