@@ -24,6 +24,17 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed-out"
 
 
+class Made(BaseModel):
+    """A signature that is another one each time, for another implementation to verify."""
+
+    model_config = ConfigDict(frozen=True)
+    of: str
+    """The message, as text."""
+    signature_hex: str
+    public_key_der_hex: str
+    """A SubjectPublicKeyInfo."""
+
+
 class Proof(BaseModel):
     """What an operation showed for itself: right things accepted, wrong things refused."""
 
@@ -33,6 +44,7 @@ class Proof(BaseModel):
     refused: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
     """Refusals that could not be tried, each with the reason."""
+    made: Made | None = None
 
 
 class ComponentRecord(BaseModel):
