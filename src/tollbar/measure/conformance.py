@@ -48,12 +48,12 @@ def hold(command: Sequence[str], measure: Mapping[str, Any], verify: Mapping[str
     `measure` and `verify` are the task in both modes, the second with a known answer where there is one. A choice that
     does something: of the null choice there is nothing to see.
     """
-    short_ns = yield from _session(command, measure)
-    yield from _counts(command, measure, short_ns)
     for promise, change, outcome in _REFUSED:
         record = ask(command, {**verify, **change(verify)}, limit_s=LIMIT_S)
         yield Finding(record.outcome is outcome, promise, f"{record.outcome}: {record.reason or 'it was accepted'}")
     yield _own_answer(command, verify)
+    short_ns = yield from _session(command, measure)
+    yield from _counts(command, measure, short_ns)
 
 
 # Each changes a good task into one that the runner must not let pass, and says how that is refused.
