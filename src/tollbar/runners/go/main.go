@@ -65,7 +65,7 @@ func answer(lines *bufio.Reader) error {
 	}
 	switch t.Mode {
 	case "verify":
-		var shown proof
+		shown := proof{Accepted: []string{}, Refused: []string{}, NotTried: []string{}}
 		if _, err := op.perform(); err != nil {
 			return err
 		}
