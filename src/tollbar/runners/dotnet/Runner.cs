@@ -125,13 +125,20 @@ static class Runner
         {
             throw task.Without($"this runner has {string.Join(", ", family.Choices)}, and {string.Join(", ", family.Operations)}");
         }
-        if (task.Family != "rsa-api" && task.Package != Rsa.Packages[0])
-        {
-            throw task.Without($"{task.Package} is a class for RSA");
-        }
         var operation = family.Prepare(task);
         task.Settled();
+        if (!Has(task.Package, task.Family, task.Choice))
+        {
+            throw task.Without($"{Rsa.ClassOf(task.Package)} is a class for RSA alone");
+        }
         return operation;
+    }
+
+    /// <summary>The first package stands for the platform; the others are classes for RSA.</summary>
+    static bool Has(string package, string family, string choice)
+    {
+        bool isOffered = choice != "key-from-store" || Rsa.HasStore(package);
+        return choice == "none" || (isOffered && (family == "rsa-api" || package == Rsa.Packages[0]));
     }
 
     static List<object> Offers(string package)
@@ -139,13 +146,9 @@ static class Runner
         var offers = new List<object>();
         foreach (var family in Families)
         {
-            if (family.Key != "rsa-api" && package != Rsa.Packages[0])
-            {
-                continue;
-            }
             foreach (var choice in family.Value.Choices)
             {
-                if (choice != "key-from-store" || Rsa.HasStore(package))
+                if (Has(package, family.Key, choice))
                 {
                     offers.Add(new Dictionary<string, object> { ["family"] = family.Key, ["choice"] = choice });
                 }

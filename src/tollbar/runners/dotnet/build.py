@@ -1,7 +1,6 @@
 """Builds the .NET runner: with the SDK that is on the path, or with mcs against a runtime that pip brings.
 
-    python3 build.py BUILD      build into the directory BUILD; BUILD/run starts the runner, wherever BUILD is moved to
-    python3 build.py --versions say what would build it
+    python3 build.py BUILD    build into the directory BUILD; BUILD/run starts the runner, wherever BUILD is moved to
 """
 
 from __future__ import annotations
@@ -46,24 +45,23 @@ CONFIGURATION = """{"runtimeOptions": {"tfm": "netcoreapp3.1",
 
 
 def main() -> None:
-    if sys.argv[1] == "--versions":
-        print(sdk() or said("mcs", "--version"))
-    elif sdk():
-        with_sdk(Path(sys.argv[1]))
+    version, build = sdk_version(), Path(sys.argv[1])
+    if version is None:
+        with_mcs(build)
     else:
-        with_mcs(Path(sys.argv[1]))
+        with_sdk(version, build)
 
 
-def sdk() -> str | None:
+def sdk_version() -> str | None:
     """The version of the .NET SDK on the path; None: there is none, or a runtime alone."""
-    if shutil.which("dotnet") is None or not said("dotnet", "--list-sdks"):
+    if shutil.which("dotnet") is None:
         return None
-    return said("dotnet", "--version")
+    asked = subprocess.run(["dotnet", "--version"], check=False, capture_output=True, text=True)
+    return asked.stdout.strip() if asked.returncode == 0 else None
 
 
-def with_sdk(build: Path) -> None:
+def with_sdk(version: str, build: Path) -> None:
     """What `dotnet build` makes of the project, which brings no packages but the SDK's own."""
-    version = sdk() or ""
     major, minor = version.split(".")[:2]
     framework = f"net{major}.{minor}" if int(major) >= 5 else f"netcoreapp{major}.{minor}"
     source = build / "source"
@@ -119,11 +117,6 @@ def launch(build: Path, how: str) -> None:
     run = build / "run"
     run.write_text(RUN + INVARIANT + how, "utf-8")
     run.chmod(0o755)
-
-
-def said(*command: str) -> str:
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 if __name__ == "__main__":
