@@ -1,6 +1,6 @@
 """Builds the .NET runner: with the SDK that is on the path, or with mcs against a runtime that pip brings.
 
-    python3 build.py BUILD    build into the directory BUILD; BUILD/run starts the runner, wherever BUILD is moved to
+python3 build.py BUILD    build into the directory BUILD; BUILD/run starts the runner, wherever BUILD is moved to
 """
 
 from __future__ import annotations
