@@ -77,7 +77,7 @@ static class Runner
             Say(new Dictionary<string, object>
             {
                 ["outcome"] = refusal != null ? refusal.Outcome : "failed",
-                ["reason"] = refusal != null ? error.Message : $"{error.GetType().Name}: {error.Message}",
+                ["reason"] = (refusal != null ? "" : error.GetType().Name + ": ") + error.Message.Replace("\n", " "),
                 ["receipt"] = Receipt(package),
             });
         }
