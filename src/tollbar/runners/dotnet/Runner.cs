@@ -58,23 +58,22 @@ static class Runner
         },
     };
 
-    static readonly TextWriter Output = new StreamWriter(Console.OpenStandardOutput()) { AutoFlush = true };
-
     static int Main()
     {
-        var lines = new StreamReader(Console.OpenStandardInput());
+        TextReader lines = Streams.Reader(0);
+        TextWriter output = Streams.Writer(1);
         string package = Rsa.Packages[0];
         try
         {
             var task = new WorkTask(lines.ReadLine());
             package = task.Package;
-            Answer(task, lines);
+            Answer(task, lines, output);
         }
         catch (Exception error)
         {
             // A refusal has its outcome; anything else that is thrown should have worked.
             var refusal = error as Refusal;
-            Say(new Dictionary<string, object>
+            Say(output, new Dictionary<string, object>
             {
                 ["outcome"] = refusal != null ? refusal.Outcome : "failed",
                 ["reason"] = (refusal != null ? "" : error.GetType().Name + ": ") + error.Message.Replace("\n", " "),
@@ -84,12 +83,12 @@ static class Runner
         return 0;
     }
 
-    static void Answer(WorkTask task, TextReader lines)
+    static void Answer(WorkTask task, TextReader lines, TextWriter output)
     {
         var receipt = Receipt(task.Package);
         if (task.Mode == "list")
         {
-            Say(new Dictionary<string, object> { ["outcome"] = "ok", ["receipt"] = receipt, ["offers"] = Offers(task.Package) });
+            Say(output, new Dictionary<string, object> { ["outcome"] = "ok", ["receipt"] = receipt, ["offers"] = Offers(task.Package) });
             return;
         }
         var operation = Prepare(task);
@@ -103,11 +102,11 @@ static class Runner
                 {
                     throw Refusal.Failed("the known answer's inputs are not all there, so it was not tried");
                 }
-                Say(new Dictionary<string, object> { ["outcome"] = "ok", ["receipt"] = receipt, ["proof"] = proof.Line() });
+                Say(output, new Dictionary<string, object> { ["outcome"] = "ok", ["receipt"] = receipt, ["proof"] = proof.Line() });
                 break;
             case "measure":
-                new Session(operation).Run(lines, receipt, Say);
-                Say(new Dictionary<string, object> { ["outcome"] = "ok" });
+                new Session(operation).Run(lines, output, receipt);
+                Say(output, new Dictionary<string, object> { ["outcome"] = "ok" });
                 break;
             default:
                 throw Refusal.Failed($"the mode is list, verify or measure, not {task.Mode}");
@@ -169,6 +168,7 @@ static class Runner
                 ["backend"] = $"OpenSSL {openssl}, called through the runtime's native shim",
                 ["runtime"] = $"{RuntimeInformation.FrameworkDescription}, {RuntimeInformation.OSArchitecture}",
                 ["tiered compilation"] = Flag("TieredCompilation", "its default"),
+                ["delay of the second tier"] = Flag("TC_CallCountingDelayMs", "its default"),
                 ["tiered PGO"] = Flag("TieredPGO", "its default"),
                 ["ready to run"] = Flag("ReadyToRun", "its default: the framework's own code is compiled beforehand"),
                 ["collector"] = $"{(GCSettings.IsServerGC ? "server" : "workstation")}, {GCSettings.LatencyMode}",
@@ -196,5 +196,5 @@ static class Runner
         return $"{major}.{minor}.{fix}{(patch > 0 ? ((char)('a' + patch - 1)).ToString() : "")}";
     }
 
-    static void Say(Dictionary<string, object> line) => Output.WriteLine(JsonSerializer.Serialize(line));
+    public static void Say(TextWriter output, Dictionary<string, object> line) => output.WriteLine(JsonSerializer.Serialize(line));
 }

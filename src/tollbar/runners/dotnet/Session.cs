@@ -3,12 +3,13 @@ using System.Collections.Generic;
 using System.IO;
 using System.Runtime.InteropServices;
 using System.Text.Json;
+using Microsoft.Win32.SafeHandles;
 
 /// <summary>One operation, warmed up and then advanced chunk by chunk.</summary>
 sealed class Session
 {
-    /// The compiler's second tier waits until the first was quiet for 100 ms, then for 30 calls of a method: before that,
-    /// costs only seem to have settled.
+    /// The compiler's second tier waits for 30 calls of a method, and where it has its delay, until nothing new was called
+    /// for 100 ms: before that, costs only seem to have settled.
     const double LeastWarmUpNs = 500e6, LeastQuietNs = 250e6;
     const int LeastWarmUpOperations = 100;
     const double MostWarmUpNs = 3e9;
@@ -39,23 +40,30 @@ sealed class Session
         this.operation = operation;
     }
 
-    public void Run(TextReader lines, Dictionary<string, object> receipt, Action<Dictionary<string, object>> say)
+    public void Run(TextReader lines, TextWriter output, Dictionary<string, object> receipt)
     {
         WarmUp();
         var ready = new Dictionary<string, object>(receipt) { ["operation_ns"] = eachNs };
-        say(new Dictionary<string, object> { ["ready"] = ready });
-        while (true)
+        Runner.Say(output, new Dictionary<string, object> { ["ready"] = ready });
+        while (Turn(lines, output) != null)
         {
-            // What other threads spend while this one is asleep is the compiler's and the collector's.
-            long others = Clock.OtherThreadsNs();
-            string line = lines.ReadLine();
-            long backgroundNs = Clock.OtherThreadsNs() - others;
-            if (line == null)
-            {
-                return;
-            }
-            say(Advance(line, backgroundNs));
         }
+    }
+
+    /// <summary>Waits for a line and answers it. Returns the answer; null at the end of the lines.</summary>
+    Dictionary<string, object> Turn(TextReader lines, TextWriter output)
+    {
+        // What other threads spend while this one is asleep is the compiler's and the collector's.
+        long others = Clock.OtherThreadsNs();
+        string line = lines.ReadLine();
+        long backgroundNs = Math.Max(Clock.OtherThreadsNs() - others, 0);
+        if (line == null)
+        {
+            return null;
+        }
+        var chunk = Advance(line, backgroundNs);
+        Runner.Say(output, chunk);
+        return chunk;
     }
 
     /// <summary>Goes on for at least so long and at least so many operations.</summary>
@@ -84,19 +92,24 @@ sealed class Session
         };
     }
 
-    /// <summary>Answers lines of its own until windows in a row cost the same, with all that a session does.</summary>
+    /// <summary>
+    /// Answers lines of its own until windows in a row cost the same. They come and go as a session's do, through the
+    /// same classes: what is compiled a second time after 30 calls is then also what reads and writes lines.
+    /// </summary>
     void WarmUp()
     {
         long start = Clock.ProcessNs(), quietSince = Clock.WallNs(), performed = 1;
         operation.Perform();
         eachNs = Math.Max(Clock.ProcessNs() - start, LeastNs);
+        var (lines, feed) = Streams.Pipe();
+        var output = Streams.Writer(Streams.Nowhere());
         for (double beforeNs = 0; ;)
         {
             long window = Clock.ProcessNs(), others = Clock.OtherThreadsNs(), operations = 0, cpuNs = 0;
             while (cpuNs < WindowNs)
             {
-                var chunk = Advance(WarmUpLine, 0);
-                JsonSerializer.Serialize(chunk);
+                feed.WriteLine(WarmUpLine);
+                var chunk = Turn(lines, output);
                 operations += (long)chunk["operations"];
                 cpuNs += (long)chunk["cpu_ns"];
             }
@@ -171,6 +184,36 @@ sealed class Session
 
     /// <summary>How many operations of this length fill the time: at least one.</summary>
     static long Filling(double timeNs, double eachNs) => (long)Math.Max(Math.Ceiling(timeNs / eachNs), 1);
+}
+
+/// <summary>Files by their descriptors, all read and written by the same classes.</summary>
+static class Streams
+{
+    [DllImport("libc", EntryPoint = "pipe")]
+    static extern int MakePipe([Out] int[] ends);
+
+    public static TextReader Reader(int descriptor) => new StreamReader(Open(descriptor, FileAccess.Read));
+
+    public static TextWriter Writer(int descriptor) => Writer(Open(descriptor, FileAccess.Write));
+
+    public static TextWriter Writer(Stream stream) => new StreamWriter(stream) { AutoFlush = true };
+
+    public static Stream Nowhere() => new FileStream("/dev/null", FileMode.Open, FileAccess.Write, FileShare.ReadWrite, 1);
+
+    public static (TextReader, TextWriter) Pipe()
+    {
+        var ends = new int[2];
+        if (MakePipe(ends) != 0)
+        {
+            throw new InvalidOperationException("no pipe can be made");
+        }
+        return (Reader(ends[0]), Writer(ends[1]));
+    }
+
+    static Stream Open(int descriptor, FileAccess access)
+    {
+        return new FileStream(new SafeFileHandle((IntPtr)descriptor, false), access, 1);
+    }
 }
 
 /// <summary>The kernel's clocks. Process.TotalProcessorTime moves in steps of 10 ms on Linux.</summary>

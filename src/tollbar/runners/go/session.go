@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/metrics"
 	"syscall"
 	"time"
 	"unsafe"
@@ -50,10 +51,14 @@ func measure(op operation, lines *bufio.Reader) error {
 	ready["operation_ns"] = eachNS
 	say(map[string]any{"ready": ready})
 	for {
-		// What the process spends while it is asleep here is the collector's: it finishes what a chunk began.
-		asleep := cpuNS()
+		// What the process spends while it is asleep here is the collector's, where that has finished what a chunk began.
+		// Where it has not, it is what the scheduler spends on falling asleep (0.1 ms), and no operation's.
+		collections, asleep := collected(), cpuNS()
 		line, err := lines.ReadBytes('\n')
 		backgroundNS := cpuNS() - asleep
+		if collected() == collections {
+			backgroundNS = 0
+		}
 		if err == io.EOF && len(bytes.TrimSpace(line)) == 0 {
 			return nil
 		}
@@ -89,6 +94,13 @@ func measure(op operation, lines *bufio.Reader) error {
 			"observed": map[string]int64{"background_ns": backgroundNS},
 		})
 	}
+}
+
+// collected is how many collections have ended.
+func collected() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func readAdvance(line []byte) (advance, error) {
