@@ -122,7 +122,7 @@ static class Runner
         }
         if (Array.IndexOf(family.Operations, task.Op) < 0 || Array.IndexOf(family.Choices, task.Choice) < 0)
         {
-            throw task.Without($"this runner has {string.Join(", ", family.Choices)}, and {string.Join(", ", family.Operations)}");
+            throw task.Without($"this runner has {string.Join(", ", family.Choices)} ({string.Join(", ", family.Operations)})");
         }
         var operation = family.Prepare(task);
         task.Settled();
