@@ -196,5 +196,16 @@ static class Runner
         return $"{major}.{minor}.{fix}{(patch > 0 ? ((char)('a' + patch - 1)).ToString() : "")}";
     }
 
-    public static void Say(TextWriter output, Dictionary<string, object> line) => output.WriteLine(JsonSerializer.Serialize(line));
+    public static void Say(TextWriter output, Dictionary<string, object> line)
+    {
+        try
+        {
+            output.WriteLine(JsonSerializer.Serialize(line));
+        }
+        catch (IOException)
+        {
+            // Nothing reads what this runner says.
+            Environment.Exit(1);
+        }
+    }
 }
