@@ -36,9 +36,9 @@ OPENSSL = ("libssl", "libcrypto")
 RUN = """#!/bin/sh
 here=${0%/*}
 """
-# No libicu is needed, and no locale has a part in what is measured. The compiler's second tier comes after 30 calls of a
-# method, without the usual 100 ms in which nothing new may be called: warm after a second, and the same code in the end.
-# .NET Core 3.1 knows the one name of this knob, later ones both.
+# No libicu is needed, and no locale has a part in what is measured. The compiler's second tier comes after 30 calls of
+# a method, without the usual 100 ms in which nothing new may be called: warm after a second, and the same code in the
+# end. .NET Core 3.1 knows the one name of this knob, later ones both.
 SETTINGS = """export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1
 export COMPlus_TC_CallCountingDelayMs=0 DOTNET_TC_CallCountingDelayMs=0
 """
