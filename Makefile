@@ -9,10 +9,11 @@ STUDY  ?=
 ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
 
 # What the tests and the bench meet for real, as program:package of Debian's.
-SERVERS := nginx:nginx-light apache2:apache2-bin
-RIVALS  := wrk:wrk h2load:nghttp2-client ab:apache2-utils
+SERVERS  := nginx:nginx-light apache2:apache2-bin
+RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
+RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test lint bench format lock browser servers rivals clean
+.PHONY: help setup run test lint bench format lock browser servers runtimes platforms rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -26,6 +27,9 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 test: setup browser servers ## Every test
 	$(BIN)/pytest -n 3 --dist worksteal
 	cd engine && cargo test --release --locked --quiet
+
+platforms: setup runtimes ## The runners of other platforms, each built and tried
+	$(BIN)/pytest -m platforms
 
 lint: setup ## Formatting, types, layers, lock files
 	$(BIN)/ruff check .
@@ -65,6 +69,10 @@ browser:
 # Real servers, each test starting its own. The policy file keeps Debian from starting one as a service.
 servers:
 	$(call debian,$(SERVERS),the tests need web servers)
+
+# The platforms whose runners are built and tried. .NET needs a compiler alone: pip brings its runtime.
+runtimes:
+	$(call debian,$(RUNTIMES),the tests try the runners of other platforms)
 
 rivals:
 	$(call debian,$(RIVALS),the bench compares itself with other load clients)

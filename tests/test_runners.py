@@ -179,6 +179,8 @@ def test_null_choices_do_nothing(platform: Platform, package: str) -> None:
 def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:
     """Chunks, clocks, counts, rest and refusals, by the kernel's account; for long operations and short ones."""
     choice = FAMILIES[family][0][0]
+    if choice not in offers_of(platform, package)[family]:
+        pytest.skip(f"{package} performs another family, and says so")
     answer = answer_of(family, choice, op)
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime/metrics"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const (
+	// A window of the warm-up: several chunks long, so that collections are in each.
+	windowNS = 20e6
+	// Two windows in a row that differ by less have settled.
+	steady = 0.02
+	// Windows agree by chance before caches, frequency and the collector's pace have settled.
+	leastWarmUpNS = 100e6
+	mostWarmUpNS  = 3e9
+	// The share of a chunk that is worked before its clocks start, for caches that others have used.
+	lead = 0.1
+	// An operation that takes more than this share of a chunk has warmed itself before it is done.
+	long = 0.25
+	// A batch is meant to last a little longer than asked: one that falls short takes a second one.
+	margin = 1.03
+	// The empty loop takes time too, and a division needs it.
+	leastNS = 0.02
+	// An hour: past it the number was meant in another unit.
+	mostSeconds = 3600
+)
+
+// sink keeps what operations return, so that the compiler cannot leave them out.
+var sink byte
+
+type advance struct {
+	Seconds    float64
+	Operations int
+}
+
+// measure warms up, says so, and answers each line by a chunk until the lines end.
+func measure(op operation, lines *bufio.Reader) error {
+	eachNS, err := warm(op)
+	if err != nil {
+		return err
+	}
+	ready := receipt()
+	ready["operation_ns"] = eachNS
+	say(map[string]any{"ready": ready})
+	for {
+		// What the process spends while it is asleep here is the collector's, where that has finished what a chunk began.
+		// Where it has not, it is what the scheduler spends on falling asleep (0.1 ms), and no operation's.
+		collections, asleep := collected(), cpuNS()
+		line, err := lines.ReadBytes('\n')
+		backgroundNS := cpuNS() - asleep
+		if collected() == collections {
+			backgroundNS = 0
+		}
+		if err == io.EOF && len(bytes.TrimSpace(line)) == 0 {
+			return nil
+		}
+		asked, err := readAdvance(line)
+		if err != nil {
+			return err
+		}
+		askedNS := asked.Seconds * 1e9
+		if eachNS <= long*askedNS {
+			if err := batch(op, filling(lead*askedNS, eachNS)); err != nil {
+				return err
+			}
+		}
+		operations := 0
+		start, startCPU := time.Now(), cpuNS()
+		var spentCPU, spentWall int64
+		for operations < asked.Operations || float64(spentWall) < askedNS {
+			count := filling(margin*(askedNS-float64(spentWall)), eachNS)
+			if left := asked.Operations - operations; count < left {
+				count = left
+			}
+			if err := batch(op, count); err != nil {
+				return err
+			}
+			operations += count
+			spentCPU = cpuNS() - startCPU
+			spentWall = time.Since(start).Nanoseconds()
+		}
+		// One disturbed chunk must not make all the next ones short.
+		eachNS += (math.Max(float64(spentCPU)/float64(operations), leastNS) - eachNS) / 2
+		say(map[string]any{
+			"operations": operations, "cpu_ns": spentCPU + backgroundNS, "wall_ns": spentWall,
+			"observed": map[string]int64{"background_ns": backgroundNS},
+		})
+	}
+}
+
+// collected is how many collections have ended.
+func collected() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+func readAdvance(line []byte) (advance, error) {
+	var command struct{ Advance *advance }
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&command); err != nil {
+		return advance{}, failure("not a line of the runner contract: " + err.Error())
+	}
+	asked := command.Advance
+	if asked == nil {
+		return advance{}, failure("not a line of the runner contract: it asks for no `advance`")
+	}
+	if !(asked.Seconds >= 0 && asked.Seconds <= mostSeconds) || asked.Operations < 0 ||
+		asked.Seconds == 0 && asked.Operations == 0 {
+		return advance{}, failure(fmt.Sprintf("cannot advance %v seconds and %d operations", asked.Seconds, asked.Operations))
+	}
+	return *asked, nil
+}
+
+// warm performs until two windows in a row cost the same. Returns the CPU time of one operation.
+func warm(op operation) (float64, error) {
+	beforeNS, eachNS, count := 0.0, 0.0, 1
+	for start := cpuNS(); ; {
+		window := cpuNS()
+		if err := batch(op, count); err != nil {
+			return 0, err
+		}
+		now := cpuNS()
+		eachNS = math.Max(float64(now-window)/float64(count), leastNS)
+		spent := float64(now - start)
+		agrees := beforeNS > 0 && math.Abs(eachNS/beforeNS-1) <= steady
+		if agrees && spent >= leastWarmUpNS || spent >= mostWarmUpNS {
+			return eachNS, nil
+		}
+		// Short windows tell only how long one has to be; grown by steps, because first operations are slow.
+		beforeNS = 0
+		if eachNS*float64(count) >= windowNS/2 {
+			beforeNS = eachNS
+		}
+		if next := filling(windowNS, eachNS); next < 10*count {
+			count = next
+		} else {
+			count *= 10
+		}
+	}
+}
+
+func batch(op operation, count int) error {
+	for ; count > 0; count-- {
+		folded, err := op.perform()
+		if err != nil {
+			return err
+		}
+		sink ^= folded
+	}
+	return nil
+}
+
+// filling is how many operations of this length fill the time: at least one.
+func filling(timeNS, eachNS float64) int {
+	return int(math.Max(math.Ceil(timeNS/eachNS), 1))
+}
+
+// cpuNS is the CPU time of the whole process, all its threads, user and system.
+func cpuNS() int64 {
+	const processCPU = 2 // CLOCK_PROCESS_CPUTIME_ID
+	var now syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, processCPU, uintptr(unsafe.Pointer(&now)), 0); errno != 0 {
+		panic(errno)
+	}
+	return now.Nano()
+}
