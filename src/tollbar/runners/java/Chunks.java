@@ -42,13 +42,16 @@ final class Chunks {
     /** CPU time of one operation, lately. */
     private double eachNs;
     private long warmUpNs;
-    /** The compilers' and the collector's CPU time when the last chunk ended. */
-    private long othersAtEndNs;
+    /** The compilers' and the collector's part of that. */
+    private long othersWarmUpNs;
+    /** The compilers' and the collector's CPU time when the last chunk ended; negative before the first. */
+    private long othersAtEndNs = -1;
 
     Chunks(Operation operation) throws Exception {
         this.operation = operation;
+        long others = othersNs();
         warmUp();
-        othersAtEndNs = othersNs();
+        othersWarmUpNs = othersNs() - others;
     }
 
     double eachNs() {
@@ -56,12 +59,12 @@ final class Chunks {
     }
 
     /** How long warming up took, for the receipt. */
-    String warmUp(long compiledMs) {
-        return warmUpNs / MS + " ms, of which the compilers " + compiledMs + " ms";
+    String warmUpTime() {
+        return warmUpNs / MS + " ms, of which compilers and collector " + othersWarmUpNs / MS + " ms";
     }
 
-    /** How long the compilers have been at work so far, in milliseconds. */
-    long compiledMs() {
+    /** How long the compilers have been at work so far, in milliseconds of elapsed time. */
+    private long compiledMs() {
         return compilers == null ? 0 : compilers.getTotalCompilationTime();
     }
 
@@ -107,8 +110,9 @@ final class Chunks {
     /** One chunk of at least so long and at least so many operations. */
     JsonObject advance(double askedNs, long operations) throws Exception {
         // What the compilers and the collector did since the last chunk belongs to the work before. What the main
-        // thread did was reading and answering lines, which is this program's own affair.
-        long backgroundNs = Math.max(othersNs() - othersAtEndNs, 0);
+        // thread did was reading and answering lines, which is this program's own affair; what went on before the first
+        // chunk was warming up.
+        long backgroundNs = othersAtEndNs < 0 ? 0 : Math.max(othersNs() - othersAtEndNs, 0);
         if (eachNs <= LONG * askedNs) {
             batch(filling(LEAD * askedNs, eachNs));
         }
@@ -126,9 +130,14 @@ final class Chunks {
         long wallNs = System.nanoTime() - wall;
         othersAtEndNs = othersNs();
         eachNs += WEIGHT * (Math.max((double) cpuNs / done, LEAST_NS) - eachNs);
+        return line(done, cpuNs + backgroundNs, wallNs, backgroundNs);
+    }
+
+    /** A chunk as the contract has it; times in nanoseconds. */
+    static JsonObject line(long operations, long cpuNs, long wallNs, long backgroundNs) {
         return new JsonObject()
-                .add("operations", done)
-                .add("cpu_ns", cpuNs + backgroundNs)
+                .add("operations", operations)
+                .add("cpu_ns", cpuNs)
                 .add("wall_ns", wallNs)
                 .add("observed", new JsonObject().add("background_ns", backgroundNs));
     }

@@ -71,6 +71,7 @@ function filling(timeNs, eachNs) {
 export class Chunks {
   #perform;
   #others = new OtherThreads();
+  /** What V8's threads had used when the last chunk ended; undefined before the first. */
   #othersAtEnd;
   /** CPU time of one operation, lately. */
   eachNs;
@@ -80,7 +81,6 @@ export class Chunks {
   constructor(perform) {
     this.#perform = perform;
     this.#warmUp();
-    this.#othersAtEnd = this.#others.cpuNs();
   }
 
   /** Goes on until two windows in a row cost the same. */
@@ -104,8 +104,10 @@ export class Chunks {
 
   /** One chunk of at least so long and at least so many operations. */
   advance(askedNs, operations) {
-    // What V8's threads did since the last chunk belongs to the work before, whose garbage and code it was about.
-    const background = this.#others.cpuNs() - this.#othersAtEnd;
+    // What V8's threads did since the last chunk belongs to the work before, whose garbage and code it was about. What
+    // the main thread did was reading and answering lines; what went on before the first chunk was warming up.
+    const others = this.#others.cpuNs();
+    const background = others - (this.#othersAtEnd ?? others);
     if (this.eachNs <= LONG * askedNs) batch(this.#perform, filling(LEAD * askedNs, this.eachNs));
     const wall = wallNs();
     const cpu = cpuNs();
