@@ -1,0 +1,142 @@
+"""Python's packages `cryptography` and PyCryptodome, as a runner of contract 2 (docs/runners.md).
+
+One task a process: what to perform is in `operations`, each package's calls are in `with_*`; here it is timed.
+"""
+
+import importlib
+import json
+import platform
+import sys
+import time
+from itertools import repeat
+from math import ceil
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from operations import FAMILIES, Refusal, prepared
+
+PACKAGES = ("cryptography", "pycryptodome")
+MS = 1e6
+# A window of the warm-up is as long as a chunk usually is; two in a row within 2 % are steady.
+WINDOW_NS, STEADY, LEAST_WARM_UP_NS, MOST_WARM_UP_NS = 5 * MS, 0.02, 10 * MS, 3000 * MS
+# A tenth of the asked time is worked before the clocks start, unless an operation takes over a quarter of it.
+LEAD, LONG = 0.1, 0.25
+
+
+def main():
+    task = json.loads(sys.stdin.readline())
+    if task.get("contract") != 2:
+        raise Refusal("failed", "this runner speaks contract 2")
+    package = package_of(task.get("provider", {}).get("package", PACKAGES[0]))
+    receipt = receipt_of(package)
+    if task["mode"] == "list":
+        offers = [{"family": family, "choice": name} for family, row in FAMILIES.items() for name in ("none", *row[0])]
+        return say(outcome="ok", receipt=receipt, offers=offers)
+    operation = prepared(task, package)
+    if task["mode"] == "verify":
+        proof = operation.prove(task["inputs"])
+        return say(outcome="ok", receipt=receipt, proof=vars(proof))
+    return measure(operation.perform, receipt)
+
+
+def package_of(name):
+    """The module with the calls of this package."""
+    if name not in PACKAGES:
+        raise Refusal("unsupported", f"this runner has no package {name}: {', '.join(PACKAGES)}")
+    return importlib.import_module(f"with_{name}")
+
+
+def receipt_of(package):
+    runtime = f"{platform.python_implementation()} {platform.python_version()}"
+    return {
+        "provider": f"{package.NAME} on {runtime}, {package.BACKEND}",
+        "name": package.NAME,
+        "parts": {"runtime": runtime, "backend": package.BACKEND},
+    }
+
+
+def measure(perform, receipt):
+    """A session: ready, then a chunk for each line."""
+    memory_bytes = grown_by(perform)
+    each_ns = until_steady(perform)
+    memory = {} if memory_bytes is None else {"memory_bytes": memory_bytes}
+    say(ready={**receipt, "operation_ns": each_ns, **memory})
+    others_ns = of_other_threads_ns()
+    for line in iter(sys.stdin.readline, ""):
+        # What threads of the packages did meanwhile; this one has only read and written lines.
+        background_ns = of_other_threads_ns() - others_ns
+        asked = json.loads(line)["advance"]
+        asked_ns = asked["seconds"] * 1e9
+        if each_ns <= LONG * asked_ns:
+            perform_so_often(perform, filling(LEAD * asked_ns, each_ns))
+        operations, wall_ns, wall, cpu = 0, 0, time.monotonic_ns(), time.process_time_ns()
+        while operations < asked["operations"] or wall_ns < asked_ns:
+            count = max(filling(asked_ns - wall_ns, each_ns), asked["operations"] - operations)
+            perform_so_often(perform, count)
+            operations += count
+            cpu_ns, wall_ns = time.process_time_ns() - cpu, time.monotonic_ns() - wall
+        each_ns = (each_ns + max(cpu_ns, 1) / operations) / 2
+        others_ns = of_other_threads_ns()
+        observed = {"background_ns": background_ns}
+        say(operations=operations, cpu_ns=max(cpu_ns, 1) + background_ns, wall_ns=wall_ns, observed=observed)
+    say(outcome="ok")
+
+
+def perform_so_often(perform, count):
+    for _ in repeat(None, count):
+        perform()
+
+
+def of_other_threads_ns():
+    """CPU time of all threads but this one, so far."""
+    return max(0, time.process_time_ns() - time.thread_time_ns())
+
+
+def filling(time_ns, each_ns):
+    """How many operations fill this time: at least one."""
+    return max(1, ceil(time_ns / each_ns))
+
+
+def until_steady(perform):
+    """Performs until two windows in a row agree. CPU nanoseconds of one operation."""
+    began, before_ns, count = time.process_time_ns(), 0.0, 1
+    while True:
+        window = time.process_time_ns()
+        perform_so_often(perform, count)
+        now = time.process_time_ns()
+        each_ns, spent_ns = max(now - window, 1) / count, now - began
+        is_whole = each_ns * count >= WINDOW_NS / 2
+        is_steady = is_whole and before_ns and abs(each_ns / before_ns - 1) <= STEADY
+        if (is_steady and spent_ns >= LEAST_WARM_UP_NS) or spent_ns >= MOST_WARM_UP_NS:
+            return each_ns
+        before_ns = each_ns if is_whole else 0.0
+        count = min(filling(WINDOW_NS, each_ns), count * 10)
+
+
+def grown_by(perform):
+    """Performs once. How far resident memory rose meanwhile, in bytes; None where the kernel does not say."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        resting = memory_of("VmRSS")
+        perform()
+        return max(0, memory_of("VmHWM") - resting)
+    except OSError:
+        perform()
+        return None
+
+
+def memory_of(field):
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
+def say(**line):
+    print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Refusal as refusal:
+        say(outcome=refusal.outcome, reason=refusal.reason)

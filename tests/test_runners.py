@@ -1,0 +1,173 @@
+"""The runners of other platforms: each is proved in everything it offers, and keeps the contract."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from runner_folders import Platform, command_of, platforms
+from tollbar import families
+from tollbar.families import Answer
+from tollbar.runner import CONTRACT, Outcome, ask
+
+PACKAGES = [(platform, package) for platform in platforms() for package in platform.packages]
+each_package = pytest.mark.parametrize(
+    ("platform", "package"), PACKAGES, ids=[f"{platform.name}:{package}" for platform, package in PACKAGES]
+)
+# What every platform's runner performs: by family, its choices, its operations, and the values of its settings, of
+# which the first is what a task has unless it says otherwise.
+FAMILIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tuple[Any, ...]]]] = {
+    "rsa-api": (
+        (
+            "key-cached",
+            "key-from-pem",
+            "key-from-der",
+            "key-from-parameters",
+            "key-from-store",
+            "key-pooled",
+        ),
+        ("sign", "verify"),
+        {"bytes": (60,), "digest": ("fetched", "implicit")},
+    ),
+    "signature": (
+        ("ecdsa-p256",),
+        ("sign", "verify"),
+        {"bytes": (32,), "digest": ("sha-256",), "key": ("kept", "from-pem", "from-der"), "cpu": ("native",)},
+    ),
+    "digest": (("sha-256",), ("hash",), {"bytes": (64,), "lookup": ("fetched", "implicit"), "cpu": ("native",)}),
+    "cipher": (
+        ("aes-256-gcm",),
+        ("encrypt", "decrypt"),
+        {"bytes": (1024,), "key": ("fresh", "kept"), "cpu": ("native",)},
+    ),
+}
+LIMIT_S = 60.0
+
+
+def task_of(
+    platform: Platform, package: str, family: str, op: str, choice: str, setting: Mapping[str, Any], **rest: Any
+) -> dict[str, Any]:
+    """A task as the lab makes it."""
+    known = families.family("rsa-api").choices["key-cached"] if family == "rsa-api" else None
+    return {
+        "contract": CONTRACT,
+        "mode": "verify",
+        "family": family,
+        "op": op,
+        "choice": choice,
+        "provider": {"kind": platform.name, "package": package},
+        "setting": dict(setting),
+        "inputs": {**(known.inputs if known else {}), **rest.get("inputs", {})},
+        "seed": 3,
+    }
+
+
+def settings_of(family: str) -> Iterator[dict[str, Any]]:
+    """The usual setting, and each that differs from it in one value."""
+    values = FAMILIES[family][2]
+    usual = {name: first for name, (first, *_) in values.items()}
+    yield usual
+    for name, (_, *others) in values.items():
+        yield from ({**usual, name: other} for other in others)
+
+
+def answer_of(family: str, choice: str, op: str) -> Answer | None:
+    """A known answer that asks for no other setting than these tasks have."""
+    known = families.family(family).choices["key-cached" if family == "rsa-api" else choice]
+    usual = next(settings_of(family))
+    return next((answer for answer in known.answers if answer.setting.items() <= usual.items()), None)
+
+
+def built(platform: Platform) -> tuple[str, ...]:
+    """The command of a runner whose platform is here."""
+    if platform.missing:
+        pytest.skip(f"{', '.join(platform.missing)} not installed: {platform.description['install']}")
+    return command_of(platform.folder)
+
+
+def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:
+    """The choices that it lists, by family."""
+    asked = {"mode": "list", "provider": {"kind": platform.name, "package": package}}
+    record = ask(built(platform), asked, limit_s=LIMIT_S)
+    assert Outcome.OK == record.outcome, record.reason
+    assert record.receipt["provider"]
+    assert any(character.isdigit() for character in record.receipt["name"])
+    found: dict[str, list[str]] = {}
+    for offer in record.offers:
+        found.setdefault(offer["family"], []).append(offer["choice"])
+    return found
+
+
+@each_package
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family: str) -> None:
+    """Each route gives the known answer, accepts its own work, and refuses what is wrong; settings are all read."""
+    choices, operations, _ = FAMILIES[family]
+    offered = offers_of(platform, package)[family]
+    assert "none" in offered
+    proved = set()
+    for choice, op, (number, setting) in itertools.product(choices, operations, enumerate(settings_of(family))):
+        # Other settings are the same for each route to a key, and a process for each takes its time.
+        if choice not in offered or (number and choice != offered[1]):
+            continue
+        answer = answer_of(family, choice, op)
+        assert answer is not None
+        inputs = {**answer.inputs, "expected_hex": answer.expected}
+        record = ask(
+            built(platform), task_of(platform, package, family, op, choice, setting, inputs=inputs), limit_s=LIMIT_S
+        )
+        where = f"{choice} {op} {setting}: {record.reason}"
+        if record.outcome is Outcome.UNSUPPORTED:
+            assert record.reason, where
+            continue
+        assert Outcome.OK == record.outcome, where
+        assert record.proof is not None, where
+        assert answer.expected == record.proof.answer, where
+        assert record.proof.accepted, where
+        assert len(record.proof.refused) >= (1 if family == "digest" else 2), where
+        proved.add((choice, op))
+    assert {(choice, op) for choice in choices if choice in offered for op in operations} == proved
+
+
+@each_package
+def test_what_a_runner_does_not_read_is_refused(platform: Platform, package: str) -> None:
+    """A setting it does not know fails; a choice, a value or an operation that it lacks is said to be unsupported."""
+    for family, (choices, operations, _) in FAMILIES.items():
+        usual = next(settings_of(family))
+        changes: list[tuple[Outcome, str, str, dict[str, Any]]] = [
+            (Outcome.FAILED, choices[0], operations[0], {**usual, "colour": "red"}),
+            (Outcome.UNSUPPORTED, "no-such-choice", operations[0], usual),
+            (Outcome.UNSUPPORTED, choices[0], "no-such-operation", usual),
+        ]
+        for outcome, choice, op, setting in changes:
+            record = ask(built(platform), task_of(platform, package, family, op, choice, setting), limit_s=LIMIT_S)
+            assert outcome == record.outcome, f"{family} {choice} {op} {setting}: {record.reason}"
+            assert record.reason
+
+
+@each_package
+def test_a_route_that_a_platform_lacks_is_said(platform: Platform, package: str) -> None:
+    """What the table of routes has and a package has not is a row with its reason."""
+    offered = offers_of(platform, package)
+    for family, (choices, operations, _) in FAMILIES.items():
+        for choice in choices:
+            if choice not in offered[family]:
+                task = task_of(platform, package, family, operations[0], choice, next(settings_of(family)))
+                record = ask(built(platform), task, limit_s=LIMIT_S)
+                assert Outcome.UNSUPPORTED == record.outcome, f"{choice}: {record.reason}"
+                assert len(record.reason or "") > 20
+
+
+@each_package
+def test_null_choices_do_nothing(platform: Platform, package: str) -> None:
+    """Each family's null choice reads the settings of the others, and says that there is nothing to refuse."""
+    for family, (_, operations, _) in FAMILIES.items():
+        task = task_of(platform, package, family, operations[0], "none", next(settings_of(family)))
+        record = ask(built(platform), task, limit_s=LIMIT_S)
+        assert Outcome.OK == record.outcome, f"{family}: {record.reason}"
+        assert record.proof is not None
+        assert () == record.proof.refused
+        assert record.proof.not_tried
