@@ -109,9 +109,10 @@ def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family
     offered = offers_of(platform, package)[family]
     assert "none" in offered
     proved = set()
-    for choice, op, (number, setting) in itertools.product(choices, operations, enumerate(settings_of(family))):
-        # Other settings are the same for each route to a key, and a process for each takes its time.
-        if choice not in offered or (number and choice != offered[1]):
+    for choice, op, setting in itertools.product(choices, operations, list(settings_of(family))):
+        # Other settings are the same for each route to a key, and a process for each takes its time. But a platform
+        # may lack what the usual setting asks of all routes.
+        if choice not in offered or ((choice, op) in proved and choice != offered[1]):
             continue
         answer = answer_of(family, choice, op)
         assert answer is not None

@@ -8,16 +8,51 @@ const OF_FAMILY = {
   "rsa-api": {
     ops: ["sign", "verify"],
     choices: ["key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-from-store", "key-pooled"],
+    settings: (task) => ({ bytes: task.bytes(60), digest: task.word("digest", ["fetched", "implicit"]) }),
     prepare: rsa,
   },
-  signature: { ops: ["sign", "verify"], choices: ["ecdsa-p256"], prepare: ecdsa },
-  digest: { ops: ["hash"], choices: ["sha-256"], prepare: sha256 },
-  cipher: { ops: ["encrypt", "decrypt"], choices: ["aes-256-gcm"], prepare: aesGcm },
+  signature: {
+    ops: ["sign", "verify"],
+    choices: ["ecdsa-p256"],
+    settings: (task) => ({
+      bytes: task.bytes(32),
+      digest: HASHES[task.word("digest", Object.keys(HASHES))],
+      key: task.word("key", ["kept", "from-pem", "from-der"]),
+      cpu: task.word("cpu", PROCESSORS),
+    }),
+    prepare: ecdsa,
+  },
+  digest: {
+    ops: ["hash"],
+    choices: ["sha-256"],
+    settings: (task) => ({
+      bytes: task.bytes(4096),
+      lookup: task.word("lookup", ["fetched", "implicit"]),
+      cpu: task.word("cpu", PROCESSORS),
+    }),
+    prepare: sha256,
+  },
+  cipher: {
+    ops: ["encrypt", "decrypt"],
+    choices: ["aes-256-gcm"],
+    settings: (task) => ({
+      bytes: task.bytes(4096),
+      key: task.word("key", ["kept", "fresh"]),
+      cpu: task.word("cpu", PROCESSORS),
+    }),
+    prepare: aesGcm,
+  },
 };
+
+// The settings' names of hashes, and Node's.
+const HASHES = { "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512" };
+const PROCESSORS = ["native", "no-sha", "no-aes", "no-vector"];
+
 
 const NO_STORE = "node:crypto has no certificate store that holds private keys: it takes PEM, DER, JWK or a KeyObject";
 const NO_DIGEST_OBJECT =
   "node:crypto takes the digest of a signature by its name only: crypto.sign('sha256', …) looks it up in each call";
+const NO_PROCESSOR = "node:crypto has no way to leave processor features unused";
 const NO_KEPT_KEY =
   "node:crypto has no cipher that takes a new nonce: crypto.createCipheriv sets its key up anew for each message";
 
@@ -36,7 +71,12 @@ export function prepare(task) {
   if (task.choice !== "none" && !family.choices.includes(task.choice)) {
     throw new Refusal("unsupported", `this runner has no ${task.choice} (${task.family})`);
   }
-  return family.prepare(task);
+  const settings = family.settings(task);
+  task.allSettingsRead();
+  if (task.choice === "none") return nothing();
+  // OpenSSL reads OPENSSL_ia32cap when it is loaded, before any of this program runs.
+  if ((settings.cpu ?? "native") !== "native") throw new Refusal("unsupported", NO_PROCESSOR);
+  return family.prepare(task, settings);
 }
 
 /** The null choice: the same loop and clocks, and nothing done. */
@@ -86,10 +126,7 @@ function encoding(key) {
   return key.type === "private" ? "pkcs8" : "spki";
 }
 
-function rsa(task) {
-  const bytes = task.bytes(60);
-  const digest = task.word("digest", ["fetched", "implicit"]);
-  if (task.choice === "none") return nothing();
+function rsa(task, { bytes, digest }) {
   if (task.choice === "key-from-store") throw new Refusal("unsupported", NO_STORE);
   if (digest === "fetched") throw new Refusal("unsupported", NO_DIGEST_OBJECT);
   const route = task.choice === "key-cached" ? "kept" : task.choice.replace("key-", "");
@@ -127,15 +164,7 @@ function ecdsaKey() {
   return crypto.generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey;
 }
 
-// The settings' names of hashes, and Node's.
-const HASHES = { "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512" };
-
-function ecdsa(task) {
-  const bytes = task.bytes(32);
-  const digest = HASHES[task.word("digest", Object.keys(HASHES))];
-  const route = task.word("key", ["kept", "from-pem", "from-der"]);
-  task.processor();
-  if (task.choice === "none") return nothing();
+function ecdsa(task, { bytes, digest, key: route }) {
   const known = task.known();
   const key = task.inputs.private_key_pem === undefined ? ecdsaKey() : ownKey(task);
   const operation = signing(task, bytes, { digest, route: ROUTES[route], key, another: ecdsaKey });
@@ -198,11 +227,8 @@ function signing(task, bytes, { digest, route, key, another }) {
 
 // --- Digests ------------------------------------------------------------------------------------------------------
 
-function sha256(task) {
-  const data = task.filled(task.bytes(4096));
-  const lookup = task.word("lookup", ["fetched", "implicit"]);
-  task.processor();
-  if (task.choice === "none") return nothing();
+function sha256(task, { bytes, lookup }) {
+  const data = task.filled(bytes);
   // Node's only digest object made beforehand: a Hash that nothing was put into, copied for each message.
   const fresh = crypto.createHash("sha256");
   // The whole message in one call, where this Node has that (20.12, 21.7).
@@ -246,11 +272,8 @@ function open(key, nonce, sealed, tag, aad) {
   return plain;
 }
 
-function aesGcm(task) {
-  const plain = task.filled(task.bytes(4096));
-  const setup = task.word("key", ["kept", "fresh"]);
-  task.processor();
-  if (task.choice === "none") return nothing();
+function aesGcm(task, { bytes, key: setup }) {
+  const plain = task.filled(bytes);
   if (setup === "kept") throw new Refusal("unsupported", NO_KEPT_KEY);
   const key = task.filled(32, 0xffffffffffffffffn);
   const nonce = task.filled(12, 0x1234567890abcdefn);

@@ -60,7 +60,6 @@ function perform() {
   if (task.mode === "list") return { receipt: RECEIPT, offers: OFFERS };
   if (task.mode !== "verify" && task.mode !== "measure") throw new Refusal("failed", `no such mode: ${task.mode}`);
   const operation = prepare(task);
-  task.allSettingsRead();
   return task.mode === "verify" ? verify(task, operation) : measure(operation);
 }
 

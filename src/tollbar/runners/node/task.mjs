@@ -43,12 +43,6 @@ export class Task {
     return value;
   }
 
-  /** Processor features are OpenSSL's to use: it reads OPENSSL_ia32cap before any of this program runs. */
-  processor() {
-    const cpu = this.word("cpu", ["native", "no-sha", "no-aes", "no-vector"]);
-    if (cpu !== "native") throw new Refusal("unsupported", "node:crypto has no way to leave processor features unused");
-  }
-
   allSettingsRead() {
     const left = [...this.left.keys()];
     if (left.length > 0) {
