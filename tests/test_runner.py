@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FAKE_RUNNER, Tollbar
+from conftest import FAKE_RUNNER
 from tollbar import libraries, measure, plan, study
 from tollbar.beds import proc
 from tollbar.errors import TollbarError
@@ -124,25 +124,6 @@ def test_a_cell_that_fails_again_is_set_aside(planned: Plan, monkeypatch: pytest
     found = [trial for heat in measure.measured(planned, heats) for trial in heat]
     assert 2 == sum('"spin-2"' in trial.cell for trial in found)
     assert 4 == sum('"spin-1-again"' in trial.cell for trial in found)
-
-
-def test_a_runner_is_held_against_the_contract(tollbar: Tollbar) -> None:
-    """`tollbar verify --runner` proves what a program offers, and tries what it promises by speaking the contract."""
-    done = tollbar("verify", "--runner", FAKE_RUNNER)
-    assert 0 == done.returncode, done.stdout
-    assert "8 of 8 promises of the contract kept" in done.stderr
-    assert "kept         a setting that it does not read is refused" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [("chunk:short", "BROKEN       it is advanced chunk by chunk"), ("verify:wrong", "failed       spin-1")],
-)
-def test_a_runner_that_breaks_the_contract_is_told(tollbar: Tollbar, fault: str, words: str) -> None:
-    """What a program does not keep stands in its own line, and in the exit status."""
-    done = tollbar("verify", "--runner", FAKE_RUNNER, env={"FAKE_FAULT": fault})
-    assert 1 == done.returncode
-    assert words in done.stdout
 
 
 def test_a_runner_without_a_version_is_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:

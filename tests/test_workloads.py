@@ -7,7 +7,8 @@ import pytest
 from tollbar import measure, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
+from tollbar.runner import ChunkRecord, Outcome
+from tollbar.workloads import Work
 
 ALONE = """
 question  = "What does a hash cost?"
@@ -76,3 +77,11 @@ def test_a_cell_is_shown_without_being_started() -> None:
     assert "ADDRESS:PORT" == shown.task["load"]["address"]
     assert "tls-1.3" in (shown.configuration or "")
     assert "PRIVATE KEY" not in f"{shown}"
+
+
+def test_what_a_runtime_does_between_chunks_is_observed() -> None:
+    """`background_ns` of a chunk is one of its observations, by the name that the table of metrics has for it."""
+    said = {"operations": 3, "cpu_ns": 900, "wall_ns": 1000, "observed": {"background_ns": 60}}
+    work = Work((), {}, None)
+    assert {("", "background"): 60} == work.observed(ChunkRecord.model_validate(said))
+    assert {} == work.observed(ChunkRecord.model_validate({**said, "observed": {}}))

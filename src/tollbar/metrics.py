@@ -20,11 +20,17 @@ class Metric:
     is_limited: bool = False
     """Whether a busy client, an idle server or other programs take its meaning away: it says little of the server."""
 
+    is_rare: bool = False
+    """Whether most chunks show none of it, so that it is shared out among all operations of a trial."""
+
     @property
     def is_per_operation(self) -> bool:
         """Whether what a chunk showed is shared out among its operations."""
         return self.unit.endswith("/op")
 
+
+BACKGROUND = Metric("background", "of it, CPU time between chunks (collector, compiler)", "ns/op", is_rare=True)
+"""What a runner's other threads used while it was asked nothing: part of its cost, and shown apart."""
 
 # Those of every family; a family's folder adds its own.
 METRICS: Mapping[str, Metric] = {
@@ -36,6 +42,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("server-cpu-typical", "server CPU time as disturbed", "ns/op"),
         Metric("client-cpu", "load client's CPU time", "ns/op"),
         Metric("client-cpu-typical", "load client's CPU time as disturbed", "ns/op"),
+        BACKGROUND,
         Metric("wall", "elapsed time", "ns/op"),
         Metric("memory", "memory", "B"),
         Metric("throughput", "requests a second", "1/s", more_is_better=True, is_limited=True),

@@ -14,6 +14,7 @@ from tollbar import console, families, libraries, measure, study
 from tollbar import plan as planning
 from tollbar.cli.look import make_plan
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
 from tollbar.runner import Outcome
@@ -59,8 +60,9 @@ def verify(
         f"{len(proven) - len(bad) - lacking} of {len(proven)} cells proven, {lacking} unsupported, {len(bad)} failed"
     )
     if findings:
-        console.say(f"{sum(one.kept for one in findings)} of {len(findings)} promises of the contract kept")
-    failed = bad or (runner is not None and not findings) or not all(one.kept for one in findings)
+        tried = [one for one in findings if one.kept is not None]
+        console.say(f"{sum(one.kept is True for one in tried)} of {len(tried)} promises of the contract kept")
+    failed = bad or (runner is not None and not findings) or any(one.kept is False for one in findings)
     return ExitStatus.SOME_FAILED if failed else ExitStatus.DONE
 
 
@@ -99,12 +101,19 @@ def _of_runner(path: Path) -> Plan:
 
 
 def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
-    """What a runner keeps of the contract, tried on one proven cell of each family."""
+    """What a runner keeps of the contract, tried on one proven cell of each family that is not its null choice."""
     good = {(one.study, one.cell) for one in proven if one.outcome is Outcome.OK}
     for one in planned.studies:
-        cell = next((cell for cell in one.cells if (cell.study, cell.key) in good), None)
+        tried = (cell for cell in one.cells if (cell.study, cell.key) in good and cell.standing is not Standing.NULL)
+        cell = next(tried, None)
         if cell is not None:
-            yield from hold(cell, planned.seed)
+            answers = cell.choice.answers_of(str(cell.coordinates["op"]))
+            answer = next((answer for answer in answers if not answer.setting), None)
+            measured, verified = cell.task("measure", planned.seed), cell.task("verify", planned.seed, answer)
+            yield from hold(cell.provider.runner, measured, verified)
+
+
+_KEPT = {True: "kept", False: "BROKEN", None: "not tried"}
 
 
 def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding]) -> None:
@@ -115,9 +124,7 @@ def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding])
         said = one.reason or "; ".join([right, refused, *(f"not tried: {what}" for what in one.not_tried)])
         console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
     for finding in findings:
-        console.stdout().print(
-            f"{'kept' if finding.kept else 'BROKEN':<12} {finding.promise}: {finding.seen}", markup=False
-        )
+        console.stdout().print(f"{_KEPT[finding.kept]:<12} {finding.promise}: {finding.seen}", markup=False)
 
 
 def _print_json(proven: list[measure.Proven]) -> None:

@@ -12,6 +12,7 @@ from tollbar.judge.decisions import Terms
 from tollbar.judge.moments import with_moments
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
+from tollbar.metrics import BACKGROUND
 from tollbar.results import Row
 from tollbar.stats import Interval, Visit
 
@@ -26,8 +27,8 @@ class Ledger:
     def __init__(self, rows: Sequence[Row], terms: Terms, metric: str = "cpu", family: Family | None = None) -> None:
         self.rows = rows
         self.metric = metric
-        self.own_metrics = tuple(family.metrics.values()) if family else ()
-        """What the family's runners observe beside what every runner does."""
+        self.observed_metrics = (BACKGROUND, *(family.metrics.values() if family else ()))
+        """What runners may observe in their chunks: any, and the family's own."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         keys = dict.fromkeys(row.against for row in rows)
         self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)

@@ -99,9 +99,9 @@ def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[M
 
 
 def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """The family's own metrics, of the whole and of each component that has them."""
+    """What runners observed beside the cost, of the whole and of each component that has it."""
     seen = dict.fromkeys(key for trial in trials for chunk in trial.chunks for key in chunk.observed)
-    for metric in ledger.own_metrics:
+    for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
             visits = ledger.visits_of(row, trials, _observed(component, metric))
             if visits:
@@ -111,6 +111,8 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
 
 def _observed(component: str, metric: Metric) -> Value:
     def value(trial: Trial, chunk: Chunk) -> float:
+        if metric.is_rare:
+            return sum(each.observed.get((component, metric.name), 0.0) for each in trial.chunks) / trial.operations
         seen = chunk.observed.get((component, metric.name), 0.0)
         return seen / chunk.operations if metric.is_per_operation else seen
 

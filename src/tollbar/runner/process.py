@@ -78,6 +78,11 @@ class Process:
         self._selector.register(self._process.stdout, selectors.EVENT_READ, self._heard)
         self._selector.register(self._process.stderr, selectors.EVENT_READ, self._talk)
 
+    @property
+    def pid(self) -> int:
+        """Of the guard, which has the runner below it."""
+        return self._process.pid
+
     def say(self, line: Mapping[str, Any]) -> None:
         """Hands it one line. A runner that does not read any more is noticed where its answer is waited for."""
         with suppress(BrokenPipeError):

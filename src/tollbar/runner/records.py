@@ -24,6 +24,17 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed-out"
 
 
+class Made(BaseModel):
+    """A signature that is another one each time, for another implementation to verify."""
+
+    model_config = ConfigDict(frozen=True)
+    of: str
+    """The message, as text."""
+    signature_hex: str
+    public_key_der_hex: str
+    """A SubjectPublicKeyInfo."""
+
+
 class Proof(BaseModel):
     """What an operation showed for itself: right things accepted, wrong things refused."""
 
@@ -33,6 +44,7 @@ class Proof(BaseModel):
     refused: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
     """Refusals that could not be tried, each with the reason."""
+    made: Made | None = None
 
 
 class ComponentRecord(BaseModel):
@@ -193,6 +205,8 @@ class Observed(Requested):
     """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    background_ns: int = Field(default=0, ge=0)
+    """CPU time of a collector or a compiler since the last chunk, which is part of `cpu_ns`."""
     ticks: bool = False
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
     unsettled: bool = False

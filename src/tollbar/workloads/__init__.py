@@ -19,6 +19,7 @@ from typing import Any
 from tollbar import families
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
+from tollbar.metrics import BACKGROUND
 from tollbar.plan import Cell
 from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, ask
 
@@ -97,8 +98,10 @@ class Work:
         return {RUNNER: chunk.cpu_ns}
 
     def observed(self, chunk: ChunkRecord) -> Observed:
-        """What else the chunk showed, of the family's own metrics."""
-        return {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
+        """What else the chunk showed: of the family's own metrics, and what its cost has from before it began."""
+        own = {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
+        background_ns = chunk.observed.background_ns
+        return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
         """What cannot be so in a chunk without an error."""

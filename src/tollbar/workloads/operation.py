@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tollbar import families
+from tollbar import families, libraries
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Answer, Standing
+from tollbar.libraries import Broken
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, Record, failed
+from tollbar.runner import Made, Outcome, Record, failed
 from tollbar.workloads import Ask, Given, Proven, Shown, Work, Workload, unproven
 
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.
 PROOF_LIMIT_S = 120.0
+# Verifies the signatures that others make.
+OTHER = "libcrypto"
 
 
 class OperationWorkload(Workload):
@@ -33,6 +36,18 @@ class OperationWorkload(Workload):
         if cell.standing is not Standing.NULL and not refused:
             reason = "no proof: nothing wrong was tried and refused"
             return Proven(cell.study, cell.key, Outcome.FAILED, reason, known, accepted, refused, not_tried)
+        made = next((proof.made for proof in proofs if proof.made), None)
+        if made is not None and cell.provider.kind != OTHER:
+            checked = _checked(cell, made, seed, given.ask)
+            if checked.outcome is Outcome.FAILED:
+                return unproven(
+                    cell, checked.outcome, f"another implementation refuses its signature: {checked.reason}"
+                )
+            theirs = f"its signature, verified by {checked.receipt.get('name', OTHER)}"
+            if checked.outcome is Outcome.OK:
+                accepted += (theirs,)
+            else:
+                not_tried += (f"{theirs}: {checked.reason}",)
         return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused, not_tried)
 
     @contextmanager
@@ -65,6 +80,18 @@ def _records(cell: Cell, seed: int, given: Given) -> list[Record]:
         if given.verified[at].outcome is not Outcome.UNSUPPORTED:
             records.append(given.verified[at])
     return records
+
+
+def _checked(cell: Cell, made: Made, seed: int, ask: Ask) -> Record:
+    """What the system's libcrypto makes of a signature: `unsupported` where it cannot be asked."""
+    other = libraries.open_provider(f"{OTHER}:system")
+    if isinstance(other, Broken):
+        return failed(other.reason, Outcome.UNSUPPORTED)
+    inputs = {"of": made.of, "expected_hex": made.signature_hex, "public_key_der_hex": made.public_key_der_hex}
+    task = cell.task("verify", seed) | {"op": "verify", "provider": other.in_task, "inputs": inputs}
+    # Where the key comes from is the cell's own affair.
+    task["setting"] = {name: value for name, value in task["setting"].items() if name in ("bytes", "digest", "padding")}
+    return ask(other.runner, task, limit_s=PROOF_LIMIT_S)
 
 
 def _ask_proof(cell: Cell, seed: int, answer: Answer | None, ask: Ask) -> Record:

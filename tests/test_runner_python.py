@@ -1,0 +1,139 @@
+"""The Python runner does what it counts: every import and every signature, counted from outside by the interpreter."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner_folders import Platform, command_of, platforms
+from test_runners import answer_of, settings_of, task_of
+from tollbar.runner import Outcome, ask
+
+PYTHON: Platform = next(platform for platform in platforms() if platform.name == "python")
+# Runs the runner with the interpreter's profiler, which sees every call, and says on standard error how often each
+# name was called since the runner said that it is ready.
+COUNTER = """
+import collections, json, runpy, sys
+counts = collections.Counter()
+def count(frame, event, argument):
+    if event in ("call", "c_call"):
+        name = frame.f_code.co_name if event == "call" else argument.__name__
+        if name == "say" and "ready" in frame.f_locals["line"]:
+            counts.clear()
+        counts[name] += 1
+sys.setprofile(count)
+try:
+    runpy.run_path(sys.argv[1], run_name="__main__")
+finally:
+    sys.setprofile(None)
+    print(json.dumps(counts), file=sys.stderr)
+"""
+CHUNKS, OPERATIONS = 3, 12
+# The runner's own method has the name of the package's call in it.
+BOTH = 2
+LIMIT_S = 120
+# By package, route and operation: the call that imports a key.
+IMPORTS = {
+    ("cryptography", "key-from-pem", "verify"): "load_pem_public_key",
+    ("cryptography", "key-from-der", "verify"): "load_der_public_key",
+    ("cryptography", "key-from-parameters", "verify"): "public_key",
+    ("cryptography", "key-from-pem", "sign"): "load_pem_private_key",
+    ("cryptography", "key-from-der", "sign"): "load_der_private_key",
+    ("cryptography", "key-from-parameters", "sign"): "private_key",
+    ("pycryptodome", "key-from-pem", "verify"): "import_key",
+    ("pycryptodome", "key-from-der", "verify"): "import_key",
+    ("pycryptodome", "key-from-parameters", "verify"): "construct",
+}
+
+
+def counted(runner: Path, package: str, choice: str, op: str) -> tuple[int, Mapping[str, int]]:
+    """The operations of some chunks, and how often each function was called in them."""
+    task = task_of(PYTHON, package, "rsa-api", op, choice, next(settings_of("rsa-api"))) | {"mode": "measure"}
+    # Without a time there is nothing worked before the clocks start.
+    advance = {"advance": {"seconds": 0, "operations": OPERATIONS // CHUNKS}}
+    lines: list[dict[str, Any]] = [task, *[advance] * CHUNKS]
+    python, *_ = command_of(PYTHON.folder)
+    done = subprocess.run(
+        [python, "-I", "-B", "-c", COUNTER, str(runner)],
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    _, *chunks, last = (json.loads(line) for line in done.stdout.splitlines())
+    assert {"outcome": "ok"} == last
+    return sum(chunk["operations"] for chunk in chunks), json.loads(done.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("package", "choice", "op"), IMPORTS)
+def test_a_key_is_imported_in_each_call(package: str, choice: str, op: str) -> None:
+    """As many imports and signatures as operations."""
+    operations, calls = counted(PYTHON.folder / "runner.py", package, choice, op)
+    assert OPERATIONS == operations == calls[IMPORTS[package, choice, op]]
+    assert BOTH * OPERATIONS == calls[op]
+
+
+@pytest.mark.parametrize("package", PYTHON.packages)
+@pytest.mark.parametrize("choice", ["key-cached", "key-pooled"])
+def test_a_key_that_is_kept_is_not_imported_again(package: str, choice: str) -> None:
+    """No call imports one, and each verifies."""
+    operations, calls = counted(PYTHON.folder / "runner.py", package, choice, "verify")
+    assert OPERATIONS == operations
+    assert {} == {name: calls[name] for name in IMPORTS.values() if name in calls}
+    assert BOTH * OPERATIONS == calls["verify"]
+
+
+# What is changed in a copy of the runner: file, old text, new text.
+CACHES = ("operations.py", "make = makers[route]", "make = __import__('functools').cache(makers[route])")
+COUNTS_TWICE = (
+    "runner.py",
+    "perform_so_often(perform, count)\n            operations",
+    "perform_so_often(perform, count // 2)\n            operations",
+)
+PADS_WRONGLY = (
+    "with_cryptography.py",
+    "padding.PKCS1v15()",
+    "padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)",
+)
+
+
+def spoiled(folder: Path, file: str, old: str, new: str) -> Path:
+    """A copy of the runner with one thing changed: its main file."""
+    copy = Path(shutil.copytree(PYTHON.folder, folder / "spoiled", ignore=shutil.ignore_patterns("__pycache__")))
+    text = (copy / file).read_text("utf-8")
+    assert 1 == text.count(old)
+    (copy / file).write_text(text.replace(old, new))
+    return copy / "runner.py"
+
+
+def test_a_runner_that_keeps_what_it_should_import_is_caught(tmp_path: Path) -> None:
+    """The count of imports tells it."""
+    operations, calls = counted(spoiled(tmp_path, *CACHES), "cryptography", "key-from-pem", "verify")
+    assert OPERATIONS == operations
+    assert calls.get("load_pem_public_key", 0) <= 1
+
+
+def test_a_runner_that_counts_what_it_did_not_do_is_caught(tmp_path: Path) -> None:
+    """The count of verifications tells it, although half of them are made."""
+    operations, calls = counted(spoiled(tmp_path, *COUNTS_TWICE), "cryptography", "key-cached", "verify")
+    assert OPERATIONS == operations
+    assert BOTH * OPERATIONS // 2 == calls["verify"]
+
+
+def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
+    """It accepts its own signatures, and gives another than the known answer or none."""
+    answer = answer_of("rsa-api", "key-cached", "sign")
+    assert answer is not None
+    inputs = {**answer.inputs, "expected_hex": answer.expected}
+    task = task_of(PYTHON, "cryptography", "rsa-api", "sign", "key-cached", next(settings_of("rsa-api")), inputs=inputs)
+    python, *rest = command_of(PYTHON.folder)
+    record = ask([python, *rest[:-1], str(spoiled(tmp_path, *PADS_WRONGLY))], task, limit_s=LIMIT_S)
+    answered = record.proof.answer if record.proof else None
+    assert Outcome.OK != record.outcome or answer.expected != answered
