@@ -36,15 +36,10 @@ final class Proof {
         return answer != null;
     }
 
-    /** A randomised signature, for another implementation to verify. */
-    void made(Task task, byte[] message, byte[] signature, byte[] publicKeyDer) {
+    /** A randomised signature of this text, for another implementation to verify. */
+    void made(String of, byte[] signature, byte[] publicKeyDer) {
         made = new JsonObject();
-        if (task.input("of_hex") == null) {
-            made.add("of", new String(message, java.nio.charset.StandardCharsets.UTF_8));
-        } else {
-            made.add("of_hex", Hex.of(message));
-        }
-        made.add("signature_hex", Hex.of(signature)).add("public_key_der_hex", Hex.of(publicKeyDer));
+        made.add("of", of).add("signature_hex", Hex.of(signature)).add("public_key_der_hex", Hex.of(publicKeyDer));
     }
 
     JsonObject json() {

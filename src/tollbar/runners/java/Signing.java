@@ -1,3 +1,4 @@
+import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.KeyPair;
 import java.security.KeyPairGenerator;
@@ -238,8 +239,9 @@ final class Signing implements Operation {
         if (known != null) {
             proof.answer(published(known));
         }
-        byte[] message = known == null ? "tollbar".getBytes(java.nio.charset.StandardCharsets.UTF_8) : known;
-        proof.made(task, message, route.sign(message), pair.getPublic().getEncoded());
+        String text = task.input("of") == null ? "tollbar" : task.input("of");
+        byte[] made = route.sign(text.getBytes(StandardCharsets.UTF_8));
+        proof.made(text, made, pair.getPublic().getEncoded());
         return proof;
     }
 

@@ -174,10 +174,10 @@ function ecdsa(task, { bytes, digest, key: route }) {
       const proof = operation.prove();
       if (known !== undefined) proof.answer = publishedSignature(task, known, { digest, route: ROUTES[route] });
       // Signing is randomised: another implementation verifies what this one has made.
-      const message = known ?? Buffer.from("tollbar");
+      const message = task.inputs.of ?? "tollbar";
       proof.made = {
-        [task.inputs.of_hex === undefined ? "of" : "of_hex"]: task.inputs.of_hex ?? message.toString("utf8"),
-        signature_hex: operation.sign(message).toString("hex"),
+        of: message,
+        signature_hex: operation.sign(Buffer.from(message)).toString("hex"),
         public_key_der_hex: crypto.createPublicKey(key).export({ format: "der", type: "spki" }).toString("hex"),
       };
       return proof;
