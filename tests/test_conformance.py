@@ -1,11 +1,10 @@
 """`tollbar verify --runner`: a good program keeps every promise, and each way of breaking one is told.
 
-The good program is the example of docs/runners.md; each faulty one is that program with one thing changed.
+The good program is `tests/toy/hash-runner`; each faulty one is that program with one thing changed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from conftest import Tollbar
 from tollbar.measure.conformance import Finding, hold
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "runners.md"
+GOOD = Path(__file__).parent / "toy" / "hash-runner"
 KNOWN = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 TASK: dict[str, Any] = {
     "contract": 2,
@@ -97,7 +96,7 @@ Write = Callable[[str, str], Path]
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Writes the good program with one text (`$` ends the file) replaced by another, and returns its path."""
-    (good,) = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    good = GOOD.read_text("utf-8")
 
     def written(old: str, new: str) -> Path:
         text = good + "$"
@@ -116,7 +115,7 @@ def findings_of(path: Path) -> Iterator[Finding]:
 
 
 def test_a_good_runner_keeps_every_promise(write: Write) -> None:
-    """The document's example keeps them all, and each was tried."""
+    """It keeps them all, and each was tried."""
     findings = list(findings_of(write("$", "$")))
     assert [] == [one for one in findings if one.kept is not True]
     assert 15 <= len(findings)

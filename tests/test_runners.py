@@ -11,6 +11,7 @@ import pytest
 from runner_folders import Platform, command_of, platforms
 from tollbar import families
 from tollbar.families import Answer
+from tollbar.measure.conformance import hold
 from tollbar.runner import CONTRACT, Outcome, ask
 
 PACKAGES = [(platform, package) for platform in platforms() for package in platform.packages]
@@ -172,3 +173,16 @@ def test_null_choices_do_nothing(platform: Platform, package: str) -> None:
         assert record.proof is not None
         assert () == record.proof.refused
         assert record.proof.not_tried
+
+
+@each_package
+@pytest.mark.parametrize(("family", "op"), [("rsa-api", "sign"), ("digest", "hash")])
+def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: str, op: str) -> None:
+    """Chunks, clocks, counts, rest and refusals, by the kernel's account; for long operations and short ones."""
+    choice = FAMILIES[family][0][0]
+    answer = answer_of(family, choice, op)
+    assert answer is not None
+    inputs = {**answer.inputs, "expected_hex": answer.expected}
+    verify = task_of(platform, package, family, op, choice, next(settings_of(family)), inputs=inputs)
+    findings = list(hold(built(platform), {**verify, "mode": "measure"}, verify))
+    assert [] == [one for one in findings if one.kept is not True]

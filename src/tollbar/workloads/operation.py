@@ -89,8 +89,9 @@ def _checked(cell: Cell, made: Made, seed: int, ask: Ask) -> Record:
         return failed(other.reason, Outcome.UNSUPPORTED)
     inputs = {"of": made.of, "expected_hex": made.signature_hex, "public_key_der_hex": made.public_key_der_hex}
     task = cell.task("verify", seed) | {"op": "verify", "provider": other.in_task, "inputs": inputs}
-    # Where the key comes from is the cell's own affair.
-    task["setting"] = {name: value for name, value in task["setting"].items() if name in ("bytes", "digest", "padding")}
+    # Of its settings, those that a known answer asks for change what is right; the others are how the cell comes by it.
+    meant = {name for answer in cell.choice.answers for name in answer.setting}
+    task["setting"] = {name: value for name, value in task["setting"].items() if name in meant}
     return ask(other.runner, task, limit_s=PROOF_LIMIT_S)
 
 
