@@ -183,6 +183,9 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     answer = answer_of(family, choice, op)
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}
-    verify = task_of(platform, package, family, op, choice, next(settings_of(family)), inputs=inputs)
-    findings = list(hold(built(platform), {**verify, "mode": "measure"}, verify))
+    # A platform may lack what the usual setting asks.
+    tasks = (task_of(platform, package, family, op, choice, setting, inputs=inputs) for setting in settings_of(family))
+    command = built(platform)
+    verify = next(task for task in tasks if ask(command, task, limit_s=LIMIT_S).outcome is Outcome.OK)
+    findings = list(hold(command, {**verify, "mode": "measure"}, verify))
     assert [] == [one for one in findings if one.kept is not True]
