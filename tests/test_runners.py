@@ -110,9 +110,10 @@ def test_what_a_runner_offers_is_proved(platform: Platform, package: str, family
     offered = offers_of(platform, package)[family]
     assert "none" in offered
     proved = set()
-    for choice, op, (number, setting) in itertools.product(choices, operations, enumerate(settings_of(family))):
-        # Other settings are the same for each route to a key, and a process for each takes its time.
-        if choice not in offered or (number and choice != offered[1]):
+    for choice, op, setting in itertools.product(choices, operations, list(settings_of(family))):
+        # Other settings are the same for each route to a key, and a process for each takes its time. But a platform
+        # may lack what the usual setting asks of all routes.
+        if choice not in offered or ((choice, op) in proved and choice != offered[1]):
             continue
         answer = answer_of(family, choice, op)
         assert answer is not None
@@ -184,6 +185,9 @@ def test_a_runner_keeps_the_contract(platform: Platform, package: str, family: s
     answer = answer_of(family, choice, op)
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}
-    verify = task_of(platform, package, family, op, choice, next(settings_of(family)), inputs=inputs)
-    findings = list(hold(built(platform), {**verify, "mode": "measure"}, verify))
+    # A platform may lack what the usual setting asks.
+    tasks = (task_of(platform, package, family, op, choice, setting, inputs=inputs) for setting in settings_of(family))
+    command = built(platform)
+    verify = next(task for task in tasks if ask(command, task, limit_s=LIMIT_S).outcome is Outcome.OK)
+    findings = list(hold(command, {**verify, "mode": "measure"}, verify))
     assert [] == [one for one in findings if one.kept is not True]

@@ -1,0 +1,115 @@
+// The task: its settings, each read or refused, its inputs, and the data that its seed gives.
+
+/** Why there is no number: `unsupported` for what Node does not have, `failed` for what should have worked. */
+export class Refusal extends Error {
+  constructor(outcome, reason) {
+    super(reason);
+    this.outcome = outcome;
+  }
+}
+
+const MOST_BYTES = 2 ** 30;
+
+export class Task {
+  constructor(said) {
+    Object.assign(this, said);
+    this.provider = said.provider ?? {};
+    this.inputs = said.inputs ?? {};
+    // What has been read is taken out: what is left at the end is what nothing reads.
+    this.left = new Map(Object.entries(said.setting ?? {}));
+  }
+
+  #take(name, missing) {
+    const value = this.left.has(name) ? this.left.get(name) : missing;
+    this.left.delete(name);
+    return value;
+  }
+
+  /** A setting that is one of these words; the first where the task does not say. */
+  word(name, words) {
+    const value = this.#take(name, words[0]);
+    if (!words.includes(value)) {
+      throw new Refusal("failed", `the setting ${name} is ${words.join(" or ")}, not ${JSON.stringify(value)}`);
+    }
+    return value;
+  }
+
+  /** The setting `bytes`: how long the message is. */
+  bytes(missing) {
+    const value = this.#take("bytes", missing);
+    if (!Number.isInteger(value) || value < 0 || value > MOST_BYTES) {
+      throw new Refusal("failed", `the setting bytes is a whole number up to ${MOST_BYTES}, not ${JSON.stringify(value)}`);
+    }
+    return value;
+  }
+
+  allSettingsRead() {
+    const left = [...this.left.keys()];
+    if (left.length > 0) {
+      const what = `${this.op} of ${this.choice} (${this.family})`;
+      throw new Refusal("failed", `settings that mean nothing to ${what}: ${left.join(", ")}`);
+    }
+  }
+
+  /** An input in hexadecimal, or undefined. */
+  hex(name) {
+    const text = this.inputs[`${name}_hex`];
+    return text === undefined ? undefined : Buffer.from(text, "hex");
+  }
+
+  /** The known answer's message, or undefined. */
+  known() {
+    return this.hex("of") ?? (this.inputs.of === undefined ? undefined : Buffer.from(this.inputs.of, "utf8"));
+  }
+
+  /** Bytes without a pattern that depend on the seed alone (SplitMix64, as the engine fills its buffers). */
+  filled(bytes, salt = 0n) {
+    const words = Buffer.alloc(Math.ceil(bytes / 8) * 8);
+    let state = BigInt(this.seed ?? 0) ^ salt;
+    for (let at = 0; at < words.length; at += 8) {
+      state = BigInt.asUintN(64, state + 0x9e3779b97f4a7c15n);
+      let z = state;
+      z = BigInt.asUintN(64, (z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+      z = BigInt.asUintN(64, (z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+      words.writeBigUInt64LE(z ^ (z >> 31n), at);
+    }
+    return words.subarray(0, bytes);
+  }
+}
+
+/** A copy with its first bit turned, or one byte more where there is no bit to turn. */
+export function tampered(data) {
+  if (data.length === 0) return Buffer.alloc(1);
+  const other = Buffer.from(data);
+  other[0] ^= 1;
+  return other;
+}
+
+/** A copy with a bit of its last byte turned: in a DER signature the first bytes are form, not value. */
+export function tamperedAtEnd(data) {
+  const other = Buffer.from(data);
+  other[other.length - 1] ^= 1;
+  return other;
+}
+
+/** What an operation shows for itself: right things accepted, wrong things refused. */
+export class Proof {
+  answer = undefined;
+  accepted = [];
+  refused = [];
+  not_tried = [];
+
+  accept(what, accepted) {
+    if (!accepted) throw new Refusal("failed", `not accepted: ${what}`);
+    this.accepted.push(what);
+  }
+
+  refuse(what, refused) {
+    if (!refused) throw new Refusal("failed", `not refused: ${what}`);
+    this.refused.push(what);
+  }
+
+  leave(what, why) {
+    this.not_tried.push(`${what}: ${why}`);
+  }
+}
