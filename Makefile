@@ -9,7 +9,7 @@ STUDY  ?=
 ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
 
 # What the tests and the bench meet for real, as program:package of Debian's.
-SERVERS  := nginx:nginx-light apache2:apache2-bin
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 

@@ -13,6 +13,9 @@ from runner_folders import Platform, command_of, platforms
 from tollbar import families
 from tollbar.runner import CONTRACT
 
+# Each builds a program with its platform's own tool: `make platforms` runs them.
+pytestmark = pytest.mark.platforms
+
 COUNTERS = Path(__file__).parent / "imports"
 CHUNKS = 3
 OPERATIONS = 40

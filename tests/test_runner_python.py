@@ -15,6 +15,9 @@ from runner_folders import Platform, command_of, platforms
 from test_runners import answer_of, settings_of, task_of
 from tollbar.runner import Outcome, ask
 
+# Each builds a program with its platform's own tool: `make platforms` runs them.
+pytestmark = pytest.mark.platforms
+
 PYTHON: Platform = next(platform for platform in platforms() if platform.name == "python")
 # Runs the runner with the interpreter's profiler, which sees every call, and says on standard error how often each
 # name was called since the runner said that it is ready.

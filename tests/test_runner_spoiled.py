@@ -11,6 +11,9 @@ from runner_folders import ROOT, command_of, platforms
 from tollbar import families
 from tollbar.runner import Outcome, ask
 
+# Each builds a program with its platform's own tool: `make platforms` runs them.
+pytestmark = pytest.mark.platforms
+
 LIMIT_S = 60.0
 (GO,) = (platform for platform in platforms() if platform.name == "go")
 CACHED = """var cached crypto.Signer

@@ -14,6 +14,9 @@ from tollbar.families import Answer
 from tollbar.measure.conformance import hold
 from tollbar.runner import CONTRACT, Outcome, ask
 
+# Each builds a program with its platform's own tool: `make platforms` runs them.
+pytestmark = pytest.mark.platforms
+
 PACKAGES = [(platform, package) for platform in platforms() for package in platform.packages]
 each_package = pytest.mark.parametrize(
     ("platform", "package"), PACKAGES, ids=[f"{platform.name}:{package}" for platform, package in PACKAGES]
