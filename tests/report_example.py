@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from math import exp, log
 from pathlib import Path
 
 import by_hand
-from tollbar.families import Authority, Choice, Family, Setting, Standing, Value
+from report_families import DIGESTS, PASSWORDS, choice_of
+from tollbar.families import Family, Standing, Value
 from tollbar.judge import (
     ClaimResult,
     ClaimVerdict,
@@ -26,7 +26,6 @@ from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import Measure, Study
 
-SEEN = date(2026, 11, 21)
 WORTH = 0.03
 BLOCKS, ROUNDS = 12, 10
 # The run was judged once before, and less error is left for the second look.
@@ -71,44 +70,6 @@ def judgement(studies: Sequence[StudyJudgement]) -> Judgement:
     return Judgement(run, tuple(studies))
 
 
-def _choice(
-    name: str,
-    title: str,
-    standing: Standing,
-    strength: int | None,
-    authority: str = "NIST | SP 800-57 part 1 revision 5, table 3 | approved",
-    checked: bool = True,
-) -> Choice:
-    by, where, says = authority.split(" | ")
-    return Choice(
-        name=name,
-        title=title,
-        spec="FIPS 180-4",
-        year=2001,
-        strength=strength,
-        strength_from=None if strength is None else "half the output, against collisions",
-        standing=standing,
-        authority=() if standing is Standing.NULL else (Authority(by, where, says, SEEN, checked),),
-        answers=(),
-        setting={},
-        inputs={},
-        note=None,
-    )
-
-
-def _family(
-    name: str, title: str, strength_means: str | None, settings: Sequence[Setting], choices: Sequence[Choice]
-) -> Family:
-    return Family(
-        name=name,
-        title=title,
-        operations=("hash",),
-        strength_means=strength_means,
-        settings={setting.name: setting for setting in settings},
-        choices={choice.name: choice for choice in choices},
-    )
-
-
 def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Value, ...]], **more: object) -> Study:
     study = Study(
         name=name,
@@ -131,42 +92,6 @@ def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Va
         notes=(),
     )
     return replace(study, **more)  # type: ignore[arg-type]
-
-
-_IETF_MD5 = "IETF | RFC 6151 section 2 | not where collision resistance is required"
-_NIST_SHA_1 = "NIST | SP 800-131A revision 2, section 9 | not for generating signatures"
-_OWASP = "OWASP | Password Storage Cheat Sheet | "
-
-DIGESTS = _family(
-    "digest",
-    "Hash function",
-    "bits against the best known collision attack",
-    [Setting("bytes", "message size", None, True, 4096, {})],
-    [
-        _choice("none", "No hash", Standing.NULL, None),
-        _choice("md5", "MD5", Standing.BROKEN, 0, _IETF_MD5),
-        _choice("sha-1", "SHA-1", Standing.DISALLOWED, 61, _NIST_SHA_1, checked=False),
-        _choice("sha-256", "SHA-256", Standing.ACCEPTABLE, 128),
-        _choice("sha-512", "SHA-512", Standing.ACCEPTABLE, 256),
-        _choice("sha3-256", "SHA3-256", Standing.RECOMMENDED, 128, "NIST | FIPS 202 | approved"),
-        _choice("blake2b", "BLAKE2b-512", Standing.ACCEPTABLE, 256, "IETF | RFC 7693 | specified"),
-        _choice("blake3", "BLAKE3", Standing.ACCEPTABLE, 128, "its authors | section 1 | 128 bits", False),
-    ],
-)
-
-PASSWORDS = _family(
-    "password-hash",
-    "Password hash",
-    None,
-    [],
-    [
-        _choice("sha-256", "One SHA-256, salted", Standing.DISALLOWED, None, _OWASP + "not a password hash"),
-        _choice("bcrypt-10", "bcrypt, cost 10", Standing.DEPRECATED, None, _OWASP + "for legacy systems"),
-        _choice("pbkdf2", "PBKDF2-SHA256, 600,000", Standing.ACCEPTABLE, None, _OWASP + "where FIPS rules"),
-        _choice("scrypt", "scrypt, N = 2^17, r = 8", Standing.ACCEPTABLE, None, _OWASP + "second choice"),
-        _choice("argon2id", "Argon2id, 19 MiB, 2 passes", Standing.RECOMMENDED, None, _OWASP + "first choice"),
-    ],
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +252,7 @@ def passwords() -> StudyJudgement:
 
 def large(choices: int = 20, providers: int = 5, sizes: int = 10) -> Judgement:
     """A run whose one study has choices × providers × sizes cells: 1,000 unless told otherwise."""
-    named = [_choice(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]
+    named = [choice_of(f"c{i}", f"Choice {i:02}", list(Standing)[i % 5], 64 + 16 * (i % 9)) for i in range(choices)]
     family = replace(DIGESTS, choices={c.name: c for c in named})
     steps = [64 * 4**i for i in range(sizes)]
     costs = [

@@ -45,8 +45,15 @@ def test_paths_in_documents_exist(name: str) -> None:
         assert (ROOT / path).exists(), path
 
 
+# How a runner's folder says what its platform's own tool fetches.
+LOCKS = (".csproj", ".lock", ".sha256", ".toml", ".xml")
+
+
 def test_no_lock_names_a_host() -> None:
     """Dependencies are locked by name, version and hash, wherever they are fetched from."""
     assert "://" not in (ROOT / "requirements.lock").read_text("utf-8")
     hosts = set(re.findall(r"https://([\w.-]+)/", (ROOT / "engine" / "Cargo.lock").read_text("utf-8")))
     assert hosts <= {"github.com"}
+    runners = [path for path in (ROOT / "src" / "tollbar" / "runners").rglob("*") if path.suffix in LOCKS]
+    assert len(runners) > 3
+    assert [] == [path for path in runners if "://" in path.read_text("utf-8")]

@@ -14,28 +14,24 @@ from typing import Any
 import pytest
 
 from runner_folders import platforms
+from test_conformance import TASK as HASH
 from tollbar import plan, study
 from tollbar.measure.conformance import hold
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "runners.md"
 TOY = Path(__file__).parent / "toy"
-TASK: dict[str, Any] = {
-    "contract": 2,
-    "mode": "verify",
-    "family": "digest",
-    "op": "hash",
-    "choice": "sha-256",
-    "provider": {"kind": "runner"},
-    "setting": {"bytes": 64, "cpu": "native"},
-    "inputs": {},
-    "seed": 7,
-}
+TASK: dict[str, Any] = {**HASH, "mode": "verify", "setting": {"bytes": 64, "cpu": "native"}}
 LIMIT_S = 60
-needs_jq = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed: apt-get install jq")
 KNOWN = hashlib.sha256(b"abc").hexdigest()
 
 
-@pytest.fixture(params=[pytest.param("bash-runner", marks=needs_jq), "hash-runner"])
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    """What the program in bash is made of."""
+    assert shutil.which("jq"), "the runner in bash needs jq: apt-get install jq"
+
+
+@pytest.fixture(params=["bash-runner", "hash-runner"])
 def example(request: pytest.FixtureRequest) -> Path:
     """One of the programs."""
     return TOY / str(request.param)
@@ -92,7 +88,6 @@ def test_the_example_refuses_in_words(example: Path, change: dict[str, Any], out
     assert words in refusal["reason"]
 
 
-@needs_jq
 def test_the_document_shows_the_file_that_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program in bash stands there as it is here, and the study beside it can be planned."""
     text = DOCUMENT.read_text("utf-8")
@@ -116,7 +111,6 @@ def test_the_document_describes_the_runners_that_come_with_it() -> None:
     assert used <= keys
 
 
-@needs_jq
 def test_the_program_in_bash_keeps_the_contract() -> None:
     """Its processes are in its account, and it is held against the contract like any other."""
     path = TOY / "bash-runner"
