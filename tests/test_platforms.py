@@ -183,6 +183,25 @@ def test_packages_are_providers(ground: Ground) -> None:
     assert "two" in (it.value.hint or "")
 
 
+def test_a_library_that_a_build_brings_is_a_provider(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is built where it is asked for by name; a pattern means what was built; not every build brings it."""
+    (system,) = libraries.resolve(["libcrypto"])
+    assert system.path
+    step = f"cp {system.path} {{build}}/libcrypto.so"
+    ground.write(step=step, old="command", new='libcrypto = "{build}/libcrypto.so"\ncommand')
+    assert "libcrypto:toy" not in [one.spec for one in libraries.resolve(["libcrypto:*"])]
+    (one,) = libraries.resolve(["libcrypto:toy"])
+    assert one.path
+    assert one.path.endswith("/libcrypto.so")
+    assert "libcrypto:toy" in [one.spec for one in libraries.resolve(["libcrypto:*"])]
+    libraries.open_provider.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(ground.log.parent / "another"))
+    ground.write(old="command", new='libcrypto = "{build}/libcrypto.so"\ncommand')
+    (one,) = libraries.resolve(["libcrypto:toy"])
+    assert one.fault
+    assert "brought no libcrypto" in one.fault[1]
+
+
 def test_listing_builds_nothing(ground: Ground) -> None:
     """What is not built yet is listed as such."""
     ground.write()

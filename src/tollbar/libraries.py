@@ -86,7 +86,7 @@ def libcryptos() -> dict[str, str | None]:
             real = os.path.realpath(path)
             if real not in found.values():
                 found[real] = real
-    return found
+    return {**found, **runners.kept_libcryptos()}
 
 
 def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[Provider, ...]:
@@ -172,6 +172,9 @@ def _label(spec: str) -> str:
 def _expand(spec: str) -> list[str]:
     kind, _, label = _whole(spec).partition(":")
     platforms = runners.all_platforms()
+    if kind == "libcrypto" and label in platforms and platforms[label].libcrypto:
+        # It comes with the platform's runner, which may have to be built.
+        return [spec]
     known = platforms[kind].packages if kind in platforms else tuple(libcryptos()) if kind == "libcrypto" else ()
     if known and "/" not in label:
         matching = [normal(f"{kind}:{name}") for name in known if fnmatchcase(name, label)]
@@ -183,21 +186,33 @@ def _expand(spec: str) -> list[str]:
     return [spec]
 
 
+def _libcrypto(label: str) -> str | None:
+    """Where the libcrypto of this label is. Raises NotBuilt for one that cannot be had."""
+    platform = runners.all_platforms().get(label)
+    known = libcryptos()
+    if platform and label not in known:
+        runners.command_of(platform)
+        known = libcryptos()
+        if label not in known:
+            raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.title} brought no libcrypto of its own")
+    return known[label]
+
+
 @cache
 def open_provider(spec: str) -> Provider | Broken:
     """Asks the provider of this exact spec who it is."""
     kind, _, label = _whole(spec).partition(":")
     platform = runners.all_platforms().get(kind)
     provider = Provider(spec, spec, kind, None, (str(engine()), "op"), {}, label if platform else None)
-    if kind == "libcrypto":
-        provider = replace(provider, path=label if "/" in label else libcryptos()[label])
-    elif kind == "runner":
-        provider = replace(provider, runner=(label,))
-    elif platform:
-        try:
+    try:
+        if kind == "libcrypto":
+            provider = replace(provider, path=label if "/" in label else _libcrypto(label))
+        elif kind == "runner":
+            provider = replace(provider, runner=(label,))
+        elif platform:
             provider = replace(provider, runner=runners.command_of(platform))
-        except NotBuilt as error:
-            return replace(provider, runner=(), fault=(error.outcome, error.reason))
+    except NotBuilt as error:
+        return replace(provider, runner=(), fault=(error.outcome, error.reason))
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
     record = ask(provider.runner, task, limit_s=LIST_LIMIT_S)
     path = provider.path

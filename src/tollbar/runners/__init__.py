@@ -51,6 +51,8 @@ class Platform:
     """The command that says on which versions a build depends."""
     build: tuple[tuple[str, ...], ...]
     command: tuple[str, ...] = Field(min_length=1)
+    libcrypto: str | None = None
+    """The library beneath it, where its build brings one that can be called directly as well."""
 
     @property
     def name(self) -> str:
@@ -90,6 +92,20 @@ def is_built(platform: Platform) -> bool:
     with suppress(NotBuilt):
         return not platform.build or _mark(_build_folder(platform)).exists()
     return False
+
+
+def kept_libcryptos() -> Mapping[str, str]:
+    """The libcryptos that builds have brought, by their platforms; nothing is built for it."""
+    found = {}
+    for platform in all_platforms().values():
+        with suppress(RuntimeError):
+            builds = cache_folder().glob(f"runners/{platform.name}-*/.built") if platform.libcrypto else ()
+            for mark in sorted(builds, key=lambda mark: mark.stat().st_mtime):
+                (path,) = _filled([str(platform.libcrypto)], platform, mark.parent)
+                # Not every way of building brings it.
+                if os.path.exists(path):
+                    found[platform.name] = path
+    return found
 
 
 def command_of(platform: Platform) -> tuple[str, ...]:
