@@ -36,13 +36,13 @@ FAMILIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tupl
     "signature": (
         ("ecdsa-p256",),
         ("sign", "verify"),
-        {"bytes": (32,), "digest": ("sha-256",), "key": ("kept", "from-pem", "from-der"), "cpu": ("native",)},
+        {"bytes": (32,), "digest": ("sha-256",), "key": ("kept", "from-pem", "from-der")},
     ),
-    "digest": (("sha-256",), ("hash",), {"bytes": (64,), "lookup": ("fetched", "implicit"), "cpu": ("native",)}),
+    "digest": (("sha-256",), ("hash",), {"bytes": (64,), "lookup": ("fetched", "implicit")}),
     "cipher": (
         ("aes-256-gcm",),
         ("encrypt", "decrypt"),
-        {"bytes": (1024,), "key": ("fresh", "kept"), "cpu": ("native",)},
+        {"bytes": (1024,), "key": ("fresh", "kept")},
     ),
 }
 LIMIT_S = 60.0
