@@ -14,6 +14,7 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value
 from tollbar.libraries import Broken, Provider, look_up
+from tollbar.plan.pairs import tabled
 from tollbar.runner import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
@@ -182,6 +183,7 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
             hint="is the baseline among the choices?",
         )
     _refuse_idle_settings(study, [*kept.values()], [at for at, _ in left_out.values()])
+    _refuse_ambiguous_tables(study, cells)
     return StudyPlan(study, tuple(cells), tuple(left_out.values()), broken)
 
 
@@ -197,6 +199,25 @@ def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequenc
             raise TollbarError(
                 f"`vary.{name}` means nothing to any cell", where=study.name, hint=f"it does where {where}"
             )
+
+
+def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
+    """Raises TollbarError for a table without cells, and for two cells in one place of it."""
+    for table in study.tables:
+        where = f"{study.name}: table “{table.title}”"
+        placed: dict[tuple[Value, Value], Cell] = {}
+        shown = tabled(table, cells)
+        if not shown:
+            raise TollbarError("no cell stands in it", where=where, hint="`where` says which cells do")
+        if table.over and not any(overs for _, overs in shown):
+            raise TollbarError(f"no cell is {dict(table.over)} and alike in all else", where=where)
+        for cell, overs in shown:
+            first = placed.setdefault((cell.coordinates[table.rows], cell.coordinates[table.columns]), cell)
+            for one, other in ((first, cell), *itertools.pairwise(overs)):
+                apart = [name for name, value in other.coordinates.items() if one.coordinates.get(name) != value]
+                if apart:
+                    what = f"{one.label} and {other.label} have one place in it"
+                    raise TollbarError(what, where=where, hint=f"`where` says which `{'` and `'.join(apart)}`")
 
 
 @dataclass(frozen=True, slots=True)
