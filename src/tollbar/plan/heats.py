@@ -29,7 +29,7 @@ BASELINE_PRICE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial to be made: a cell, or a baseline's twin, in a heat of a block."""
+    """One trial to be made: a cell, or the twin of one that is compared with itself, in a heat of a block."""
 
     cell: Cell
     twin: bool
@@ -63,8 +63,11 @@ class _Draw:
         self._cells = {cell.key: cell for cell in plan.cells}
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
+        self._twice = {cell.key for cell in plan.cells if cell.is_baseline}
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
+                if of is over:
+                    self._twice.add(of.key)
                 self._want(of.key, over.key, ASKED_WEIGHT)
         for table in plan.study.tables:
             for cell, overs in tabled(table, plan.cells):
@@ -139,11 +142,11 @@ class _Draw:
                     self._met[frozenset((one, other))] += 1
 
     def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
-        """The heats in a random order; in one of those that a baseline is in, it runs once more beside itself."""
+        """The heats in a random order; in one of its heats, what is compared with itself runs once more."""
         source.shuffle(heats)
         twins: dict[int, list[str]] = defaultdict(list)
-        for key, cell in self._cells.items():
-            if cell.is_baseline:
+        for key in self._cells:
+            if key in self._twice:
                 twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
         return [
             Heat(
