@@ -21,7 +21,7 @@ MOST_CELLS = 4
 MOST_BASELINES = 2
 # Claims and tables are what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which
 # has met often is put before one that has not met at all.
-ASKED_WEIGHT = 4.0
+ASKED_WEIGHT = 9.0
 CONTRAST_WEIGHT = 1.0
 # A further baseline takes a place: only a pair that is to be compared is worth it.
 BASELINE_PRICE = 0.25
@@ -76,6 +76,8 @@ class _Draw:
     def block(self, block: int, source: random.Random) -> list[Heat]:
         left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
         source.shuffle(left)
+        # A cell that is to meet several finds them all still waiting.
+        left.sort(key=lambda key: sum(self._need(key, other) for other in self._wanted[key]), reverse=True)
         # Insertion order is the shuffled order, and membership and removal are quick.
         waiting = dict.fromkeys(left)
         by_baseline: dict[str | None, dict[str, None]] = defaultdict(dict)
