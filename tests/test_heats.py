@@ -11,7 +11,7 @@ from tollbar import plan, study
 from tollbar.measure import heat as measuring
 from tollbar.plan import StudyPlan
 from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
-from tollbar.plan.pairs import claimed, contrasted
+from tollbar.plan.pairs import claimed, contrasted, tabled
 from tollbar.runner import Ready
 from tollbar.study import Measure
 
@@ -68,16 +68,62 @@ def test_twins_are_beside_their_baseline(drawn: tuple[StudyPlan, list[list[Heat]
             assert any(v.cell is twin.cell and not v.twin for v in heat.visits)
 
 
-def test_what_claims_compare_meets(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
-    """Two cells that a claim sets against each other share a heat in at least half of the blocks."""
-    one, found = drawn
+def met_too_seldom(one: StudyPlan, found: list[list[Heat]]) -> list[tuple[str, str]]:
+    """What claims and tables set against each other, and shares a heat in less than half of the blocks."""
     met = Counter(
-        frozenset((a.cell.key, b.cell.key)) for block in found for h in block for a in h.visits for b in h.visits
+        frozenset(pair)
+        for block in found
+        for heat in block
+        for pair in {(a.cell.key, b.cell.key) for a in heat.visits for b in heat.visits if a.cell.key < b.cell.key}
     )
-    for claim in one.study.claims:
-        for of, over, _ in claimed(claim, one.cells):
-            if of is not over:
-                assert met[frozenset((of.key, over.key))] >= BLOCKS / 2, (claim.says, of.label, over.label)
+    asked = [(of, over) for claim in one.study.claims for of, over, _ in claimed(claim, one.cells)]
+    asked += [(of, over) for table in one.study.tables for of, overs in tabled(table, one.cells) for over in overs]
+    return [
+        (of.label, over.label)
+        for of, over in asked
+        if of is not over and met[frozenset((of.key, over.key))] < len(found) / 2
+    ]
+
+
+def test_what_claims_and_tables_compare_meets(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
+    """Two cells that one of them sets against each other share a heat in at least half of the blocks."""
+    assert [] == met_too_seldom(*drawn)
+
+
+def test_all_that_a_table_compares_with_one_cell_meets_it(tmp_path: Path) -> None:
+    """Three ways to get a key are each measured beside a key that is kept, on each platform, among many other cells."""
+    text = """
+question  = "?"
+family    = "rsa-api"
+providers = ["libcrypto", "aws-lc", "rustcrypto"]
+baseline  = { choice = "key-from-parameters", call = "low-level" }
+[vary]
+call    = ["evp", "low-level"]
+digest  = ["fetched", "implicit"]
+context = ["new", "reused"]
+[[table]]
+title   = "What importing the key each time costs you"
+rows    = "provider"
+columns = "choice"
+over    = { choice = "key-cached" }
+where   = { digest = "fetched", call = "evp", context = "new" }
+[[claim]]
+says   = "The digest is looked up for a hundredth."
+of     = { choice = "key-from-der", digest = "fetched" }
+over   = { choice = "key-from-der", digest = "implicit" }
+metric = "cost"
+ratio  = 1.01
+"""
+    one = planned(text, tmp_path)
+    (table,) = one.study.tables
+    compared = [(of, over) for of, (over,) in tabled(table, one.cells)]
+    assert 12 == len(compared)
+    assert 3 == sum(of is over for of, over in compared)
+    # A cell whose key is imported has no context to use again: that is not asked of it.
+    assert {(True, False), (True, True)} == {
+        ("context" in over.coordinates, "context" in of.coordinates) for of, over in compared
+    }
+    assert [] == met_too_seldom(one, list(blocks(one, 7, BLOCKS)))
 
 
 def test_most_of_what_all_else_equal_compares_meets_in_a_small_study(tmp_path: Path) -> None:
