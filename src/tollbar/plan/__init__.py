@@ -193,7 +193,9 @@ def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequenc
     for name in study.vary:
         if not any(name in coordinates for coordinates in everywhere):
             only = study.family.settings[name].only
-            where = " and ".join(f"{key} is {' or '.join(values)}" for key, values in only.items())
+            where = " and ".join(
+                f"{key} is {' or '.join(value or 'absent' for value in values)}" for key, values in only.items()
+            )
             raise TollbarError(
                 f"`vary.{name}` means nothing to any cell", where=study.name, hint=f"it does where {where}"
             )
