@@ -138,7 +138,7 @@ BAD = {
         None,
     ),
     "unknown statistic": (
-        "question ", "statistic = 'mean-and-error'\nquestion ", "no such value: `mean-and-error`", "mean-error-deviation"
+        "question ", "statistic = 'mean-error'\nquestion ", "no such value: `mean-error`", "mean-error-deviation"
     ),
     "a statistic of no claim": (
         "question ", "statistic = 'mean-error-deviation'\nquestion ", "each `[[claim]]` of the study has", None
@@ -150,7 +150,7 @@ BAD = {
         "[measure]", TABLE.replace("'bytes'", "'byte'"), "the family digest has no setting `byte`", "`bytes`"
     ),
     "table over an unknown choice": (
-        "[measure]", TABLE.replace("[measure]", "over = { choice = 'md6' }\n[measure]"), "no such choice: `md6`", "`md5`"
+        "[measure]", TABLE.replace("[measure]", "over.choice = 'md6'\n[measure]"), "no such choice: `md6`", "`md5`"
     ),
     "table with one coordinate on both sides": (
         "[measure]", TABLE.replace("'bytes'", "'choice'"), "`choice` has the rows already", None
