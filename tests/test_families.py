@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from family_text import A_FAMILY, A_VALUE
-from runner_folders import platforms
 from test_runners import FAMILIES
 from tollbar import libraries
 from tollbar.families import (
@@ -26,6 +25,7 @@ from tollbar.families import (
     families,
     read_family,
 )
+from tollbar.runners import all_platforms
 
 NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls"]
 
@@ -281,7 +281,7 @@ def test_defaults_are_among_the_values() -> None:
 def known(family: Family, coordinate: str) -> list[str]:
     """Values that a coordinate may have; an empty one where it may be absent."""
     if coordinate == "provider":
-        return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *(platform.name for platform in platforms())]
+        return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *all_platforms()]
     if coordinate in ("choice", "op"):
         return [*(family.choices if coordinate == "choice" else family.operations)]
     setting = family.settings[coordinate]
@@ -331,7 +331,7 @@ def test_a_setting_means_something_where_its_family_says(
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("platform", [platform.name for platform in platforms()])
+@pytest.mark.parametrize("platform", list(all_platforms()))
 def test_families_and_runners_of_other_platforms_agree(platform: str, name: str) -> None:
     """What these runners perform is in the families, and the settings that they are sent are those that they read."""
     family, (choices, operations, settings) = families()[name], FAMILIES[name]

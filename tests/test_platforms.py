@@ -31,6 +31,7 @@ programs = ["sh"]
 install  = "apt-get install dash"
 versions = ["cat", "{versions}"]
 build    = [["sh", "-c", "echo built >>{log}; {step}"], ["cp", "{{folder}}/program", "{{build}}/program"]]
+ready    = "0.1 s"
 command  = ["python3", "{{build}}/program"]
 """
 HASHES = """

@@ -46,6 +46,8 @@ class Provider:
     receipt: Mapping[str, Any]
     package: str | None = None
     """Which of a platform's packages."""
+    ready_s: float = 0.04
+    """About how long it takes to be ready: the engine, to load a library and a key and to be warm."""
     fault: tuple[Outcome, str] | None = None
     """Why none of its cells can be measured, where that is known beforehand: its platform is not here."""
 
@@ -210,7 +212,7 @@ def open_provider(spec: str) -> Provider | Broken:
         elif kind == "runner":
             provider = replace(provider, runner=(label,))
         elif platform:
-            provider = replace(provider, runner=runners.command_of(platform))
+            provider = replace(provider, runner=runners.command_of(platform), ready_s=platform.ready)
     except NotBuilt as error:
         return replace(provider, runner=(), fault=(error.outcome, error.reason))
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}

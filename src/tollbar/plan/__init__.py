@@ -95,13 +95,13 @@ class StudyPlan:
     @property
     def estimated_s(self) -> float:
         """How long it will take, by what was asked; slow operations take longer."""
-        measure = self.study.measure
-        proof_s, start_s, chunk_s = SERVED if self.study.load else ALONE
-        # Each heat of up to four cells has a baseline besides, and each baseline its twin.
-        baselines = sum(cell.is_baseline for cell in self.cells)
-        trials = (len(self.cells) - baselines) * 1.3 + 2 * baselines
-        trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
-        return len(self.cells) * proof_s + trials * measure.blocks * trial_s
+        measure, total_s = self.study.measure, 0.0
+        for cell in self.cells:
+            start_s, chunk_s = SERVED if cell.load else (cell.provider.ready_s, CHUNK_S)
+            trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
+            # Each heat of up to four cells has a baseline besides, and each baseline its twin. A proof warms nothing.
+            total_s += start_s / 2 + (2.0 if cell.is_baseline else 1.3) * measure.blocks * trial_s
+        return total_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,10 @@ class Plan:
         return (cell for study in self.studies for cell in study.cells)
 
 
-# As measured, in seconds: the proofs of a cell; process, library, key and warm-up of a trial; and what a chunk takes
-# besides what was asked.
-ALONE = (0.02, 0.04, 0.001)
-# The same with a server, which is started, ready and stopped for each trial, and proved by a dozen connections.
-SERVED = (0.1, 0.25, 0.004)
+# As measured, in seconds: what a chunk takes besides what was asked; and with a server, which is started, ready and
+# stopped for each trial, that and what a chunk takes.
+CHUNK_S = 0.001
+SERVED = (0.25, 0.004)
 
 
 def key_of(coordinates: Coordinates) -> str:

@@ -18,10 +18,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from tollbar import units
 from tollbar.files import cache_folder, folders_with
 from tollbar.runner import Outcome, engine
 from tollbar.wire import KEYS, read
@@ -51,6 +53,8 @@ class Platform:
     """The command that says on which versions a build depends."""
     build: tuple[tuple[str, ...], ...]
     command: tuple[str, ...] = Field(min_length=1)
+    ready: Annotated[float, BeforeValidator(units.seconds)]
+    """About how long it takes to be ready and warm, in seconds, for a plan's estimate."""
     libcrypto: str | None = None
     """The library beneath it, where its build brings one that can be called directly as well."""
 
