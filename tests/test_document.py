@@ -16,7 +16,19 @@ from tollbar.console import document
 from tollbar.judge import StudyJudgement
 from tollbar.stats import Interval
 
-STUDY = {"study", "family", "confidence", "noise_floor", "noise", "results", "tolls", "contrasts", "claims", "warnings"}
+STUDY = {
+    "study",
+    "family",
+    "confidence",
+    "noise_floor",
+    "noise",
+    "results",
+    "tolls",
+    "contrasts",
+    "claims",
+    "tables",
+    "warnings",
+}
 WHERE = {"choice", "provider", "bed", "setting"}
 RESULT = WHERE | {
     *("server", "metric", "component", "unit", "value", "low", "high"),
@@ -24,7 +36,7 @@ RESULT = WHERE | {
 }
 TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "twin"}
 CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
-CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "verdict"}
+CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"}
 
 
 def _read(*studies: StudyJudgement) -> Any:

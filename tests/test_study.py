@@ -75,6 +75,8 @@ BAD_SERVED = {
 }
 
 
+TABLE = "[[table]]\ntitle = 'T'\nrows = 'choice'\ncolumns = 'bytes'\n[measure]"
+
 # What is changed in a good study, the words that must be in the error, and those in its hint.
 BAD = {
     "unknown key": ("[measure]", "[measure]\nround = 3", "`measure.round`: no such key", "`rounds`"),
@@ -134,6 +136,36 @@ BAD = {
         "[[claim]]\nmetric = 'luck'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
         "no such value: `luck`",
         None,
+    ),
+    "unknown statistic": (
+        "question ", "statistic = 'mean-error'\nquestion ", "no such value: `mean-error`", "mean-error-deviation"
+    ),
+    "a statistic of no claim": (
+        "question ", "statistic = 'mean-error-deviation'\nquestion ", "each `[[claim]]` of the study has", None
+    ),
+    "table with an unknown key": (
+        "[measure]", "[[table]]\ntitle = ''\nrow = 'choice'\n[measure]", "`table.0.row`: no such key", "`rows`"
+    ),
+    "table of an unknown coordinate": (
+        "[measure]", TABLE.replace("'bytes'", "'byte'"), "the family digest has no setting `byte`", "`bytes`"
+    ),
+    "table over an unknown choice": (
+        "[measure]", TABLE.replace("[measure]", "over.choice = 'md6'\n[measure]"), "no such choice: `md6`", "`md5`"
+    ),
+    "table with one coordinate on both sides": (
+        "[measure]", TABLE.replace("'bytes'", "'choice'"), "`choice` has the rows already", None
+    ),
+    "table without cells": (
+        "[measure]",
+        TABLE.replace("[measure]", "where = { op = 'hash', provider = 'aws-lc' }\n[measure]"),
+        "bad: table “T”: no cell stands in it",
+        "`where`",
+    ),
+    "table over nothing": (
+        "[measure]", TABLE.replace("[measure]", "over = { bytes = '64 B' }\n[measure]"), "alike in all else", None
+    ),
+    "table with two cells in a place": (
+        "[measure]", TABLE.replace("'bytes'", "'provider'"), "have one place in it", "`where` says which `bytes`"
     ),
     "not TOML": ("question", "question question", "not TOML", None),
 }  # fmt: skip

@@ -169,8 +169,8 @@ def _chunks(of: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray]:
 def _pairs(of: Sequence[Visit], over: Sequence[Visit]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     """(block, the one's logarithm, the other's, the excess beside them) of each two chunks measured milliseconds apart.
 
-    None where the two met in less than half of the blocks that the lesser of them has: then all that both have says
-    more than the little that they share.
+    None where the two met in less than half of the blocks that the lesser of them has, or in too few for an interval
+    that all of its blocks could carry: then all that both have says more than the little that they share.
     """
     if not of or not over:
         raise ValueError("a ratio needs at least one visit on each side")
@@ -189,7 +189,8 @@ def _pairs(of: Sequence[Visit], over: Sequence[Visit]) -> tuple[np.ndarray, np.n
         others.append(other.logs[there])
         besides.append((_beside(visit)[here] + _beside(other)[there]) / 2)
     met = {int(block[0]) for block in blocks if len(block)}
-    if 2 * len(met) < min(len({visit.block for visit in side}) for side in (of, over)):
+    blocks_of_lesser = min(len({visit.block for visit in side}) for side in (of, over))
+    if 2 * len(met) < blocks_of_lesser or len(met) < min(_FEWEST_BLOCKS, blocks_of_lesser):
         return None
     return np.concatenate(blocks), np.concatenate(ones), np.concatenate(others), np.concatenate(besides)
 

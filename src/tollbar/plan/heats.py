@@ -21,10 +21,10 @@ MOST_CELLS = 4
 MOST_BASELINES = 2
 # Claims and tables are what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which
 # has met often is put before one that has not met at all.
-ASKED_WEIGHT = 4.0
+ASKED_WEIGHT = 16.0
 CONTRAST_WEIGHT = 1.0
 # A further baseline takes a place: only a pair that is to be compared is worth it.
-BASELINE_PRICE = 0.25
+BASELINE_PRICE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class _Draw:
     def block(self, block: int, source: random.Random) -> list[Heat]:
         left = [cell.key for cell in self._cells.values() if not cell.is_baseline]
         source.shuffle(left)
+        # A cell that is to meet several finds them all still waiting.
+        left.sort(key=lambda key: sum(self._need(key, other) for other in self._wanted[key]), reverse=True)
         # Insertion order is the shuffled order, and membership and removal are quick.
         waiting = dict.fromkeys(left)
         by_baseline: dict[str | None, dict[str, None]] = defaultdict(dict)
@@ -105,17 +107,21 @@ class _Draw:
         self, heat: list[str], waiting: dict[str, None], by_baseline: dict[str | None, dict[str, None]]
     ) -> str | None:
         """The cell that the heat's cells want most to meet, else any that has one of its baselines."""
-        baselines = set(self._baselines(heat))
-        candidates = dict.fromkeys(key for member in (*heat, *baselines) for key in self._wanted[member])
+        baselines = self._baselines(heat)
+        members = (*heat, *baselines)
+        candidates = dict.fromkeys(key for member in members for key in self._wanted[member])
+        # A baseline comes with any cell that is held against it.
+        brought = (next(iter(by_baseline[key]), None) for key in candidates if self._cells[key].is_baseline)
         best, most = None, 0.0
-        for key in candidates:
+        for key in dict.fromkeys((*candidates, *brought)):
             if key not in waiting:
                 continue
             against = self._cells[key].against
-            is_new = against is not None and against not in baselines
-            if is_new and len(baselines) >= MOST_BASELINES:
+            new = [against] if against is not None and against not in baselines else []
+            if new and len(baselines) >= MOST_BASELINES:
                 continue
-            wanted = sum(self._need(key, member) for member in (*heat, *baselines)) - BASELINE_PRICE * is_new
+            wanted = sum(self._need(one, member) for one in (key, *new) for member in members)
+            wanted -= BASELINE_PRICE * len(new)
             if wanted > most:
                 best, most = key, wanted
         if best is not None:

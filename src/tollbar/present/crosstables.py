@@ -33,7 +33,7 @@ def laid_out(
 ) -> Table:
     """Every place of the table; a dash where no cell was planned, and in rows and columns that have no number."""
     about = result.table
-    gone = {cell.row.key for group in _gone(result) for cell in group}
+    gone = {cell.row.key for _, _, cells in _gone(result) for cell in cells}
 
     def cell(row: Value, column: Value) -> Cell:
         found = result.at(row, column)
@@ -68,13 +68,7 @@ def _caption(study: StudyJudgement, result: CrossTableResult) -> str:
 def gaps(study: StudyJudgement, result: CrossTableResult, name: NameOf | None = None) -> list[str]:
     """For each row and each column without a number, why, in short."""
     name = name or _title_of(study)
-    said = []
-    for group in _gone(result):
-        # Of a row all cells have its value, of a column all cells have that.
-        at = {n: {cell.row.coordinates[n] for cell in group} for n in (result.table.rows, result.table.columns)}
-        which = next(n for n, values in at.items() if len(values) == 1)
-        said.append(f"{name(which, *at[which])}: {reason_of(group)}")
-    return list(dict.fromkeys(said))
+    return [f"{name(side, value)}: {reason_of(cells)}" for side, value, cells in _gone(result)]
 
 
 def reason_of(group: Sequence[CrossCell]) -> str:
@@ -88,15 +82,15 @@ def reason_of(group: Sequence[CrossCell]) -> str:
     return f"{'not measured' if outcome is Outcome.OK else outcome}: {short}{more}"
 
 
-def _gone(result: CrossTableResult) -> list[list[CrossCell]]:
-    """The rows, then the columns, none of whose cells was measured."""
+def _gone(result: CrossTableResult) -> list[tuple[str, Value, list[CrossCell]]]:
+    """The rows, then the columns, none of whose cells was measured: coordinate, value and cells."""
     about = result.table
     lines = [
-        [cell for cell in result.cells if cell.row.coordinates[name] == value]
-        for name, values in ((about.rows, result.rows), (about.columns, result.columns))
+        (side, value, [cell for cell in result.cells if cell.row.coordinates[side] == value])
+        for side, values in ((about.rows, result.rows), (about.columns, result.columns))
         for value in values
     ]
-    return [line for line in lines if all(cell.cost is None for cell in line)]
+    return [line for line in lines if all(cell.cost is None for cell in line[2])]
 
 
 def _title_of(study: StudyJudgement) -> NameOf:

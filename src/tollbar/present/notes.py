@@ -233,7 +233,7 @@ def by_source(study: StudyJudgement) -> str:
     return (
         "Mean, error, deviation and scaled are what the source prints, here of the typical"
         f" {cost_words(study).in_sentence}: each block, with its fresh processes, is one measurement; the error is half"
-        " of the mean's 99.9 % interval (Student's), the deviation that of the blocks, scaled the ratio of the means."
+        " of the mean's 99.9 % interval (Student's), the deviation that of blocks, scaled is the ratio of the means."
     )
 
 
