@@ -179,3 +179,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBed]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield FakeBed(tmp_path)
     beds.find.cache_clear()
+
+
+@pytest.fixture
+def service(fake: FakeBed, tmp_path: Path) -> FakeBed:
+    """The same for a service of fake components."""
+    return FakeBed(tmp_path, name="fake-service", is_service=True)
