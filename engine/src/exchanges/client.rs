@@ -33,7 +33,6 @@ pub enum Judgement {
     /// The operation has what it was started for.
     Done,
     /// The next leg follows: on the same connection, or on a new one if the server does not keep this one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the schemes so far have one leg"))]
     Continue,
 }
 

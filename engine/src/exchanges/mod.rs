@@ -8,6 +8,7 @@ mod accounts;
 mod anonymous;
 mod basic;
 pub mod client;
+mod digest;
 mod password;
 pub mod server;
 mod store;
@@ -24,7 +25,7 @@ use server::Server;
 
 pub use accounts::LONGEST_NAME;
 
-const SCHEMES: &[Scheme] = &[anonymous::SCHEME, basic::SCHEME];
+const SCHEMES: &[Scheme] = &[anonymous::SCHEME, basic::SCHEME, digest::SCHEME];
 
 pub struct Scheme {
     pub name: &'static str,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{SCHEMES, Scheme, Wrong};
+use super::{SCHEMES, Scheme, Wrong, digest};
 use crate::contract::Failure;
 use crate::load::random::Sequence;
 use crate::load::task::Load;
@@ -127,8 +127,20 @@ fn cases(files: &Files) -> Vec<Case> {
         exchange: json!({}),
         sign_in: json!({"store": store}),
     });
+    let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
+        let stored = (0..ACCOUNTS).map(|account| {
+            let name = name(account);
+            let stored = digest::tests::stored(algorithm, &name, &password(account));
+            (name, stored)
+        });
+        files.stores(algorithm, &stored.collect::<Vec<_>>()).map(|store| Case {
+            scheme: "digest",
+            exchange: json!({"algorithm": algorithm}),
+            sign_in: json!({"algorithm": algorithm, "store": store}),
+        })
+    });
     let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}) };
-    [anonymous].into_iter().chain(basic).collect()
+    [anonymous].into_iter().chain(basic).chain(digest).collect()
 }
 
 fn scheme(name: &str) -> &'static Scheme {
@@ -211,7 +223,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     let here = |count: usize| json!({"file": accounts, "count": count});
     let absent = json!({"file": files.0.join("absent"), "count": 1});
     for (exchange, expected) in [
-        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic"),
+        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
         (
             json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
@@ -236,7 +248,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
     let (empty, other) = (files.put("empty", ""), files.put("other", "no database"));
     let absent = files.0.join("absent");
     for (sign_in, expected) in [
-        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic"),
+        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
