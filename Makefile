@@ -13,7 +13,7 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 
-.PHONY: help setup run test lint bench format lock browser servers runtimes platforms rivals clean
+.PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
 
 help: ## Show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -24,12 +24,9 @@ run: setup ## Measure the set `quick` (or STUDY=name), and report
 	$(BIN)/tollbar run $(STUDY)
 
 # Three at once on two cores: most of them wait for servers and processes most of their time.
-test: setup browser servers ## Every test
+test: setup browser servers runtimes ## Every test
 	$(BIN)/pytest -n 3 --dist worksteal
 	cd engine && cargo test --release --locked --quiet
-
-platforms: setup runtimes ## The runners of other platforms, each built and tried
-	$(BIN)/pytest -m platforms
 
 lint: setup ## Formatting, types, layers, lock files
 	$(BIN)/ruff check .

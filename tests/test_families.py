@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from family_text import A_FAMILY, A_VALUE
+from test_runners import FAMILIES
+from tollbar import libraries
 from tollbar.families import (
     Authority,
     Choice,
@@ -18,9 +21,11 @@ from tollbar.families import (
     Setting,
     SettingValue,
     Standing,
+    Value,
     families,
     read_family,
 )
+from tollbar.runners import all_platforms
 
 NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls"]
 
@@ -273,22 +278,81 @@ def test_defaults_are_among_the_values() -> None:
             assert setting.default == setting.read(default_as_a_study_would_write_it(setting)), setting.name
 
 
+def known(family: Family, coordinate: str) -> list[str]:
+    """Values that a coordinate may have; an empty one where it may be absent."""
+    if coordinate == "provider":
+        return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *all_platforms()]
+    if coordinate in ("choice", "op"):
+        return [*(family.choices if coordinate == "choice" else family.operations)]
+    setting = family.settings[coordinate]
+    return [str(value) for value in setting.values or ()] + ([""] if setting.only else [])
+
+
 def test_settings_apply_to_something() -> None:
-    """Where a setting is limited to choices and operations, such choices and operations exist."""
+    """Where a setting is limited to choices, providers, operations or other settings' values, such exist."""
     for family in families().values():
         for setting in family.settings.values():
             for coordinate, patterns in setting.only.items():
-                known = {"choice": family.choices, "op": family.operations}.get(coordinate)
-                if known is None:
-                    known = [str(v) for v in family.settings[coordinate].values or ()]
                 for pattern in patterns:
-                    assert any(fnmatch(name, pattern) for name in known), f"{family.name}: {setting.name}"
+                    there = known(family, coordinate)
+                    assert any(fnmatch(name, pattern) for name in there), f"{family.name}: {setting.name}"
+
+
+LOW_LEVEL, EVP = {"call": "low-level"}, {"call": "evp"}
+# Where settings mean something: family, setting, provider, other settings.
+APPLIES: list[tuple[str, str, str, dict[str, str], bool]] = [
+    ("digest", "cpu", "libcrypto", {}, True),
+    ("digest", "cpu", "libcrypto:/opt/lib/libcrypto.so.3", {}, True),
+    ("digest", "cpu", "runner:./mine", {}, True),
+    ("digest", "cpu", "node", {}, False),
+    ("digest", "lookup", "node", {}, True),
+    ("digest", "lookup", "runner:./mine", {}, False),
+    ("signature", "key", "python:pycryptodome", {}, True),
+    ("signature", "key", "aws-lc", {}, False),
+    ("rsa-api", "call", "libcrypto:psycopg", {}, True),
+    ("rsa-api", "call", "go", {}, False),
+    ("rsa-api", "context", "libcrypto", EVP, True),
+    ("rsa-api", "context", "go", {}, False),
+    ("rsa-api", "digest", "libcrypto", EVP, True),
+    ("rsa-api", "digest", "libcrypto", LOW_LEVEL, False),
+    ("rsa-api", "digest", "go", {}, True),
+]
+
+
+@pytest.mark.parametrize(("name", "setting", "provider", "others", "applies"), APPLIES)
+def test_a_setting_means_something_where_its_family_says(
+    name: str, setting: str, provider: str, others: dict[str, str], applies: bool
+) -> None:
+    """By the provider, by another setting's value, and where that one is absent if the family says so."""
+    family = families()[name]
+    choice = "key-cached" if name == "rsa-api" else "ecdsa-p256" if name == "signature" else "sha-256"
+    coordinates = {"choice": choice, "provider": provider, "op": family.operations[-1], **others}
+    assert applies is family.settings[setting].applies(coordinates)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("platform", list(all_platforms()))
+def test_families_and_runners_of_other_platforms_agree(platform: str, name: str) -> None:
+    """What these runners perform is in the families, and the settings that they are sent are those that they read."""
+    family, (choices, operations, settings) = families()[name], FAMILIES[name]
+    assert {*choices} <= {*family.choices}
+    for choice, op in itertools.product([*choices, family.null.name], operations):
+        assert op in family.operations
+        at: dict[str, Value] = {"choice": choice, "provider": platform, "op": op}
+        at |= {n: s.default for n, s in family.settings.items() if s.applies(at)}
+        # No signature has no digest either; the other null choices have the settings of those beside them.
+        absent = {"digest"} if ("signature", "none") == (name, choice) else set[str]()
+        assert {*settings} - absent == {*at} - {"choice", "provider", "op"}
+    for setting, values in settings.items():
+        allowed = family.settings[setting].values
+        # They sign what SHA-256 has hashed, and nothing else.
+        assert allowed is None or {*allowed} == {*values} or ("signature", "digest") == (name, setting)
 
 
 def test_settings_stand_behind_those_they_depend_on() -> None:
     """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
     for family in families().values():
-        before = {"choice", "op"}
+        before = {"choice", "provider", "op"}
         for setting in family.settings.values():
             assert set(setting.only) <= before, f"{family.name}: {setting.name}"
             before.add(setting.name)
@@ -298,8 +362,6 @@ def test_what_is_said_of_values_applies_somewhere() -> None:
     """Where what is said of a value is limited to choices or to other settings' values, such exist."""
     for family, setting, value in all_values():
         for coordinate, patterns in value.only.items():
-            known = {"choice": family.choices, "op": family.operations}.get(coordinate)
-            if known is None:
-                known = [str(v) for v in family.settings[coordinate].values or ()]
             for pattern in patterns:
-                assert any(fnmatch(name, pattern) for name in known), f"{family.name}: {setting.name} {value.name}"
+                there = known(family, coordinate)
+                assert any(fnmatch(name, pattern) for name in there), f"{family.name}: {setting.name} {value.name}"

@@ -121,6 +121,13 @@ BAD = {
         "`setting.length.only.chioce`",
         "`choice`",
     ),
+    "like none": (
+        'title = "MD5"',
+        'title = "MD5"\nlike = "md4"',
+        "`md5.like`: no choice before it is called `md4`",
+        None,
+    ),
+    "like itself": ('title = "MD5"', 'title = "MD5"\nlike = "md5"', "no choice before it is called `md5`", "none"),
     "another's metric": ("", '[metric.cpu]\ntitle = "t"\nunit = "s"\n', "`metric.cpu`", None),
 }
 
@@ -137,6 +144,17 @@ def test_a_bad_family_is_refused_in_words(fault: str, tmp_path: Path) -> None:
     assert words in said
     assert "\n" not in said
     assert hint is None or hint in said + (caught.value.hint or "")
+
+
+def test_a_choice_like_another_has_what_it_does_not_say(tmp_path: Path) -> None:
+    """What a choice says itself is its own; all else is that of the choice that it is like, of an earlier one too."""
+    again = '[choice.md5-again]\nlike = "md5"\ntitle = "MD5 again"\nyear = 1993\n'
+    thrice = '[choice.md5-thrice]\nlike = "md5-again"\ntitle = "MD5 thrice"\n'
+    (tmp_path / "family.toml").write_text(f"{A_FAMILY}year = 1992\n{again}{thrice}")
+    choices = read_family(tmp_path).choices
+    expected = {"md5": ("MD5", 1992), "md5-again": ("MD5 again", 1993), "md5-thrice": ("MD5 thrice", 1993)}
+    assert expected == {name: (choices[name].title, choices[name].year) for name in expected}
+    assert {("RFC 1321", "broken")} == {(choices[name].spec, str(choices[name].standing)) for name in expected}
 
 
 def test_families_on_the_search_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ LACKING = {
     "signature": set[str](),
     "key-exchange": set[str](),
     "password-hash": {"bcrypt-10", "bcrypt-12"},
-    "rsa-api": set[str](),
+    "rsa-api": {"key-from-store"},
 }
 
 

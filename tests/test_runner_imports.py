@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runner_folders import Platform, command_of, platforms
 from tollbar import families
 from tollbar.runner import CONTRACT
-
-# Each builds a program with its platform's own tool: `make platforms` runs them.
-pytestmark = pytest.mark.platforms
+from tollbar.runners import Platform, all_platforms, command_of
 
 COUNTERS = Path(__file__).parent / "imports"
 CHUNKS = 3
@@ -26,13 +23,13 @@ MOST_AT_START = 20
 
 def node(platform: Platform, _: Path) -> list[str]:
     """The Node runner with a counter loaded before it."""
-    program, *rest = command_of(platform.folder)
+    program, *rest = command_of(platform)
     return [program, "--require", str(COUNTERS / "counting.cjs"), *rest]
 
 
 def java(platform: Platform, folder: Path) -> list[str]:
     """The Java runner behind a provider that counts."""
-    command = list(command_of(platform.folder))
+    command = list(command_of(platform))
     at = command.index("-cp") + 1
     compiler = ["javac", "-d", str(folder), "-cp", command[at], str(COUNTERS / "Counted.java")]
     subprocess.run(compiler, check=True, timeout=LIMIT_S)
@@ -46,9 +43,7 @@ COUNTED: dict[str, Callable[[Platform, Path], list[str]]] = {"node": node, "java
 @pytest.mark.parametrize("name", COUNTED)
 def test_keys_are_imported_in_each_call_where_the_route_says_so(name: str, tmp_path: Path) -> None:
     """A session imports at least as many keys as operations it counts, or none but those it started with."""
-    platform = next(one for one in platforms() if one.name == name)
-    if platform.missing:
-        pytest.skip(f"{', '.join(platform.missing)} not installed: {platform.description['install']}")
+    platform = all_platforms()[name]
     command = COUNTED[name](platform, tmp_path)
     for choice, imports in {
         "key-cached": False,

@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from runner_folders import Platform, command_of, platforms
 from test_runners import answer_of, settings_of, task_of
 from tollbar.runner import Outcome, ask
+from tollbar.runners import Platform, all_platforms, command_of
 
-# Each builds a program with its platform's own tool: `make platforms` runs them.
-pytestmark = pytest.mark.platforms
-
-PYTHON: Platform = next(platform for platform in platforms() if platform.name == "python")
+PYTHON: Platform = all_platforms()["python"]
 # Runs the runner with the interpreter's profiler, which sees every call, and says on standard error how often each
 # name was called since the runner said that it is ready.
 COUNTER = """
@@ -61,7 +58,7 @@ def counted(runner: Path, package: str, choice: str, op: str) -> tuple[int, Mapp
     # Without a time there is nothing worked before the clocks start.
     advance = {"advance": {"seconds": 0, "operations": OPERATIONS // CHUNKS}}
     lines: list[dict[str, Any]] = [task, *[advance] * CHUNKS]
-    python, *_ = command_of(PYTHON.folder)
+    python, *_ = command_of(PYTHON)
     done = subprocess.run(
         [python, "-I", "-B", "-c", COUNTER, str(runner)],
         input="".join(json.dumps(line) + "\n" for line in lines),
@@ -136,7 +133,7 @@ def test_a_runner_that_pads_wrongly_is_caught(tmp_path: Path) -> None:
     assert answer is not None
     inputs = {**answer.inputs, "expected_hex": answer.expected}
     task = task_of(PYTHON, "cryptography", "rsa-api", "sign", "key-cached", next(settings_of("rsa-api")), inputs=inputs)
-    python, *rest = command_of(PYTHON.folder)
+    python, *rest = command_of(PYTHON)
     record = ask([python, *rest[:-1], str(spoiled(tmp_path, *PADS_WRONGLY))], task, limit_s=LIMIT_S)
     answered = record.proof.answer if record.proof else None
     assert Outcome.OK != record.outcome or answer.expected != answered

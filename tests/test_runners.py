@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from runner_folders import Platform, command_of, platforms
-from tollbar import families
+from tollbar import families, runners
 from tollbar.families import Answer
 from tollbar.measure.conformance import hold
 from tollbar.runner import CONTRACT, Outcome, ask
+from tollbar.runners import Platform
 
-# Each builds a program with its platform's own tool: `make platforms` runs them.
-pytestmark = pytest.mark.platforms
-
-PACKAGES = [(platform, package) for platform in platforms() for package in platform.packages]
+PACKAGES = [(platform, package) for platform in runners.all_platforms().values() for package in platform.packages]
 each_package = pytest.mark.parametrize(
     ("platform", "package"), PACKAGES, ids=[f"{platform.name}:{package}" for platform, package in PACKAGES]
 )
@@ -39,13 +36,13 @@ FAMILIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[str, tupl
     "signature": (
         ("ecdsa-p256",),
         ("sign", "verify"),
-        {"bytes": (32,), "digest": ("sha-256",), "key": ("kept", "from-pem", "from-der"), "cpu": ("native",)},
+        {"bytes": (32,), "digest": ("sha-256",), "key": ("kept", "from-pem", "from-der")},
     ),
-    "digest": (("sha-256",), ("hash",), {"bytes": (64,), "lookup": ("fetched", "implicit"), "cpu": ("native",)}),
+    "digest": (("sha-256",), ("hash",), {"bytes": (64,), "lookup": ("fetched", "implicit")}),
     "cipher": (
         ("aes-256-gcm",),
         ("encrypt", "decrypt"),
-        {"bytes": (1024,), "key": ("fresh", "kept"), "cpu": ("native",)},
+        {"bytes": (1024,), "key": ("fresh", "kept")},
     ),
 }
 LIMIT_S = 60.0
@@ -86,10 +83,8 @@ def answer_of(family: str, choice: str, op: str) -> Answer | None:
 
 
 def built(platform: Platform) -> tuple[str, ...]:
-    """The command of a runner whose platform is here."""
-    if platform.missing:
-        pytest.skip(f"{', '.join(platform.missing)} not installed: {platform.description['install']}")
-    return command_of(platform.folder)
+    """The command of a runner, whose platform has to be here."""
+    return runners.command_of(platform)
 
 
 def offers_of(platform: Platform, package: str) -> dict[str, list[str]]:

@@ -97,6 +97,7 @@ BAD = {
     "size without unit": ('"16 B"', '"16"', "`vary.bytes`: say the unit", None),
     "half a byte": ('"16 B"', '"0.5 B"', "not a whole number of bytes", None),
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
+    "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "`vary.lookup` means nothing", "is python* or"),
     "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu`: no value", None),
     **{
         f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` is not varied here", f"`{key}`")

@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tollbar import runners
 from tollbar.errors import TollbarError, unknown
 from tollbar.runner import CONTRACT, Outcome, ask, engine
+from tollbar.runners import NotBuilt
 
 BUILT_IN = ("aws-lc", "rustcrypto", "spin")
 """Kinds that are part of the engine."""
@@ -22,10 +24,12 @@ BUILT_IN = ("aws-lc", "rustcrypto", "spin")
 SYSTEM = "system"
 """The label of the libcrypto that the system's own programs use: `libcrypto` alone means that one."""
 
+NOT_BUILT_YET = "is built when a study first asks for it"
+
 # Where programs that bring their own OpenSSL, or people who build one, put it.
 FOLDERS = ("/usr/local/lib*", "/usr/local/ssl/lib*", "/usr/local/openssl*/lib*", "/opt/*/lib*")
-# Listing is one process; a library on a cold disk may take its time.
-LIST_LIMIT_S = 20.0
+# Listing is one process; a library or a virtual machine on a cold disk may take its time.
+LIST_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +37,30 @@ class Provider:
     """An implementation: how a study names it, how a row names it, and how to reach it."""
 
     spec: str
-    """As a study names it, and a cell's coordinate: `libcrypto`, `libcrypto:psycopg`, `aws-lc`, `runner:./mine`."""
+    """As a study names it, and a cell's coordinate: `libcrypto`, `libcrypto:psycopg`, `java`, `runner:./mine`."""
     name: str
     """With its version, as rows show it: `openssl 3.0.19`."""
     kind: str
     path: str | None
     runner: tuple[str, ...]
     receipt: Mapping[str, Any]
+    package: str | None = None
+    """Which of a platform's packages."""
+    ready_s: float = 0.04
+    """About how long it takes to be ready: the engine, to load a library and a key and to be warm."""
+    fault: tuple[Outcome, str] | None = None
+    """Why none of its cells can be measured, where that is known beforehand: its platform is not here."""
+
+    @property
+    def where(self) -> str:
+        """Its file; the program that performs it; or that it is built in."""
+        return self.path or ("built in" if self.kind in BUILT_IN else " ".join(self.runner[:1]))
 
     @property
     def in_task(self) -> dict[str, str]:
         """How a task names it."""
-        return {"kind": self.kind} | ({"path": self.path} if self.path else {})
+        named = {"kind": self.kind, "path": self.path, "package": self.package}
+        return {key: value for key, value in named.items() if value}
 
     def is_called(self, pattern: str) -> bool:
         """Whether a study means it by these words: its spec, a pattern of it, or its name with the version."""
@@ -72,7 +88,7 @@ def libcryptos() -> dict[str, str | None]:
             real = os.path.realpath(path)
             if real not in found.values():
                 found[real] = real
-    return found
+    return {**found, **runners.kept_libcryptos()}
 
 
 def resolve(specs: Sequence[str], named_libraries: Sequence[str] = ()) -> tuple[Provider, ...]:
@@ -96,6 +112,10 @@ def look_up(
         by_name |= set(theirs)
         wanted += theirs
     found = {spec: open_provider(spec) for spec in dict.fromkeys(wanted)}
+    for spec, one in found.items():
+        # Rows of a platform that was asked for by name stay, and say why they are empty.
+        if isinstance(one, Provider) and one.fault and spec not in by_name:
+            found[spec] = Broken(spec, None, one.fault[1])
     providers = tuple(one for one in found.values() if isinstance(one, Provider))
     broken = tuple(one for one in found.values() if isinstance(one, Broken))
     for one in broken:
@@ -106,9 +126,20 @@ def look_up(
 
 
 def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, ...]:
-    """Every provider that can be found, and every libcrypto that was found and cannot be used."""
+    """Every provider that can be found, and every libcrypto that was found and cannot be used.
+
+    Nothing is built for it: of a platform's runner that is not built yet only that is said.
+    """
     specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *BUILT_IN]
-    return tuple(open_provider(spec) for spec in dict.fromkeys(specs))
+    found = [open_provider(spec) for spec in dict.fromkeys(specs)]
+    for platform in runners.all_platforms().values():
+        its_own = _expand(f"{platform.name}:*")
+        if platform.lacks or runners.is_built(platform):
+            found += [open_provider(spec) for spec in its_own]
+        else:
+            fault = (Outcome.UNSUPPORTED, NOT_BUILT_YET)
+            found += [Provider(spec, spec, platform.name, None, (), {}, fault=fault) for spec in its_own]
+    return tuple(found)
 
 
 def names(providers: Iterable[Provider]) -> Mapping[str, str]:
@@ -124,12 +155,16 @@ def _is_pattern(spec: str) -> bool:
 
 def normal(spec: str) -> str:
     """The one spec of a provider that has two: `libcrypto:system` is `libcrypto`."""
-    return spec.removesuffix(f":{SYSTEM}") if spec == f"libcrypto:{SYSTEM}" else spec
+    kind = spec.partition(":")[0]
+    return kind if spec == _whole(kind) else spec
 
 
 def _whole(spec: str) -> str:
     """A spec with the label that may be left out."""
-    return f"libcrypto:{SYSTEM}" if spec == "libcrypto" else spec
+    if spec == "libcrypto":
+        return f"libcrypto:{SYSTEM}"
+    platform = runners.all_platforms().get(spec)
+    return f"{spec}:{platform.packages[0]}" if platform else spec
 
 
 def _label(spec: str) -> str:
@@ -138,30 +173,51 @@ def _label(spec: str) -> str:
 
 def _expand(spec: str) -> list[str]:
     kind, _, label = _whole(spec).partition(":")
-    if kind == "libcrypto" and "/" not in label:
-        known = libcryptos()
-        matching = [normal(f"libcrypto:{name}") for name in known if fnmatchcase(name, label)]
+    platforms = runners.all_platforms()
+    if kind == "libcrypto" and label in platforms and platforms[label].libcrypto:
+        # It comes with the platform's runner, which may have to be built.
+        return [spec]
+    known = platforms[kind].packages if kind in platforms else tuple(libcryptos()) if kind == "libcrypto" else ()
+    if known and "/" not in label:
+        matching = [normal(f"{kind}:{name}") for name in known if fnmatchcase(name, label)]
         if not matching:
-            raise unknown("libcrypto", label, known)
+            raise unknown(kind if kind == "libcrypto" else f"package of {kind}", label, known)
         return matching
     if kind not in ("libcrypto", "runner", *BUILT_IN):
-        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *BUILT_IN])
+        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *BUILT_IN, *platforms])
     return [spec]
+
+
+def _libcrypto(label: str) -> str | None:
+    """Where the libcrypto of this label is. Raises NotBuilt for one that cannot be had."""
+    platform = runners.all_platforms().get(label)
+    known = libcryptos()
+    if platform and label not in known:
+        runners.command_of(platform)
+        known = libcryptos()
+        if label not in known:
+            raise NotBuilt(Outcome.UNSUPPORTED, f"not available here: {platform.title} brought no libcrypto of its own")
+    return known[label]
 
 
 @cache
 def open_provider(spec: str) -> Provider | Broken:
     """Asks the provider of this exact spec who it is."""
     kind, _, label = _whole(spec).partition(":")
-    runner: tuple[str, ...] = (str(engine()), "op")
-    path = None
-    if kind == "libcrypto":
-        path = label if "/" in label else libcryptos()[label]
-    elif kind == "runner":
-        runner = (label,)
-    provider = Provider(spec, "", kind, path, runner, {})
+    platform = runners.all_platforms().get(kind)
+    provider = Provider(spec, spec, kind, None, (str(engine()), "op"), {}, label if platform else None)
+    try:
+        if kind == "libcrypto":
+            provider = replace(provider, path=label if "/" in label else _libcrypto(label))
+        elif kind == "runner":
+            provider = replace(provider, runner=(label,))
+        elif platform:
+            provider = replace(provider, runner=runners.command_of(platform), ready_s=platform.ready)
+    except NotBuilt as error:
+        return replace(provider, runner=(), fault=(error.outcome, error.reason))
     task = {"contract": CONTRACT, "mode": "list", "provider": provider.in_task}
-    record = ask(runner, task, limit_s=LIST_LIMIT_S)
+    record = ask(provider.runner, task, limit_s=LIST_LIMIT_S)
+    path = provider.path
     if record.outcome is not Outcome.OK:
         return Broken(spec, path, record.reason or "")
     name = record.receipt.get("name") or record.receipt.get("provider")

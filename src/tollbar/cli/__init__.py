@@ -86,6 +86,9 @@ def _first_page() -> str:
 def _command(arguments: Sequence[str]) -> ExitStatus:
     from cyclopts import App, CycloptsError
 
+    from tollbar.console import say_log
+
+    say_log()
     name = arguments[0]
     # Markdown would take half as long again to import as all the rest.
     app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)

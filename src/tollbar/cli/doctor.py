@@ -68,8 +68,11 @@ def _providers() -> Iterator[Finding]:
     for one in libraries.everything():
         if isinstance(one, libraries.Broken):
             yield Finding(False, f"{one.spec}: {one.reason}", "leave it out of studies, or mend it")
+        elif one.fault:
+            # What is not there is nothing wrong: its cells say so, and the others are measured.
+            yield Finding(True, f"{one.spec}: {one.fault[1]}")
         else:
-            yield Finding(True, f"{one.name} ({one.path or 'built in'})")
+            yield Finding(True, f"{one.name} ({one.where})")
 
 
 def _beds() -> Iterator[Finding]:
@@ -78,7 +81,6 @@ def _beds() -> Iterator[Finding]:
         if isinstance(found, beds.Installed):
             yield Finding(True, f"{bed.name} {found.version} ({found.programs[bed.frontend.name]})")
         else:
-            # What is not there is nothing wrong: its cells say so, and the others are measured.
             yield Finding(True, f"{bed.name}: not available here: {found.reason}")
 
 

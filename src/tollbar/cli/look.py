@@ -173,10 +173,12 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
     for one in libraries.everything([str(path.resolve()) for path in library]):
         if isinstance(one, Broken):
             rows.append({"provider": one.spec, "name": "cannot be used", "where": one.path, "offers": one.reason})
+        elif one.fault:
+            rows.append({"provider": one.spec, "name": "", "where": "", "offers": one.fault[1]})
         else:
             offers = {family: len(choices) for family, choices in one.receipt.get("offers", {}).items()}
             counted = ", ".join(f"{family} {count}" for family, count in offers.items())
-            rows.append({"provider": one.spec, "name": one.name, "where": one.path or "built in", "offers": counted})
+            rows.append({"provider": one.spec, "name": one.name, "where": one.where, "offers": counted})
     return rows
 
 

@@ -1,7 +1,7 @@
 """The terminal: data to standard output, messages to standard error, readable without colour."""
 
 from tollbar.console.progress import Progress
-from tollbar.console.streams import print_json, say, say_error, stderr, stdout
+from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
 from tollbar.console.tables import show_comparison, show_judgement, show_rows
 from tollbar.present.document import comparison_document, document
 
@@ -12,6 +12,7 @@ __all__ = [
     "print_json",
     "say",
     "say_error",
+    "say_log",
     "show_comparison",
     "show_judgement",
     "show_rows",

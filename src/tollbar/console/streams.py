@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from functools import cache
 
 from rich.console import Console
@@ -40,3 +41,15 @@ def say_error(error: TollbarError) -> None:
     stderr().print(f"[bold red]error:[/] {where}{escape(error.what)}")
     if error.hint:
         stderr().print(f"\n[bold]hint:[/] {escape(error.hint)}")
+
+
+def say_log() -> None:
+    """From now on, says what Tollbar's modules log: what takes a while and has no progress of its own."""
+
+    class Said(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage(), "dim")
+
+    log = logging.getLogger("tollbar")
+    log.setLevel(logging.INFO)
+    log.handlers = [Said()]

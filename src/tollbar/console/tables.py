@@ -67,12 +67,19 @@ def _show_study(study: StudyJudgement, everything: bool) -> None:
         if len(shown) < len(tolls):
             more = f"  … {len(tolls) - len(shown)} more: `tollbar judge RUN --all`, or the report"
             console.print(more, style="dim")
+    for result in study.tables:
+        console.print(f"\n  [bold]{escape(result.table.title)}[/]")
+        table = terminal.crosstable(study, result)
+        console.print(f"  {escape(table.caption)}", style="dim")
+        console.print(_laid_out(table))
+        for gap in terminal.gaps(study, result):
+            console.print(f"  {escape(gap)}", style="dim")
     for table, no_wrap in ((terminal.contrast_table(study), False), (terminal.claim_table(study), True)):
         if table.rows:
             console.print(f"\n  [bold]{table.caption}[/]")
             console.print(_laid_out(table, no_wrap=no_wrap))
-    if capacity := notes.capacity(study):
-        console.print(f"  {capacity}", style="dim")
+    for note in filter(None, (notes.capacity(study), notes.by_source(study))):
+        console.print(f"  {note}", style="dim")
     missing = terminal.missing(study)
     for outcome, cell, reason in missing if everything else missing[:ROWS_SHOWN]:
         console.print(f"  [dim]{outcome}:[/] {escape(cell)}: {escape(reason)}")

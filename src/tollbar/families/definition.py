@@ -140,7 +140,7 @@ class Setting:
     """What is known of its values, by the value as text; most settings protect nothing and have none."""
 
     def applies(self, coordinates: Mapping[str, Value]) -> bool:
-        """Whether the setting means anything at these coordinates (`choice`, `op`, …)."""
+        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …)."""
         return _holds(self.only, coordinates)
 
     def read(self, value: object) -> Value:
@@ -215,8 +215,9 @@ class Family:
 
 
 def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
+    """Whether each of these coordinates fits one of its patterns; the empty pattern fits one that is not there."""
     return all(
-        any(fnmatch(str(coordinates.get(name)), pattern) for pattern in patterns) for name, patterns in only.items()
+        any(fnmatch(str(coordinates.get(name, "")), pattern) for pattern in patterns) for name, patterns in only.items()
     )
 
 

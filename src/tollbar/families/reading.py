@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.families.definition import (
@@ -59,6 +59,7 @@ _WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly]
 
 
 class _WireChoice(Wire):
+    like: str | None = None
     title: str
     spec: str
     year: int | None = None
@@ -119,12 +120,26 @@ class _WireHead(Wire):
         return self
 
 
+def _completed(choices: Any) -> Any:
+    """Choices with what those that are `like` another one do not say themselves."""
+    if not isinstance(choices, dict):
+        return choices
+    complete: dict[str, Any] = {}
+    for name, choice in choices.items():
+        like = choice.get("like") if isinstance(choice, dict) else None
+        if like is not None and not isinstance(complete.get(str(like)), dict):
+            # A choice stands behind the one it is like, so that none is like itself.
+            raise ValueError(f"`{name}.like`: no choice before it is called `{like}`; {nearest(str(like), complete)}")
+        complete[name] = choice if like is None else {**complete[str(like)], **choice}
+    return complete
+
+
 class _WireFamily(Wire):
     family: _WireHead
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
-    choice: dict[str, _WireChoice]
+    choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
 
 
 def read_family(folder: Path, *, with_answers: bool = True) -> Family:
@@ -174,7 +189,7 @@ def _complaints(family: Family) -> Iterator[str]:
     for metric in family.metrics:
         if metric in METRICS:
             yield f"`metric.{metric}`: every family has this metric"
-    coordinates = ["choice", "op"]
+    coordinates = ["choice", "provider", "op"]
     for setting in family.settings.values():
         for name in setting.only:
             if name not in coordinates:
@@ -232,7 +247,7 @@ def _choice(name: str, wire: _WireChoice, head: _WireHead, folder: Path | None) 
     """The choice; without a `folder`, without its key and known answers."""
     key = folder and wire.key and _key(folder, wire.key)
     given = dict(wire)
-    del given["key"]
+    del given["key"], given["like"]
     given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
     given["answers"] = tuple(_answer(name, answer, folder) for answer in wire.answers) if folder else ()
     return Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)

@@ -9,15 +9,19 @@ from tollbar.judge.claims import claim_results
 from tollbar.judge.comparison import Comparison, Pair, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger
+from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.noise import apart, worst_noise
 from tollbar.judge.tolls import tolls
 from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
+    BySource,
     ClaimResult,
     ClaimVerdict,
     Contrast,
+    CrossCell,
+    CrossTableResult,
     Judgement,
     Limit,
     Measurement,
@@ -29,10 +33,13 @@ from tollbar.judge.verdicts import (
 from tollbar.results import Run, StudyRun
 
 __all__ = [
+    "BySource",
     "ClaimResult",
     "ClaimVerdict",
     "Comparison",
     "Contrast",
+    "CrossCell",
+    "CrossTableResult",
     "Judgement",
     "Limit",
     "Measurement",
@@ -70,4 +77,5 @@ def judge_study(study_run: StudyRun) -> StudyJudgement:
         claims=claim_results(study_run, ledger, terms),
         drift=drift(ledger),
         trust=trust(study_run, ledger, terms),
+        tables=crosstables(study_run, ledger, terms),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
@@ -11,19 +11,28 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import rate_of
 from tollbar.judge.noise import floor_for
-from tollbar.judge.verdicts import ClaimResult, ClaimVerdict
+from tollbar.judge.sources import mean_error_deviation
+from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict
 from tollbar.plan.pairs import claimed, matching
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval, fewest_blocks
-from tollbar.study import Claim
+from tollbar.study import Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell.
 _TOLERANCE = 0.10
 
 
+BySourceOf = Callable[[Row, Row], BySource]
+"""A source's statistic of one cell, and its ratio to another."""
+
+_STATISTICS: Mapping[Statistic, BySourceOf] = {"mean-error-deviation": mean_error_deviation}
+
+
 def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[ClaimResult, ...]:
     """One result for each place where a claim can be tried, and one that says why where there is none."""
-    return tuple(result for claim in study_run.study.claims for result in _results(claim, ledger, terms))
+    study = study_run.study
+    by_source = _STATISTICS[study.statistic] if study.statistic else None
+    return tuple(result for claim in study.claims for result in _results(claim, ledger, terms, by_source))
 
 
 def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdict:
@@ -54,14 +63,15 @@ def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
     return ClaimVerdict.INVERTED if ratio.high < 1 else ClaimVerdict.CANNOT_TELL
 
 
-def _results(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
+def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
     places = list(claimed(claim, ledger.rows))
     if not places:
         yield _untried(claim, {}, _why_no_pair(claim, ledger.rows))
     for of, over, at in places:
         reason = _why_not_compared(of, over, ledger)
         untried = _untried(claim, at, reason)
-        yield untried if reason else _tried(untried, claim, of, over, ledger, terms)
+        tried = untried if reason else _tried(untried, claim, of, over, ledger, terms)
+        yield replace(tried, by_source=by_source(of, over)) if by_source and not reason else tried
 
 
 def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:

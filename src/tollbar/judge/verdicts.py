@@ -10,7 +10,7 @@ from typing import Literal
 from tollbar.families import Value
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
-from tollbar.study import Study
+from tollbar.study import CrossTable, Study
 
 
 class Verdict(StrEnum):
@@ -111,6 +111,66 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
+class CrossCell:
+    """One cell of a table that a study asks for."""
+
+    row: Row
+    cost: Interval | None
+    """Nanoseconds per operation, undisturbed."""
+    over: Row | None
+    """What the table compares it with: itself, where it is that."""
+    ratio: Interval | None = None
+    """Of the undisturbed costs; None in a table of costs, and of the cell that others are compared with."""
+    verdict: Verdict | None = None
+    more_blocks: int | None = None
+    reason: str | None = None
+    """Why there is no cost, or no ratio where the table has ratios."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is the cell that the table compares others with."""
+        return self.over is not None and self.over.key == self.row.key
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTableResult:
+    """A table that a study asks for."""
+
+    table: CrossTable
+    cells: tuple[CrossCell, ...]
+    """Those that were planned, one at most in each place."""
+
+    @property
+    def rows(self) -> tuple[Value, ...]:
+        """The values that its rows are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.rows] for cell in self.cells))
+
+    @property
+    def columns(self) -> tuple[Value, ...]:
+        """The values that its columns are for."""
+        return tuple(dict.fromkeys(cell.row.coordinates[self.table.columns] for cell in self.cells))
+
+    def at(self, row: Value, column: Value) -> CrossCell | None:
+        """The cell in this place; None where none was planned."""
+        place = row, column
+        names = self.table.rows, self.table.columns
+        return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
+
+
+@dataclass(frozen=True, slots=True)
+class BySource:
+    """One cell by the statistic of a study's source: its typical cost in nanoseconds per operation."""
+
+    mean: float
+    error: float | None
+    """Half of the mean's interval, where the source prints one; None where there are too few blocks for it."""
+    deviation: float | None
+    blocks: int
+    ratio: float
+    """Of the means: this cell's cost over the claim's other one's."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimResult:
     """A published comparison beside the same comparison here."""
 
@@ -130,6 +190,8 @@ class ClaimResult:
     reason: str | None = None
     rates: tuple[float, float] | None = None
     """Requests a second that both sides were measured at."""
+    by_source: BySource | None = None
+    """The claim's first cell by the statistic that its source prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +246,7 @@ class StudyJudgement:
     drift: float | None
     """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
     trust: Trust
+    tables: tuple[CrossTableResult, ...] = ()
 
     @property
     def about(self) -> Study:

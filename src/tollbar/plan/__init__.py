@@ -14,6 +14,7 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value
 from tollbar.libraries import Broken, Provider, look_up
+from tollbar.plan.pairs import tabled
 from tollbar.runner import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
@@ -94,13 +95,13 @@ class StudyPlan:
     @property
     def estimated_s(self) -> float:
         """How long it will take, by what was asked; slow operations take longer."""
-        measure = self.study.measure
-        proof_s, start_s, chunk_s = SERVED if self.study.load else ALONE
-        # Each heat of up to four cells has a baseline besides, and each baseline its twin.
-        baselines = sum(cell.is_baseline for cell in self.cells)
-        trials = (len(self.cells) - baselines) * 1.3 + 2 * baselines
-        trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
-        return len(self.cells) * proof_s + trials * measure.blocks * trial_s
+        measure, total_s = self.study.measure, 0.0
+        for cell in self.cells:
+            start_s, chunk_s = SERVED if cell.load else (cell.provider.ready_s, CHUNK_S)
+            trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
+            # Each heat of up to four cells has a baseline besides, and each baseline its twin. A proof warms nothing.
+            total_s += start_s / 2 + (2.0 if cell.is_baseline else 1.3) * measure.blocks * trial_s
+        return total_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +142,10 @@ class Plan:
         return (cell for study in self.studies for cell in study.cells)
 
 
-# As measured, in seconds: the proofs of a cell; process, library, key and warm-up of a trial; and what a chunk takes
-# besides what was asked.
-ALONE = (0.02, 0.04, 0.001)
-# The same with a server, which is started, ready and stopped for each trial, and proved by a dozen connections.
-SERVED = (0.1, 0.25, 0.004)
+# As measured, in seconds: what a chunk takes besides what was asked; and with a server, which is started, ready and
+# stopped for each trial, that and what a chunk takes.
+CHUNK_S = 0.001
+SERVED = (0.25, 0.004)
 
 
 def key_of(coordinates: Coordinates) -> str:
@@ -182,6 +182,7 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
             hint="is the baseline among the choices?",
         )
     _refuse_idle_settings(study, [*kept.values()], [at for at, _ in left_out.values()])
+    _refuse_ambiguous_tables(study, cells)
     return StudyPlan(study, tuple(cells), tuple(left_out.values()), broken)
 
 
@@ -191,10 +192,31 @@ def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequenc
     for name in study.vary:
         if not any(name in coordinates for coordinates in everywhere):
             only = study.family.settings[name].only
-            where = " and ".join(f"{key} is {' or '.join(values)}" for key, values in only.items())
+            where = " and ".join(
+                f"{key} is {' or '.join(value or 'absent' for value in values)}" for key, values in only.items()
+            )
             raise TollbarError(
                 f"`vary.{name}` means nothing to any cell", where=study.name, hint=f"it does where {where}"
             )
+
+
+def _refuse_ambiguous_tables(study: Study, cells: Sequence[Cell]) -> None:
+    """Raises TollbarError for a table without cells, and for two cells in one place of it."""
+    for table in study.tables:
+        where = f"{study.name}: table “{table.title}”"
+        placed: dict[tuple[Value, Value], Cell] = {}
+        shown = tabled(table, cells)
+        if not shown:
+            raise TollbarError("no cell stands in it", where=where, hint="`where` says which cells do")
+        if table.over and not any(overs for _, overs in shown):
+            raise TollbarError(f"no cell is {dict(table.over)} and alike in all else", where=where)
+        for cell, overs in shown:
+            first = placed.setdefault((cell.coordinates[table.rows], cell.coordinates[table.columns]), cell)
+            for one, other in ((first, cell), *itertools.pairwise(overs)):
+                apart = [name for name, value in other.coordinates.items() if one.coordinates.get(name) != value]
+                if apart:
+                    what = f"{one.label} and {other.label} have one place in it"
+                    raise TollbarError(what, where=where, hint=f"`where` says which `{'` and `'.join(apart)}`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Heats: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
 
 Each heat holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
-the pairs that claims and contrasts compare meet, those first that have met least.
+the pairs that claims, tables and contrasts compare meet, those first that have met least.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tollbar.plan import Cell, StudyPlan
-from tollbar.plan.pairs import claimed, contrasted
+from tollbar.plan.pairs import claimed, contrasted, tabled
 
 # More sessions on one core drive the sides of a ratio apart, and each waits longer for its turn: with four cells and
 # a baseline of 5 ms each, two that are compared lie some 10 ms apart.
 MOST_CELLS = 4
 # Two that are compared may have a baseline each; a third would be one more session for little.
 MOST_BASELINES = 2
-# A claim is what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which has met
-# often is put before one that has not met at all.
-CLAIM_WEIGHT = 4.0
+# Claims and tables are what the study is for; a contrast is one of many. Nothing is wanted so much that a pair which
+# has met often is put before one that has not met at all.
+ASKED_WEIGHT = 4.0
 CONTRAST_WEIGHT = 1.0
 # A further baseline takes a place: only a pair that is to be compared is worth it.
 BASELINE_PRICE = 0.25
@@ -65,7 +65,11 @@ class _Draw:
         self._met: Counter[frozenset[str]] = Counter()
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
-                self._want(of.key, over.key, CLAIM_WEIGHT)
+                self._want(of.key, over.key, ASKED_WEIGHT)
+        for table in plan.study.tables:
+            for cell, overs in tabled(table, plan.cells):
+                for over in overs:
+                    self._want(cell.key, over.key, ASKED_WEIGHT)
         for _, cell, other in contrasted(plan.study, plan.cells):
             self._want(cell.key, other.key, CONTRAST_WEIGHT)
 

@@ -1,4 +1,4 @@
-"""Pairs of cells that a study compares with each other: what its claims are about, and what differs in one coordinate.
+"""Pairs of cells that a study compares: what its claims and tables are about, and what differs in one coordinate.
 
 Used to draw heats, so that such pairs are measured beside each other, and to judge them.
 """
@@ -6,11 +6,11 @@ Used to draw heats, so that such pairs are measured beside each other, and to ju
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from tollbar.families import Standing, Value
-from tollbar.study import Claim, Coordinates, Study, matches
+from tollbar.study import Claim, Coordinates, CrossTable, Study, matches
 
 
 class Placed(Protocol):
@@ -34,8 +34,38 @@ def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[st
     Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
     to a password hash) cannot be alike and does not stand in the way.
     """
-    ofs, overs = matching(cells, claim.of), matching(cells, claim.over)
-    named = {*claim.of, *claim.over}
+    for of, over in _alike(matching(cells, claim.of), matching(cells, claim.over), {*claim.of, *claim.over}):
+        # What the claim leaves open on either side; where it leaves both open they are alike.
+        at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
+        at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
+        yield of, over, at
+
+
+def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
+    """Every cell that stands in a table, and those that it is compared with: one, in a table that was planned.
+
+    None where the table shows costs, and where no cell differs from it in nothing but what the table names.
+    """
+    shown = [cell for cell in _within(cells, table.where) if {table.rows, table.columns} <= cell.coordinates.keys()]
+    elsewhere = {name: value for name, value in table.where.items() if name not in table.over}
+    overs = _within(matching(cells, table.over), elsewhere) if table.over else []
+    found: dict[int, list[P]] = defaultdict(list)
+    for of, over in _alike(shown, overs, table.over):
+        found[id(of)].append(over)
+    return [(cell, found[id(cell)]) for cell in shown]
+
+
+def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
+    """The cells whose coordinates have these values, as far as they have these coordinates."""
+    return [
+        cell
+        for cell in cells
+        if all(matches(cell.coordinates[n], (v,)) for n, v in where.items() if n in cell.coordinates)
+    ]
+
+
+def _alike(ofs: Sequence[P], overs: Sequence[P], named: Collection[str]) -> Iterator[tuple[P, P]]:
+    """Every two of these that are alike in all but what is named."""
     everywhere = [
         name
         for name in (ofs[0].coordinates if ofs else {})
@@ -48,10 +78,7 @@ def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[st
     for of in ofs:
         for over in buckets.get(tuple(of.coordinates[name] for name in everywhere), ()):
             if all(over.coordinates.get(n, v) == v for n, v in of.coordinates.items() if n not in named):
-                # What the claim leaves open on either side; where it leaves both open they are alike.
-                at = {n: v for n, v in over.coordinates.items() if n not in claim.over}
-                at |= {n: v for n, v in of.coordinates.items() if n not in claim.of}
-                yield of, over, at
+                yield of, over
 
 
 def matching(cells: Sequence[P], where: Coordinates) -> list[P]:

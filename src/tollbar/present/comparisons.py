@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
-from tollbar.judge import ClaimResult, Contrast, StudyJudgement, Verdict
+from tollbar.judge import BySource, ClaimResult, Contrast, StudyJudgement, Verdict
 from tollbar.present import notes, words
 from tollbar.present.cells import MOST_ROWS, places, prevailing, varying, where_words
 from tollbar.present.charts import SECOND_LINE, Dot, Dots, scale_over, spoken
@@ -111,12 +111,14 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
 def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here."""
     rated = any(c.rates is not None for c in study.claims)
+    stated = study.about.statistic is not None
     rows = [
         (
             Cell(f"{number}  {claim.says}", small=claim.note),
             Cell(claim_place(study, claim) or "everywhere"),
             Cell(claim.metric),
             Cell(words.times(claim.published) if claim.published is not None else claim.order or "–", claim.published),
+            *(map(Cell, by_source(claim.by_source)) if stated else ()),
             ratio_cell(claim.ratio),
             ratio_cell(claim.typical),
             *([_rates(claim)] if rated else []),
@@ -126,10 +128,22 @@ def claim_table(study: StudyJudgement) -> Table:
     ]
     columns = (
         *texts("what was published", "tried at", "compared by"),
-        *numbers("then", "here", "typical", *(["requests a second"] if rated else [])),
+        *numbers("then", *(BY_SOURCE if stated else ()), "here", "typical", *(["requests a second"] if rated else [])),
         Column("verdict"),
     )
     return Table("Published comparisons, then and here", columns, rows)
+
+
+BY_SOURCE = ("mean", "error", "deviation", "scaled")
+"""The columns of a source's statistic, as BenchmarkDotNet has them."""
+
+
+def by_source(found: BySource | None) -> tuple[str, ...]:
+    """What stands in them; dashes where the cell has no number, or the source no such figure."""
+    if found is None:
+        return ("–",) * len(BY_SOURCE)
+    costs = (found.mean, found.error, found.deviation)
+    return (*("–" if c is None else words.amount(c, "ns/op") for c in costs), words.times(found.ratio))
 
 
 def _rates(claim: ClaimResult) -> Cell:

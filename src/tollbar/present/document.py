@@ -8,17 +8,28 @@ from math import isinf
 from typing import Any
 
 from tollbar.families import Value
-from tollbar.judge import ClaimResult, Comparison, Contrast, Judgement, Measurement, StudyJudgement, Toll
+from tollbar.judge import (
+    ClaimResult,
+    Comparison,
+    Contrast,
+    CrossCell,
+    CrossTableResult,
+    Judgement,
+    Measurement,
+    StudyJudgement,
+    Toll,
+)
 from tollbar.present.warnings import warnings
 from tollbar.results import Row, Run, StudyRun
 from tollbar.runner import Negotiated, Outcome
 from tollbar.stats import Interval
+from tollbar.study import CrossTable
 
 SCHEMA = 2
 
 
 def document(judgement: Judgement) -> dict[str, Any]:
-    """A run's results, tolls, contrasts and claims."""
+    """A run's results, tolls, contrasts, claims and tables."""
     return {**_head(judgement.run), "studies": [_study(study) for study in judgement.studies]}
 
 
@@ -85,6 +96,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "tolls": [_toll(toll) for toll in judged.tolls],
         "contrasts": [_contrast(contrast, judged.study) for contrast in judged.contrasts],
         "claims": [_claim(claim, judged.study) for claim in judged.claims],
+        "tables": [_crosstable(result, judged.study) for result in judged.tables],
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
@@ -167,11 +179,50 @@ def _claim(claim: ClaimResult, study: StudyRun) -> dict[str, Any]:
         **_ratio(claim.ratio),
         "typical": claim.typical.estimate if claim.typical else None,
         "rates": list(claim.rates) if claim.rates else None,
+        "by_source": _by_source(claim, study),
         "verdict": claim.verdict,
         "provider": at.get("provider"),
         "bed": at.get("bed"),
         "setting": {name: value for name, value in at.items() if name not in ("provider", "bed")},
         **_fields(claim, "note", "reason"),
+    }
+
+
+def _by_source(claim: ClaimResult, study: StudyRun) -> dict[str, Any] | None:
+    if claim.by_source is None:
+        return None
+    figures = _fields(claim.by_source, "mean", "error", "deviation", "ratio", "blocks")
+    return {"statistic": study.study.statistic, "unit": "ns/op", **figures}
+
+
+def _crosstable(result: CrossTableResult, study: StudyRun) -> dict[str, Any]:
+    table = result.table
+    cells = [(row, [cell for column in result.columns if (cell := result.at(row, column))]) for row in result.rows]
+    return {
+        "title": table.title,
+        "rows_are": table.rows,
+        "columns_are": table.columns,
+        "over": _named(table.over, study),
+        "where": _named(table.where, study),
+        "rows": [
+            {"row": study.named(table.rows, row), "cells": [_cross_cell(cell, table, study) for cell in found]}
+            for row, found in cells
+        ],
+    }
+
+
+def _cross_cell(cell: CrossCell, table: CrossTable, study: StudyRun) -> dict[str, Any]:
+    return {
+        "column": study.named(table.columns, cell.row.coordinates[table.columns]),
+        **_ratio(cell.ratio),
+        **_fields(cell, "verdict", "more_blocks"),
+        "cost": cell.cost.estimate if cell.cost else None,
+        "cost_interval": _ends(cell.cost),
+        "unit": "ns/op",
+        "is_over": cell.is_over,
+        "outcome": cell.row.outcome,
+        "reason": cell.reason,
+        **_where(cell.row),
     }
 
 

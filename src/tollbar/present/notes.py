@@ -226,6 +226,17 @@ def capacity(study: StudyJudgement) -> str:
     return f"Capacity is one over {of}: what one core could do were nothing else in its way."
 
 
+def by_source(study: StudyJudgement) -> str:
+    """How a source's own statistic comes about here, where one is shown."""
+    if study.about.statistic is None:
+        return ""
+    return (
+        "Mean, error, deviation and scaled are what the source prints, here of the typical"
+        f" {cost_words(study).in_sentence}: each block, with its fresh processes, is one measurement; the error is half"
+        " of the mean's 99.9 % interval (Student's), the deviation that of the blocks, scaled is the ratio of the means."
+    )
+
+
 def more_blocks(number: int | None) -> str | None:
     """What would decide an unclear verdict: `about 25 more blocks would tell`."""
     return None if number is None else f"about {counted(number, 'more block')} would tell"

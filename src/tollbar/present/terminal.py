@@ -7,10 +7,21 @@ from collections.abc import Sequence
 
 from tollbar import units
 from tollbar.families import Value
-from tollbar.judge import ClaimResult, Comparison, Contrast, Measurement, StudyJudgement, Toll, Verdict
+from tollbar.judge import (
+    ClaimResult,
+    Comparison,
+    Contrast,
+    CrossCell,
+    CrossTableResult,
+    Measurement,
+    StudyJudgement,
+    Toll,
+    Verdict,
+)
 from tollbar.measure import Outcome
-from tollbar.present import words
+from tollbar.present import crosstables, words
 from tollbar.present.cells import by_row, cost_metric, varying
+from tollbar.present.comparisons import BY_SOURCE, by_source
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.tables import beside
@@ -106,9 +117,10 @@ def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
 def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here. What a claim says stands in its first row."""
     rated = any(claim.rates for claim in study.claims)
+    stated = study.about.statistic is not None
     columns = (
         *texts("published", "where", "of"),
-        *numbers("then", "here"),
+        *numbers("then", *(BY_SOURCE if stated else ()), "here"),
         *texts(_interval_title(study), "verdict"),
         *(numbers("requests / s") if rated else ()),
     )
@@ -120,6 +132,7 @@ def claim_table(study: StudyJudgement) -> Table:
             Cell(" · ".join(plain(n, named(n, claim.at[n])) for n in ("bed", "provider", "cpu") if n in claim.at)),
             Cell(claim.metric),
             Cell(_then(claim)),
+            *(map(Cell, by_source(claim.by_source)) if stated else ()),
             *_interval(claim.ratio),
             Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict),
             *([Cell(" / ".join(f"{rate:,.0f}" for rate in claim.rates or ()))] if rated else []),
@@ -127,6 +140,35 @@ def claim_table(study: StudyJudgement) -> Table:
         for said, claim in zip(before, study.claims, strict=False)
     ]
     return Table("Then and here", columns, rows)
+
+
+def crosstable(study: StudyJudgement, result: CrossTableResult) -> Table:
+    """A table that the study asks for, each cell in one line."""
+    name = _named_in(study)
+    over, where = (
+        ", ".join(name(*item) for item in of.items()) for of in (result.table.over, crosstables.where(study, result))
+    )
+    times = f", as a multiple of {over}, all else alike" if over else ""
+    said = (f"{cost_words(study).title}, undisturbed{times}", where, f"{_interval_title(study)}s")
+    return crosstables.laid_out(study, result, name, _cross_cell, " · ".join(filter(None, said)))
+
+
+def gaps(study: StudyJudgement, result: CrossTableResult) -> list[str]:
+    """For each of its rows and columns without a number, why, in short."""
+    return crosstables.gaps(study, result, _named_in(study))
+
+
+def _named_in(study: StudyJudgement) -> crosstables.NameOf:
+    return lambda name, value: plain(name, study.study.named(name, value))
+
+
+def _cross_cell(cell: CrossCell) -> Cell:
+    if cell.cost is None:
+        return Cell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
+    if cell.ratio is None:
+        return Cell(units.show_nanoseconds(cell.cost.estimate))
+    ratio, ends = (part.says for part in _interval(cell.ratio))
+    return Cell(f"{ratio} {ends} {cell.verdict}" if cell.ratio.is_bounded else ratio, verdict=cell.verdict)
 
 
 def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:

@@ -51,6 +51,24 @@ class Claim:
     note: str | None
 
 
+Statistic = Literal["mean-error-deviation"]
+"""What a source prints of each of its measurements: the mean, as error half of its 99.9 % interval, the standard
+deviation, and the ratio of the means (BenchmarkDotNet's table)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTable:
+    """A table with a row for each value of one coordinate, and a column for each of another."""
+
+    title: str
+    rows: str
+    columns: str
+    over: Coordinates
+    """Each cell's cost is shown as a multiple of that of the cell that differs in these alone; empty: as it is."""
+    where: Coordinates
+    """Which cells stand in it. What means nothing to a cell is not asked of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What counts as cost, and how long and how often each cell is measured."""
@@ -116,6 +134,9 @@ class Study:
     worth: float
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
+    statistic: Statistic | None = None
+    """What the claims' source prints of each cell, to be shown of what was measured here too."""
+    tables: tuple[CrossTable, ...] = ()
 
 
 DEFAULT_PROVIDERS = ("libcrypto",)

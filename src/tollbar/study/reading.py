@@ -23,9 +23,11 @@ from tollbar.study.definition import (
     Claim,
     Coordinates,
     Cost,
+    CrossTable,
     LeaveOut,
     Load,
     Measure,
+    Statistic,
     Study,
 )
 from tollbar.wire import Wire, parse
@@ -108,10 +110,19 @@ class _WireClaim(Wire):
         return self
 
 
+class _WireTable(Wire):
+    title: str
+    rows: str
+    columns: str
+    over: dict[str, Value] = {}
+    where: dict[str, Value] = {}
+
+
 class _WireStudy(Wire):
     question: str
     family: str
     source: str | None = None
+    statistic: Statistic | None = None
     choices: tuple[str, ...] = ("*",)
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
     beds: tuple[str, ...] = ()
@@ -123,6 +134,7 @@ class _WireStudy(Wire):
     measure: _WireMeasure = _WireMeasure()
     judge: _WireJudge = _WireJudge()
     claim: tuple[_WireClaim, ...] = ()
+    table: tuple[_WireTable, ...] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -136,6 +148,8 @@ class _WireStudy(Wire):
             raise ValueError("`load` is missing: it says what is asked of the server")
         if not served and self.load is not None:
             raise ValueError("`beds` is missing: a load needs a server")
+        if self.statistic and {claim.metric for claim in self.claim} != {"cost"}:
+            raise ValueError('a `statistic` is of costs: each `[[claim]]` of the study has `metric = "cost"`')
         return self
 
 
@@ -175,6 +189,8 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         worth=wire.judge.worth,
         claims=tuple(reader.claim(claim) for claim in wire.claim),
         notes=wire.notes,
+        statistic=wire.statistic,
+        tables=tuple(reader.table(table) for table in wire.table),
     )
 
 
@@ -251,6 +267,14 @@ class _Reader:
     def claim(self, wire: _WireClaim) -> Claim:
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
         return Claim(**dict(wire) | sides)
+
+    def table(self, wire: _WireTable) -> CrossTable:
+        for side in ("rows", "columns"):
+            self._known(f"table.{side}", getattr(wire, side))
+        if wire.rows == wire.columns:
+            raise TollbarError(f"`table.columns`: `{wire.columns}` has the rows already", where=self.where)
+        sides = {side: self.coordinates(f"table.{side}", getattr(wire, side)) for side in ("over", "where")}
+        return CrossTable(**dict(wire) | sides)
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}

@@ -1,0 +1,43 @@
+"""Tables that a study asks for: what each cell of them costs, by itself or beside the one that the table names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms, decide, more_blocks
+from tollbar.judge.noise import floor_for
+from tollbar.judge.verdicts import CrossCell, CrossTableResult, Verdict
+from tollbar.plan.pairs import tabled
+from tollbar.results import Row, StudyRun
+from tollbar.study import CrossTable
+
+
+def crosstables(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[CrossTableResult, ...]:
+    """One result for each table, with every cell that was planned for it."""
+    return tuple(
+        CrossTableResult(
+            table,
+            tuple(_cell(row, overs[0] if overs else None, table, ledger, terms) for row, overs in found),
+        )
+        for table in study_run.study.tables
+        for found in [tabled(table, ledger.rows)]
+    )
+
+
+def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger, terms: Terms) -> CrossCell:
+    cell = CrossCell(row, ledger.undisturbed(row), over, reason=ledger.why_unmeasured(row))
+    if cell.reason is not None or not table.over or cell.is_over:
+        return cell
+    if over is None:
+        return replace(cell, reason="there is no cell to compare it with")
+    why = ledger.why_unmeasured(over)
+    if why is not None:
+        return replace(cell, reason=f"{over.title} was not measured: {why}")
+    ratio = ledger.undisturbed_ratio(row, over)
+    if ratio is None:
+        return replace(cell, reason="no block holds both cells")
+    floor = floor_for(ledger, (row, over))
+    verdict = decide(ratio, floor, terms)
+    more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
+    return replace(cell, ratio=ratio, verdict=verdict, more_blocks=more)
