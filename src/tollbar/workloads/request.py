@@ -78,6 +78,10 @@ class RequestWorkload(Workload):
         """The kinds of client that ask, with their shares; without a sandbox, to be shown."""
         return [{"share": 100, "tls": None}]
 
+    def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
+        """How its users sign in; None: they do not. Without a sandbox, to be shown."""
+        return None
+
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """What is proved before there is a server: the operation, as it is everywhere, by known answers."""
         return OperationWorkload().prove(cell, seed, given)
@@ -162,6 +166,7 @@ class RequestWorkload(Workload):
                     "headers": [],
                     "unique_query": load.unique_query,
                 },
+                "exchange": self.exchange(cell, server, sandbox),
                 "expect": {"status": load.status, "bytes": expected},
                 "components": dict(server.components),
                 "request_limit_s": REQUEST_LIMIT_S,

@@ -1,0 +1,159 @@
+"""Accounts that a run's users sign in with, and the stores in which servers look them up."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from tollbar.beds.sandbox import Account, Sandbox
+from tollbar.files import write
+
+REALM = "tollbar"
+# A dear hash takes some 50 ms of CPU time to make, and as long to check: ten thousand of them would take minutes.
+DEAR_ACCOUNTS = 64
+BCRYPT_COST = 10
+ARGON2_KIB, ARGON2_PASSES, ARGON2_LANES = 19 * 1024, 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One user's name and password."""
+
+    name: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a server keeps of a password."""
+
+    of: Callable[[Credential], str]
+    is_dear: bool = False
+    """Whether it takes so long to make that only the first `DEAR_ACCOUNTS` have their own."""
+
+
+def _unsalted_sha_1(one: Credential) -> str:
+    return "{SHA}" + base64.b64encode(hashlib.sha1(one.password.encode()).digest()).decode()
+
+
+def _salted_sha_1(one: Credential) -> str:
+    salt = secrets.token_bytes(8)
+    return "{SSHA}" + base64.b64encode(hashlib.sha1(one.password.encode() + salt).digest() + salt).decode()
+
+
+def _bcrypt(one: Credential) -> str:
+    import bcrypt
+
+    return bcrypt.hashpw(one.password.encode(), bcrypt.gensalt(BCRYPT_COST)).decode()
+
+
+def _argon2id(one: Credential) -> str:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(ARGON2_PASSES, ARGON2_KIB, ARGON2_LANES).hash(one.password)
+
+
+def _digest(algorithm: str, one: Credential) -> str:
+    """H(A1) of RFC 7616, which is as good as the password."""
+    return f"{REALM}:" + hashlib.new(algorithm, f"{one.name}:{REALM}:{one.password}".encode()).hexdigest()
+
+
+STORED: Mapping[str, Stored] = {
+    "sha-1": Stored(_unsalted_sha_1),
+    "salted-sha-1": Stored(_salted_sha_1),
+    "bcrypt": Stored(_bcrypt, is_dear=True),
+    "argon2id": Stored(_argon2id, is_dear=True),
+    "digest-md5": Stored(partial(_digest, "md5")),
+    "digest-sha-256": Stored(partial(_digest, "sha256")),
+}
+"""What can be stored of a password, by name."""
+
+
+class Accounts:
+    """So many accounts, whose passwords and stores are made when they are first asked for. Raises OSError."""
+
+    def __init__(self, folder: Path, count: int, account: Account | None) -> None:
+        """`account` is who reads the stores beside root; None: the lab's own."""
+        self._folder = folder
+        self._count = count
+        self._account = account
+        self._secret = secrets.token_bytes(32)
+        self._making = threading.Lock()
+
+    def __iter__(self) -> Iterator[Credential]:
+        for number in range(self._count):
+            name = f"u{number:05}"
+            # Nothing in it has to be quoted in a header, a form, a file or SQL.
+            made = hmac.digest(self._secret, name.encode(), "sha256")[:18]
+            yield Credential(name, base64.urlsafe_b64encode(made).decode())
+
+    @property
+    def passwords(self) -> Path:
+        """A line for each: name, password and the number of groups, for the load client alone."""
+        return self._made("accounts.tsv", None, lambda: self._lines("{name}\t{password}\t0"))
+
+    def usable(self, stored: str) -> int:
+        """How many of the first accounts can sign in where this is stored of their passwords."""
+        return min(self._count, DEAR_ACCOUNTS) if STORED[stored].is_dear else self._count
+
+    def file(self, stored: str) -> Path:
+        """`name:stored`, a line each."""
+        return self._made(f"{stored}.txt", self._account, lambda: self._stored_lines(stored))
+
+    def sqlite(self, stored: str) -> Path:
+        """A table `accounts` of names and what is stored."""
+        return self._made(f"{stored}.sqlite", self._account, lambda: self._database(stored))
+
+    def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
+        path = self._folder / name
+        with self._making:
+            if not path.exists():
+                self._folder.mkdir(exist_ok=True)
+                self._folder.chmod(0o711)
+                write(path, content(), 0o600)
+                if account:
+                    os.chown(path, account.user_id, account.group_id)
+        return path
+
+    def _lines(self, line: str) -> bytes:
+        return "".join(line.format(name=one.name, password=one.password) + "\n" for one in self).encode()
+
+    def _stored(self, stored: str) -> Iterator[tuple[str, str]]:
+        own = list(self)[: self.usable(stored)]
+        # Those that make dear hashes let others run meanwhile.
+        with ThreadPoolExecutor(2) as pool:
+            made = list(pool.map(STORED[stored].of, own))
+        # The others fill the table: theirs is another's, and signs nobody in.
+        yield from ((one.name, made[number % len(made)]) for number, one in enumerate(self))
+
+    def _stored_lines(self, stored: str) -> bytes:
+        return "".join(f"{name}:{text}\n" for name, text in self._stored(stored)).encode()
+
+    def _database(self, stored: str) -> bytes:
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("create table accounts (name text primary key, hash text not null) without rowid")
+            connection.executemany("insert into accounts values (?, ?)", self._stored(stored))
+            connection.commit()
+            return connection.serialize()
+
+
+_OF_RUNS: WeakKeyDictionary[Sandbox, dict[int, Accounts]] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def accounts_of(sandbox: Sandbox, count: int) -> Accounts:
+    """The accounts of a run, of which there are so many."""
+    with _MAKING:
+        of_run = _OF_RUNS.setdefault(sandbox, {})
+        return of_run.setdefault(count, Accounts(sandbox.directory / f"accounts-{count}", count, sandbox.account))
