@@ -13,7 +13,7 @@ use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem};
 use super::{digest, keys};
 use crate::buffers::{filled, tampered, tampered_at_end};
 use crate::contract::{Failure, Proof, Task};
-use crate::families::{Prepared, failed};
+use crate::families::{self, Prepared, failed};
 use crate::operation::Operation;
 use crate::rustcrypto;
 
@@ -39,30 +39,50 @@ const NO_STORE: &str = "libcrypto has no certificate store that hands out keys: 
 type Find = fn(&Api, &str) -> Result<Handle, Failure>;
 type Init = unsafe extern "C" fn(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
 
-/// Where the key comes from in each call.
-pub const CHOICES: &[&str] =
-    &["key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-pooled"];
+/// Where a key comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Kept,
+    Pool,
+    Imported(Form),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Pem,
+    Der,
+    Parameters,
+}
+
+const SOURCES: &[(&str, Source)] = &[
+    ("key-cached", Source::Kept),
+    ("key-from-pem", Source::Imported(Form::Pem)),
+    ("key-from-der", Source::Imported(Form::Der)),
+    ("key-from-parameters", Source::Imported(Form::Parameters)),
+    ("key-pooled", Source::Pool),
+];
+
+pub fn offers(_: &Api) -> Vec<&'static str> {
+    SOURCES.iter().map(|row| row.0).collect()
+}
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    if task.choice == "key-from-store" {
+        return Err(Failure::Unsupported(NO_STORE.to_owned()));
+    }
+    let source = *families::row("libcrypto", task, SOURCES)?;
     let signs = task.operation(&[("sign", true), ("verify", false)])?;
     let (private, public) = halves(api, task.text("private_key_pem").unwrap_or_default())?;
     let mut signature = vec![0; private.numbers[0].len()];
     let (signer, verifier) = if signs {
-        (Route::new(task, private)?, Route::usual(public)?)
+        (Route::new(task, source, private)?, Route::usual(public)?)
     } else {
-        (Route::usual(private)?, Route::new(task, public)?)
+        (Route::usual(private)?, Route::new(task, source, public)?)
     };
     let data = filled(task.bytes(60)?, task.seed);
     signer.sign(&data, &mut signature)?;
     let known = task.message()?.zip(task.hex("expected")?);
     Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known }))
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    Pem,
-    Der,
-    Parameters,
 }
 
 /// One half of a key pair in all the forms that an application may hold it in, and what the library reads them with.
@@ -260,14 +280,13 @@ struct Route {
 }
 
 impl Route {
-    fn new(task: &Task, half: Half) -> Result<Route, Failure> {
+    fn new(task: &Task, source: Source, half: Half) -> Result<Route, Failure> {
         let find =
             task.one_of("digest", &[("fetched", digest::find as Find), ("implicit", digest::find_implicit)])?;
         let digest = find(half.api, "sha-256")?;
-        let is_cached = task.choice == "key-cached";
         let call = match (task.word("call", "evp")?, task.word("context", "new")?) {
             ("evp", "new") => Call::Evp,
-            ("evp", "reused") if is_cached => Call::Reused(half.ready_context(digest)?),
+            ("evp", "reused") if source == Source::Kept => Call::Reused(half.ready_context(digest)?),
             ("low-level", "new") => Call::LowLevel,
             (call, context) => {
                 return Err(Failure::Failed(format!(
@@ -279,17 +298,13 @@ impl Route {
             Call::LowLevel => half.low_level_key(form),
             Call::Evp | Call::Reused(_) => half.evp_key(form),
         };
-        let keys = match task.choice.as_str() {
-            "key-cached" => Keys::Kept(make(Form::Pem)?),
-            "key-from-pem" => Keys::Imported(Form::Pem),
-            "key-from-der" => Keys::Imported(Form::Der),
-            "key-from-parameters" => Keys::Imported(Form::Parameters),
-            "key-from-store" => return Err(Failure::Unsupported(NO_STORE.to_owned())),
-            "key-pooled" => {
+        let keys = match source {
+            Source::Kept => Keys::Kept(make(Form::Pem)?),
+            Source::Pool => {
                 let ready: Result<_, _> = (0..POOLED_KEYS).map(|_| make(Form::Pem)).collect();
                 Keys::Pooled(Mutex::new(ready?))
             }
-            other => return Err(Failure::Unsupported(format!("there is no route {other} to an RSA key"))),
+            Source::Imported(form) => Keys::Imported(form),
         };
         Ok(Route { half, digest, call, keys })
     }
