@@ -6,8 +6,9 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
 use rsa::pkcs1::RsaPrivateKey;
-use rsa::pkcs8::PrivateKeyInfoRef;
+use rsa::pkcs8::der::asn1::BitStringRef;
 use rsa::pkcs8::der::{Decode, Encode, SecretDocument};
+use rsa::pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
 
 use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem};
 use super::{digest, keys};
@@ -15,7 +16,6 @@ use crate::buffers::{filled, tampered, tampered_at_end};
 use crate::contract::{Failure, Proof, Task};
 use crate::families::{self, Prepared, failed};
 use crate::operation::Operation;
-use crate::rustcrypto;
 
 /// What OpenSSL 3 calls the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
 const PARAMETERS: [&CStr; 8] = [
@@ -81,8 +81,8 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     };
     let data = filled(task.bytes(60)?, task.seed);
     signer.sign(&data, &mut signature)?;
-    let known = task.message()?.zip(task.hex("expected")?);
-    Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known }))
+    let (known, expected) = (task.message()?, task.hex("expected")?);
+    Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known, expected }))
 }
 
 /// One half of a key pair in all the forms that an application may hold it in, and what the library reads them with.
@@ -114,8 +114,10 @@ fn halves(api: &'static Api, pem: &str) -> Result<(Half, Half), Failure> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(failed(READING))?;
     let pkcs1 = info.private_key.as_bytes();
     let key = RsaPrivateKey::from_der(pkcs1).map_err(failed(READING))?;
-    let public_der = rustcrypto::rsa_public_key_der(der)?;
     let public_pkcs1 = key.public_key().to_der().map_err(failed(READING))?;
+    let subject_public_key = BitStringRef::from_bytes(&public_pkcs1).map_err(failed(READING))?;
+    let public_der = SubjectPublicKeyInfoRef { algorithm: info.algorithm, subject_public_key }.to_der();
+    let public_der = public_der.map_err(failed(READING))?;
     let numbers = [
         key.modulus,
         key.public_exponent,
@@ -424,8 +426,9 @@ struct RsaApi {
     data: Vec<u8>,
     /// What is verified, and room for what is signed.
     signature: Vec<u8>,
-    /// A message and its signature.
-    known: Option<(Vec<u8>, Vec<u8>)>,
+    /// The known answer's message, and its signature.
+    known: Option<Vec<u8>>,
+    expected: Option<Vec<u8>>,
 }
 
 impl RsaApi {
@@ -458,12 +461,16 @@ impl Operation for RsaApi {
         proof.accept("the same message again", signature == self.sign(data)?)?;
         proof.refuse("a tampered message", !verifier.verify(&tampered(data), &signature)?)?;
         proof.refuse("a tampered signature", !verifier.verify(data, &tampered_at_end(&signature))?)?;
-        if let Some((message, expected)) = &self.known {
-            if !self.signs && !verifier.verify(message, expected)? {
-                return Err(Failure::Failed("the published signature is not accepted".to_owned()));
-            }
-            proof.answer = Some(hex::encode(if self.signs { self.sign(message)? } else { expected.clone() }));
-        }
+        proof.answer = match (&self.known, &self.expected) {
+            (Some(message), _) if self.signs => Some(hex::encode(self.sign(message)?)),
+            (Some(message), Some(expected)) => match verifier.verify(message, expected)? {
+                true => Some(hex::encode(expected)),
+                false => {
+                    return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+                }
+            },
+            _ => None,
+        };
         Ok(proof)
     }
 
