@@ -38,7 +38,7 @@ const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("signature", signature::offers, signature::prepare),
     ("key-exchange", key_exchange::offers, key_exchange::prepare),
     ("password-hash", password_hash::offers, password_hash::prepare),
-    ("rsa-api", |_| rsa_api::CHOICES.to_vec(), rsa_api::prepare),
+    ("rsa-api", rsa_api::offers, rsa_api::prepare),
 ];
 
 /// What the dynamic loader finds by itself, newest first.

@@ -6,16 +6,16 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
 use rsa::pkcs1::RsaPrivateKey;
-use rsa::pkcs8::PrivateKeyInfoRef;
+use rsa::pkcs8::der::asn1::BitStringRef;
 use rsa::pkcs8::der::{Decode, Encode, SecretDocument};
+use rsa::pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
 
 use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem};
 use super::{digest, keys};
 use crate::buffers::{filled, tampered, tampered_at_end};
 use crate::contract::{Failure, Proof, Task};
-use crate::families::{Prepared, failed};
+use crate::families::{self, Prepared, failed};
 use crate::operation::Operation;
-use crate::rustcrypto;
 
 /// What OpenSSL 3 calls the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
 const PARAMETERS: [&CStr; 8] = [
@@ -39,30 +39,50 @@ const NO_STORE: &str = "libcrypto has no certificate store that hands out keys: 
 type Find = fn(&Api, &str) -> Result<Handle, Failure>;
 type Init = unsafe extern "C" fn(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
 
-/// Where the key comes from in each call.
-pub const CHOICES: &[&str] =
-    &["key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-pooled"];
-
-pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
-    let signs = task.operation(&[("sign", true), ("verify", false)])?;
-    let (private, public) = halves(api, task.text("private_key_pem").unwrap_or_default())?;
-    let mut signature = vec![0; private.numbers[0].len()];
-    let (signer, verifier) = if signs {
-        (Route::new(task, private)?, Route::usual(public)?)
-    } else {
-        (Route::usual(private)?, Route::new(task, public)?)
-    };
-    let data = filled(task.bytes(60)?, task.seed);
-    signer.sign(&data, &mut signature)?;
-    let known = task.message()?.zip(task.hex("expected")?);
-    Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known }))
+/// Where a key comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Kept,
+    Pool,
+    Imported(Form),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Pem,
     Der,
     Parameters,
+}
+
+const SOURCES: &[(&str, Source)] = &[
+    ("key-cached", Source::Kept),
+    ("key-from-pem", Source::Imported(Form::Pem)),
+    ("key-from-der", Source::Imported(Form::Der)),
+    ("key-from-parameters", Source::Imported(Form::Parameters)),
+    ("key-pooled", Source::Pool),
+];
+
+pub fn offers(_: &Api) -> Vec<&'static str> {
+    SOURCES.iter().map(|row| row.0).collect()
+}
+
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    if task.choice == "key-from-store" {
+        return Err(Failure::Unsupported(NO_STORE.to_owned()));
+    }
+    let source = *families::row("libcrypto", task, SOURCES)?;
+    let signs = task.operation(&[("sign", true), ("verify", false)])?;
+    let (private, public) = halves(api, task.text("private_key_pem").unwrap_or_default())?;
+    let mut signature = vec![0; private.numbers[0].len()];
+    let (signer, verifier) = if signs {
+        (Route::new(task, source, private)?, Route::usual(public)?)
+    } else {
+        (Route::usual(private)?, Route::new(task, source, public)?)
+    };
+    let data = filled(task.bytes(60)?, task.seed);
+    signer.sign(&data, &mut signature)?;
+    let (known, expected) = (task.message()?, task.hex("expected")?);
+    Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known, expected }))
 }
 
 /// One half of a key pair in all the forms that an application may hold it in, and what the library reads them with.
@@ -94,8 +114,10 @@ fn halves(api: &'static Api, pem: &str) -> Result<(Half, Half), Failure> {
     let info = PrivateKeyInfoRef::from_der(der).map_err(failed(READING))?;
     let pkcs1 = info.private_key.as_bytes();
     let key = RsaPrivateKey::from_der(pkcs1).map_err(failed(READING))?;
-    let public_der = rustcrypto::rsa_public_key_der(der)?;
     let public_pkcs1 = key.public_key().to_der().map_err(failed(READING))?;
+    let subject_public_key = BitStringRef::from_bytes(&public_pkcs1).map_err(failed(READING))?;
+    let public_der = SubjectPublicKeyInfoRef { algorithm: info.algorithm, subject_public_key }.to_der();
+    let public_der = public_der.map_err(failed(READING))?;
     let numbers = [
         key.modulus,
         key.public_exponent,
@@ -260,14 +282,13 @@ struct Route {
 }
 
 impl Route {
-    fn new(task: &Task, half: Half) -> Result<Route, Failure> {
+    fn new(task: &Task, source: Source, half: Half) -> Result<Route, Failure> {
         let find =
             task.one_of("digest", &[("fetched", digest::find as Find), ("implicit", digest::find_implicit)])?;
         let digest = find(half.api, "sha-256")?;
-        let is_cached = task.choice == "key-cached";
         let call = match (task.word("call", "evp")?, task.word("context", "new")?) {
             ("evp", "new") => Call::Evp,
-            ("evp", "reused") if is_cached => Call::Reused(half.ready_context(digest)?),
+            ("evp", "reused") if source == Source::Kept => Call::Reused(half.ready_context(digest)?),
             ("low-level", "new") => Call::LowLevel,
             (call, context) => {
                 return Err(Failure::Failed(format!(
@@ -279,17 +300,13 @@ impl Route {
             Call::LowLevel => half.low_level_key(form),
             Call::Evp | Call::Reused(_) => half.evp_key(form),
         };
-        let keys = match task.choice.as_str() {
-            "key-cached" => Keys::Kept(make(Form::Pem)?),
-            "key-from-pem" => Keys::Imported(Form::Pem),
-            "key-from-der" => Keys::Imported(Form::Der),
-            "key-from-parameters" => Keys::Imported(Form::Parameters),
-            "key-from-store" => return Err(Failure::Unsupported(NO_STORE.to_owned())),
-            "key-pooled" => {
+        let keys = match source {
+            Source::Kept => Keys::Kept(make(Form::Pem)?),
+            Source::Pool => {
                 let ready: Result<_, _> = (0..POOLED_KEYS).map(|_| make(Form::Pem)).collect();
                 Keys::Pooled(Mutex::new(ready?))
             }
-            other => return Err(Failure::Unsupported(format!("there is no route {other} to an RSA key"))),
+            Source::Imported(form) => Keys::Imported(form),
         };
         Ok(Route { half, digest, call, keys })
     }
@@ -409,8 +426,9 @@ struct RsaApi {
     data: Vec<u8>,
     /// What is verified, and room for what is signed.
     signature: Vec<u8>,
-    /// A message and its signature.
-    known: Option<(Vec<u8>, Vec<u8>)>,
+    /// The known answer's message, and its signature.
+    known: Option<Vec<u8>>,
+    expected: Option<Vec<u8>>,
 }
 
 impl RsaApi {
@@ -443,12 +461,16 @@ impl Operation for RsaApi {
         proof.accept("the same message again", signature == self.sign(data)?)?;
         proof.refuse("a tampered message", !verifier.verify(&tampered(data), &signature)?)?;
         proof.refuse("a tampered signature", !verifier.verify(data, &tampered_at_end(&signature))?)?;
-        if let Some((message, expected)) = &self.known {
-            if !self.signs && !verifier.verify(message, expected)? {
-                return Err(Failure::Failed("the published signature is not accepted".to_owned()));
-            }
-            proof.answer = Some(hex::encode(if self.signs { self.sign(message)? } else { expected.clone() }));
-        }
+        proof.answer = match (&self.known, &self.expected) {
+            (Some(message), _) if self.signs => Some(hex::encode(self.sign(message)?)),
+            (Some(message), Some(expected)) => match verifier.verify(message, expected)? {
+                true => Some(hex::encode(expected)),
+                false => {
+                    return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+                }
+            },
+            _ => None,
+        };
         Ok(proof)
     }
 
