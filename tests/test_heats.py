@@ -125,6 +125,25 @@ ratio  = 1.01
     assert [] == too_seldom(compared, list(blocks(one, 7, BLOCKS)), 1 / 2)
 
 
+def test_what_a_claim_sets_against_itself_is_measured_twice(tmp_path: Path) -> None:
+    """A source's own baseline has a twin, whatever the study's baseline is; other cells have none."""
+    text = """
+question = "?"
+family   = "digest"
+choices  = ["md5", "sha-1", "sha-256"]
+baseline = "sha-256"
+[[claim]]
+says   = "The source's baseline: 1.00"
+of     = { choice = "md5" }
+over   = { choice = "md5" }
+metric = "cost"
+ratio  = 1
+"""
+    for block in blocks(planned(text, tmp_path), 7, BLOCKS):
+        twins = [visit.cell.choice.name for heat in block for visit in heat.visits if visit.twin]
+        assert ["md5", "sha-256"] == sorted(twins)
+
+
 def test_baselines_that_are_compared_meet(tmp_path: Path) -> None:
     """They come with the cells that are held against them: a cell of each is put into one heat."""
     text = """

@@ -63,9 +63,12 @@ class _Draw:
         self._cells = {cell.key: cell for cell in plan.cells}
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
+        self._twice = {cell.key for cell in plan.cells if cell.is_baseline}
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
                 self._want(of.key, over.key, ASKED_WEIGHT)
+                if of.key == over.key:
+                    self._twice.add(of.key)
         for table in plan.study.tables:
             for cell, overs in tabled(table, plan.cells):
                 for over in overs:
@@ -145,12 +148,14 @@ class _Draw:
                     self._met[frozenset((one, other))] += 1
 
     def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
-        """The heats in a random order; in one of those that a baseline is in, it runs once more beside itself."""
+        """The heats in a random order; in one of those that a baseline is in, it runs once more beside itself.
+
+        So does what a claim sets against itself.
+        """
         source.shuffle(heats)
         twins: dict[int, list[str]] = defaultdict(list)
-        for key, cell in self._cells.items():
-            if cell.is_baseline:
-                twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
+        for key in filter(self._twice.__contains__, self._cells):
+            twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
         return [
             Heat(
                 self._study,
