@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,13 @@ PLAINTEXT: Mapping[str, str | int] = {"choice": "plaintext"}
 
 
 class FakeBed:
-    """A folder with a bed whose components are all the fake one."""
+    """A folder with a bed, or a service, whose components are all the fake one."""
 
-    def __init__(self, folder: Path, python: str = sys.executable) -> None:
-        self.folder = folder / "fake"
+    def __init__(
+        self, folder: Path, python: str = sys.executable, *, name: str = "fake", is_service: bool = False
+    ) -> None:
+        self.folder = folder / name
+        self._runs_on = [] if is_service else ['runs-on = ["libcrypto"]']
         self.folder.mkdir()
         script = str(shutil.copy(FAKE_COMPONENT, self.folder))
         self.count = folder / "count"
@@ -47,7 +50,7 @@ class FakeBed:
 
     def write(self, *components: Mapping[str, Any]) -> None:
         """Writes the bed's file, of these components."""
-        said = ['title = "Fake"', 'install = "wishing"', 'runs-on = ["libcrypto"]']
+        said = ['title = "Fake"', 'install = "wishing"', *self._runs_on]
         for component in components:
             said += ["[[component]]", *(f"{key} = {toml(value)}" for key, value in component.items())]
         (self.folder / "bed.toml").write_text("\n".join(said))
@@ -96,11 +99,24 @@ def start(
     provider: str = "libcrypto",
     core: int | None = None,
     words: Mapping[str, Any] | None = None,
+    services: Sequence[beds.Installed] = (),
 ) -> Server:
-    """The bed, started for a trial in clear with these settings and words of its family."""
+    """The bed, started for a trial in clear with these settings and words of its family, before it the services."""
+    return driver.start(at, request(found, settings, provider, words, services), core)
+
+
+def request(
+    found: beds.Installed,
+    settings: Mapping[str, str | int] | None = None,
+    provider: str = "libcrypto",
+    words: Mapping[str, Any] | None = None,
+    services: Sequence[beds.Installed] = (),
+) -> driver.Request:
+    """What is asked of the bed."""
     (resolved,) = libraries.resolve([provider])
-    asked = driver.Request(found, resolved, {**PLAINTEXT, **(settings or {})}, words=words or {})
-    return driver.start(at, asked, core)
+    return driver.Request(
+        found, resolved, {**PLAINTEXT, **(settings or {})}, words=words or {}, services=tuple(services)
+    )
 
 
 def kept(fake: FakeBed) -> list[str]:

@@ -111,7 +111,7 @@ def command() -> str:
 
 def here(name: str) -> beds.Installed:
     """The bed, or a skip that can be seen; where beds must be there, a failure."""
-    found = beds.find(beds.all_beds()[name])
+    found = beds.find({**beds.all_beds(), **beds.services()}[name])
     if isinstance(found, beds.Installed):
         return found
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
@@ -179,3 +179,9 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBed]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield FakeBed(tmp_path)
     beds.find.cache_clear()
+
+
+@pytest.fixture
+def service(fake: FakeBed, tmp_path: Path) -> FakeBed:
+    """The same for a service of fake components."""
+    return FakeBed(tmp_path, name="fake-service", is_service=True)

@@ -27,6 +27,12 @@ WRONG = [
     ({"grace": "11 s"}, "`component.0.grace`: ", None),
     ({"refusals": ["no group"]}, "`component.0.refusals.0`: the pattern has no group", None),
     ({"refusals": ["(open"]}, "`component.0.refusals.0`: not a regular expression", None),
+    ({"ports": ["web"]}, "`component`: two of them, or of their ports, have the name `web`", None),
+    (
+        {"version": {"arguments": [], "pattern": "(.)", "tool": "ask"}},
+        "`component.0`: `version.tool`: `ask` is none of its `tools`",
+        None,
+    ),
     ({"run-as": "root"}, "`component.0.run-as`: no such value: `root`", "known: lab, unprivileged"),
 ]
 
@@ -47,6 +53,33 @@ def test_components_of_the_run_come_first(fake: FakeBed) -> None:
     fake.write(fake.component(), fake.component(name="store", lifetime="run"))
     with pytest.raises(TollbarError, match="those of the run come first"):
         beds.read(fake.folder)
+
+
+def test_a_service_is_no_bed_of_a_study(fake: FakeBed, service: FakeBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a folder like the others, but for `runs-on`; what is not here says what would help."""
+    fake.write(fake.component())
+    service.write(service.component(tools={"initdb": ["no-such-program"]}))
+    (fake.folder.parent / "beds").symlink_to(fake.folder.parent)
+    monkeypatch.setenv("TOLLBAR_PATH", str(fake.folder.parent))
+    assert ("fake" in beds.all_beds(), "fake" in beds.services()) == (True, False)
+    assert ("fake-service" in beds.all_beds(), "fake-service" in beds.services()) == (False, True)
+    with pytest.raises(beds.NotStarted, match=r"^unsupported: not available here: initdb is not installed; to have it"):
+        beds.service("fake-service")
+
+
+def test_a_service_performs_nothing(service: FakeBed) -> None:
+    """It stands behind the server that is asked."""
+    service.write(service.component())
+    file = service.folder / "bed.toml"
+    file.write_text(f'performs = ["spin"]\n{file.read_text()}')
+    with pytest.raises(TollbarError, match="`performs`: a service"):
+        beds.read(service.folder)
+
+
+def test_a_tool_may_say_the_version(fake: FakeBed) -> None:
+    """Where the program cannot."""
+    version = {"tool": "shell", "arguments": ["-c", "echo 3.4"], "pattern": "(.*)"}
+    assert "3.4" == fake.of(fake.component(tools={"shell": ["sh"]}, version=version)).version
 
 
 def test_a_missing_tool_is_named_with_what_would_help(fake: FakeBed) -> None:

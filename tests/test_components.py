@@ -14,8 +14,8 @@ import pytest
 import component_lab
 from component_lab import KINDS, PATIENCE_S, FakeBed, kept, start, tree_of, wait_until, work_dir_of
 from survivors_ground import mentioning, program
-from tollbar.beds import proc
-from tollbar.beds.driver import NotStarted
+from tollbar.beds import driver, proc
+from tollbar.beds.driver import NotStarted, rendered
 from tollbar.beds.sandbox import Sandbox, account, folder_for_all
 from tollbar.runner import Outcome
 
@@ -90,6 +90,49 @@ def test_components_know_where_the_others_listen(at: Sandbox, fake: FakeBed) -> 
         host, port = address.split(":")
         assert proc.listens(proc.tree(server.components["store"]), host, int(port))
         assert "fake-component 1.2" == server.receipt["component store"]
+
+
+def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:
+    """It is started first, from its own folder, and the bed is configured with where it listens and keeps its files."""
+    (fake.folder / "conf.jinja").write_text("{{ directories.store }} {{ ports.store }} {{ ports.more }}")
+    (service.folder / "conf.jinja").write_text("a store at {{ port }}")
+    (service.folder / "as-it-is").write_text("{{ port }}")
+    store = service.of(
+        service.component(name="store", ports=["more"], render=["conf", "as-it-is"], prepare=service.preparation())
+    )
+    asked = component_lab.request(fake.of(fake.component(render=["conf"])), services=[store])
+    assert "/store PORT PORT" in rendered(asked)
+    with driver.start(at, asked) as server:
+        assert ["store", "web"] == [*server.components] == [*server.work_dirs]
+        store_dir, web_dir = server.work_dirs.values()
+        folder, port, more = (web_dir / "conf").read_text().split()
+        assert str(store_dir) == folder
+        assert proc.listens(proc.tree(server.components["store"]), "127.0.0.1", int(port))
+        assert more not in (port, server.address.rpartition(":")[2])
+        assert [f"a store at {port}", "{{ port }}", "whole"] == [
+            (store_dir / name).read_text() for name in ("conf", "as-it-is", "state")
+        ]
+        assert ["fake 1.2", "fake-component 1.2"] == [server.receipt[name] for name in ("server", "component store")]
+        assert f"a store at {port}" in server.configuration
+        assert server.address == server.configuration.rpartition("serve tcp none ")[2].split("\n")[0].replace(" ", ":")
+    assert [] == at.running
+
+
+def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:
+    """What outlives a trial cannot be configured with where something of the trial is, and is up before it."""
+    proxy = service.of(service.component(name="proxy"))
+    store = fake.component(name="store", lifetime="run", environment={"SEES": "{{ ports | join }}"})
+    with start(at, fake.of(store, fake.component()), services=[proxy]) as server:
+        assert ["store", "proxy", "web"] == [*server.components]
+    assert 1 == len(at.running)
+
+
+def test_components_that_are_used_together_have_names_of_their_own(fake: FakeBed, service: FakeBed) -> None:
+    """Templates could not tell one from the other."""
+    for clash in (service.component(), service.component(name="store", ports=["web"])):
+        with pytest.raises(NotStarted, match=r"fake-service and fake cannot be used together: .* are `web`") as caught:
+            component_lab.request(fake.of(fake.component()), services=[service.of(clash)])
+        assert Outcome.FAILED == caught.value.outcome
 
 
 @pytest.mark.parametrize("signal_name", ["TERM", "INT", "QUIT"])

@@ -40,8 +40,10 @@ def drawn(request: pytest.FixtureRequest) -> tuple[StudyPlan, list[list[Heat]]]:
 
 
 def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, list[list[Heat]]]) -> None:
-    """Once each; a baseline in every heat that needs it, and in one of them twice."""
+    """Once each; a baseline in every heat that needs it; what is compared with itself in one of its heats twice."""
     one, found = drawn
+    pairs = [pair for claim in one.study.claims for pair in claimed(claim, one.cells)]
+    twice = {of.key for of, over, _ in pairs if of is over}
     for block in found:
         visits = Counter((v.cell.key, v.twin) for heat in block for v in heat.visits)
         for cell in one.cells:
@@ -50,6 +52,7 @@ def test_a_block_visits_every_cell_beside_its_baseline(drawn: tuple[StudyPlan, l
                 assert 1 == visits[cell.key, True]
             else:
                 assert 1 == visits[cell.key, False]
+                assert (cell.key in twice) == visits[cell.key, True]
                 (heat,) = (h for h in block for v in h.visits if v.cell is cell and not v.twin)
                 assert cell.against is None or any(v.cell.key == cell.against for v in heat.visits)
 

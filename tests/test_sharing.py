@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,22 @@ def test_what_needs_a_component_that_died_is_another_one_too(at: Sandbox, fake: 
         assert one.fault(PATIENCE_S)
     with start(at, found) as fresh:
         assert one.components["store"] != fresh.components["store"]
+
+
+def test_beds_share_a_service(at: Sandbox, fake: FakeBed, service: FakeBed, tmp_path: Path) -> None:
+    """Two servers have the same directory behind them; when that dies, the next trial has a fresh one's processes."""
+    other = FakeBed(tmp_path, name="other")
+    store = service.of(service.component(name="store", lifetime="run", on_provider=False))
+    founds = [one.of(one.component()) for one in (fake, other)]
+    with start(at, founds[0], services=[store]) as one, start(at, founds[1], services=[store]) as two:
+        assert one.components["store"] == two.components["store"]
+        assert one.components["web"] != two.components["web"]
+        os.kill(proc.tree(one.components["store"])[-1], signal.SIGKILL)
+        assert all(server.fault(PATIENCE_S) for server in (one, two))
+        with start(at, founds[0], services=[store]) as fresh:
+            assert fresh.components["store"] in [running.pid for running in at.running]
+            assert one.components["store"] != fresh.components["store"]
+            assert one.work_dirs["store"] != fresh.work_dirs["store"]
 
 
 def test_a_component_of_a_trial_that_cannot_start_is_tried_again(at: Sandbox, fake: FakeBed) -> None:

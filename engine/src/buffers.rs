@@ -25,3 +25,13 @@ pub fn tampered(data: &[u8]) -> Vec<u8> {
     }
     other
 }
+
+/// A copy with the lowest bit of its last byte turned. The first bytes of a signature are DER's in DSA and ECDSA, and
+/// would be refused for their form alone.
+pub fn tampered_at_end(data: &[u8]) -> Vec<u8> {
+    let mut other = data.to_vec();
+    if let Some(byte) = other.last_mut() {
+        *byte ^= 1;
+    }
+    other
+}

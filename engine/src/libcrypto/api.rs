@@ -19,6 +19,8 @@ type Bytes = *const c_uchar;
 type Out = *mut c_uchar;
 type Size = usize;
 pub type Fetch = unsafe extern "C" fn(Handle, Text, Text) -> Handle;
+pub type ReadPem = unsafe extern "C" fn(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
+pub type ReadDer = unsafe extern "C" fn(*mut Handle, *mut Bytes, c_long) -> Handle;
 pub type ByName = unsafe extern "C" fn(Text) -> Handle;
 
 /// `OSSL_PARAM`: a named value, as OpenSSL 3 passes them.
@@ -87,8 +89,11 @@ bind! {
         fn BIO_free(Handle) -> c_int;
         fn PEM_read_bio_PrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
         fn PEM_read_bio_RSAPrivateKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
+        fn PEM_read_bio_PUBKEY(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
+        fn PEM_read_bio_RSAPublicKey(Handle, *mut Handle, *const c_void, *mut c_void) -> Handle;
         fn d2i_AutoPrivateKey(*mut Handle, *mut Bytes, c_long) -> Handle;
         fn d2i_RSAPrivateKey(*mut Handle, *mut Bytes, c_long) -> Handle;
+        fn d2i_RSAPublicKey(*mut Handle, *mut Bytes, c_long) -> Handle;
         fn d2i_PUBKEY(*mut Handle, *mut Bytes, c_long) -> Handle;
         fn EVP_PKEY_set1_RSA(Handle, Handle) -> c_int;
         fn RSA_new() -> Handle;

@@ -173,7 +173,8 @@ impl Kem for Exchange {
     fn known(&self, task: &Task) -> Result<Option<Owned>, Failure> {
         let Some(seed) = task.hex("ml_kem_seed")? else { return family::known(self, task) };
         let api = self.api;
-        let key = keys::from_data(api, "ML-KEM-768", vec![Param::octets(c"seed", &seed)])?;
+        let key =
+            keys::from_data(api, "ML-KEM-768", keys::EVP_PKEY_KEYPAIR, vec![Param::octets(c"seed", &seed)])?;
         let read = have(api.EVP_PKEY_get_octet_string_param, "EVP_PKEY_get_octet_string_param")?;
         // SAFETY: the key is alive, the name ends with a zero, and there is as much room as is said.
         let mut private = api.filled(LONGEST, "ML-KEM's private key", |out, length| unsafe {
@@ -187,7 +188,7 @@ impl Kem for Exchange {
 impl Exchange {
     fn key_of(&self, value: Param) -> Result<Owned, Failure> {
         match self.kind {
-            Kind::Named(name) => keys::from_data(self.api, name, vec![value]),
+            Kind::Named(name) => keys::from_data(self.api, name, keys::EVP_PKEY_KEYPAIR, vec![value]),
             _ => Err(Failure::Failed("such a key is not made of bare values".to_owned())),
         }
     }

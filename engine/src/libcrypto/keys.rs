@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use super::api::{Api, Handle, Owned, Param, c_name, have};
+use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem, c_name, have};
 use crate::contract::{Failure, Task};
 
 /// How a kind of key is named to the library.
@@ -24,6 +24,9 @@ pub enum Kind {
 const GROUP_BY_NAME: &str = "EVP_PKEY_CTX_set_group_name, by which a finite-field group is chosen";
 const EVP_PKEY_RSA: c_int = 6;
 const EVP_PKEY_EC: c_int = 408;
+/// What [`from_data`] makes of bare values.
+pub const EVP_PKEY_PUBLIC_KEY: c_int = 0x86;
+pub const EVP_PKEY_KEYPAIR: c_int = 0x87;
 
 /// A number that a key's context is given: by a function, or by a command where OpenSSL 1.1.1 has but a macro.
 pub struct Number {
@@ -70,20 +73,20 @@ pub fn given(api: &Api, task: &Task) -> Result<Owned, Failure> {
 
 /// A private key; None where the library cannot read it.
 pub fn from_pem(api: &Api, pem: &str) -> Result<Option<Owned>, Failure> {
-    let (read, null) = (api.PEM_read_bio_PrivateKey, std::ptr::null_mut());
+    Ok(Owned::new(read_pem(api, api.PEM_read_bio_PrivateKey, pem)?, api.EVP_PKEY_free))
+}
+
+/// A key in PEM, by the function that reads its form; null where the library cannot read it.
+pub fn read_pem(api: &Api, read: ReadPem, pem: &str) -> Result<Handle, Failure> {
+    let null = std::ptr::null_mut();
     // SAFETY: the source is alive, and there is neither a key to reuse nor a password to ask for.
-    let key = api.read_from(pem.as_bytes(), |source| unsafe {
+    api.read_from(pem.as_bytes(), |source| unsafe {
         read(source, std::ptr::null_mut(), std::ptr::null(), null)
-    })?;
-    Ok(Owned::new(key, api.EVP_PKEY_free))
+    })
 }
 
 /// A key from a DER document, by the function that reads its form.
-pub fn from_der(
-    api: &Api,
-    read: unsafe extern "C" fn(*mut Handle, *mut *const u8, c_long) -> Handle,
-    der: &[u8],
-) -> Result<Owned, Failure> {
+pub fn from_der(api: &Api, read: ReadDer, der: &[u8]) -> Result<Owned, Failure> {
     let mut at = der.as_ptr();
     // SAFETY: the length is that of the document.
     let key = unsafe { read(std::ptr::null_mut(), &mut at, der.len() as c_long) };
@@ -254,7 +257,12 @@ pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Fail
         Kind::Group(group) => {
             let number: Vec<u8> = private.iter().rev().copied().collect();
             let group = c_name(group);
-            from_data(api, "DH", vec![Param::utf8(c"group", &group), Param::number(c"priv", &number)])
+            from_data(
+                api,
+                "DH",
+                EVP_PKEY_KEYPAIR,
+                vec![Param::utf8(c"group", &group), Param::number(c"priv", &number)],
+            )
         }
         Kind::Rsa { .. } | Kind::Dsa => Err(Failure::Failed("such a key is more than one number".to_owned())),
     }
@@ -276,8 +284,7 @@ fn pkcs8_before_scalar(curve: &str) -> &'static [u8] {
 }
 
 /// A key from bare values, as OpenSSL 3 takes them.
-pub fn from_data(api: &Api, name: &str, mut values: Vec<Param>) -> Result<Owned, Failure> {
-    const EVP_PKEY_KEYPAIR: c_int = 0x87;
+pub fn from_data(api: &Api, name: &str, selection: c_int, mut values: Vec<Param>) -> Result<Owned, Failure> {
     let init = have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?;
     let from_data = have(api.EVP_PKEY_fromdata, "EVP_PKEY_fromdata")?;
     let context = Owned::new(context_by_name(api, name), api.EVP_PKEY_CTX_free);
@@ -286,8 +293,7 @@ pub fn from_data(api: &Api, name: &str, mut values: Vec<Param>) -> Result<Owned,
     let mut key = std::ptr::null_mut();
     // SAFETY: the context is alive, the values end with the mark for it, and what they point to outlives the call.
     let done = unsafe {
-        init(context.handle) == 1
-            && from_data(context.handle, &mut key, EVP_PKEY_KEYPAIR, values.as_mut_ptr()) == 1
+        init(context.handle) == 1 && from_data(context.handle, &mut key, selection, values.as_mut_ptr()) == 1
     };
     api.ensure(done, "EVP_PKEY_fromdata")?;
     api.own(key, api.EVP_PKEY_free, "EVP_PKEY_fromdata")

@@ -22,6 +22,7 @@ bind! {
         fn HMAC_Init_ex(Handle, *const c_void, L, Handle, Handle) -> c_int;
         fn BIO_new_mem_buf(*const c_void, L) -> Handle;
         fn RSA_sign(c_int, Bytes, L, Out, *mut c_uint, Handle) -> c_int;
+        fn RSA_verify(c_int, Bytes, L, Bytes, L, Handle) -> c_int;
         fn BN_bin2bn(Bytes, L, Handle) -> Handle;
     }
     optional {}
@@ -114,6 +115,23 @@ impl Lengths {
             let sign = functions.RSA_sign;
             // SAFETY: the key is alive, the length is the digest's, and the caller's promise.
             Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.handle) })
+        })
+    }
+
+    /// `RSA_verify`; 1 when the signature is right.
+    pub fn rsa_verify(
+        &self,
+        digest_number: c_int,
+        digest: &[u8],
+        signature: &[u8],
+        key: &Owned,
+    ) -> Result<c_int, Failure> {
+        let (digest_at, signature_at) = (digest.as_ptr(), signature.as_ptr());
+        call!(self, functions => {
+            let (digest, signature) = (length(digest.len())?, length(signature.len())?);
+            let verify = functions.RSA_verify;
+            // SAFETY: the key is alive, and each length is its buffer's, in the library's own type.
+            Ok(unsafe { verify(digest_number, digest_at, digest, signature_at, signature, key.handle) })
         })
     }
 

@@ -1,18 +1,21 @@
-//! One RSA-2048 signature (SHA-256, PKCS#1 v1.5) through different routes of one library.
+//! One RSA-2048 signature (SHA-256, PKCS#1 v1.5), made or verified through different routes of one library.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, c_int, c_uint};
 use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
 
 use rsa::pkcs1::RsaPrivateKey;
 use rsa::pkcs8::PrivateKeyInfoRef;
-use rsa::pkcs8::der::{Decode, SecretDocument};
+use rsa::pkcs8::der::{Decode, Encode, SecretDocument};
 
-use super::api::{Api, Handle, Owned, Param};
+use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem};
 use super::{digest, keys};
-use crate::buffers::{filled, tampered};
+use crate::buffers::{filled, tampered, tampered_at_end};
 use crate::contract::{Failure, Proof, Task};
 use crate::families::{Prepared, failed};
 use crate::operation::Operation;
+use crate::rustcrypto;
 
 /// What OpenSSL 3 calls the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
 const PARAMETERS: [&CStr; 8] = [
@@ -25,119 +28,140 @@ const PARAMETERS: [&CStr; 8] = [
     c"rsa-exponent2",
     c"rsa-coefficient1",
 ];
+/// A public key has the first two.
+const PUBLIC_PARAMETERS: usize = 2;
+/// As many ready keys as a server has workers.
+const POOLED_KEYS: usize = 8;
+const NID_SHA256: c_int = 672;
+const NO_STORE: &str = "libcrypto has no certificate store that hands out keys: an X509_STORE holds certificates alone, \
+    and OSSL_STORE reads a file anew";
+
+type Find = fn(&Api, &str) -> Result<Handle, Failure>;
+type Init = unsafe extern "C" fn(Handle, *mut Handle, Handle, Handle, Handle) -> c_int;
 
 /// Where the key comes from in each call.
-pub const CHOICES: &[&str] = &["key-cached", "key-from-pem", "key-from-der", "key-from-parameters"];
+pub const CHOICES: &[&str] =
+    &["key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-pooled"];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
-    Cache,
+pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    let signs = task.operation(&[("sign", true), ("verify", false)])?;
+    let (private, public) = halves(api, task.text("private_key_pem").unwrap_or_default())?;
+    let mut signature = vec![0; private.numbers[0].len()];
+    let (signer, verifier) = if signs {
+        (Route::new(task, private)?, Route::usual(public)?)
+    } else {
+        (Route::usual(private)?, Route::new(task, public)?)
+    };
+    let data = filled(task.bytes(60)?, task.seed);
+    signer.sign(&data, &mut signature)?;
+    let known = task.message()?.zip(task.hex("expected")?);
+    Ok(Box::new(RsaApi { signs, signer, verifier, data, signature, known }))
+}
+
+#[derive(Clone, Copy)]
+enum Form {
     Pem,
     Der,
     Parameters,
 }
 
-pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
-    let from = match task.choice.as_str() {
-        "key-cached" => From::Cache,
-        "key-from-pem" => From::Pem,
-        "key-from-der" => From::Der,
-        "key-from-parameters" => From::Parameters,
-        other => return Err(Failure::Unsupported(format!("there is no route {other} to an RSA key"))),
-    };
-    let digest = match task.word("digest", "fetched")? {
-        "fetched" => digest::find(api, "sha-256")?,
-        "implicit" => digest::find_implicit(api, "sha-256")?,
-        other => return Err(Failure::Failed(format!("no such `digest`: `{other}` (fetched, implicit)"))),
-    };
-    let route =
-        Route { api, from, digest, key: KeyForms::read(task.text("private_key_pem").unwrap_or_default())? };
-    let call = match (task.word("call", "evp")?, task.word("context", "new")?) {
-        ("evp", "new") => Call::Evp(route.evp_key()?),
-        ("evp", "reused") if from == From::Cache => Call::Reused(route.ready_context()?),
-        ("low-level", "new") => Call::LowLevel(route.low_level_key()?),
-        (call, context) => {
-            return Err(Failure::Failed(format!(
-                "no route with call `{call}` and context `{context}` for this key"
-            )));
-        }
-    };
-    let output = vec![0; route.signature_bytes()];
-    let (data, known) = (filled(task.bytes(60)?, task.seed), task.message()?);
-    Ok(Box::new(RsaApi { route, call, data, output, known }))
-}
-
-/// One key in all the forms that an application may hold it in.
-struct KeyForms {
-    pem: String,
-    pkcs8: Vec<u8>,
-    pkcs1: Vec<u8>,
-    pkcs1_pem: String,
-    /// In the order of [`PARAMETERS`]; big-endian, as keys are published.
-    numbers: [Vec<u8>; 8],
-    /// The same in the machine's order, as `OSSL_PARAM` takes them.
-    numbers_native: [Vec<u8>; 8],
-}
-
-impl KeyForms {
-    fn read(pem: &str) -> Result<KeyForms, Failure> {
-        const READING: &str = "the RSA key cannot be read";
-        let (_, document) = SecretDocument::from_pem(pem).map_err(failed(READING))?;
-        let info = PrivateKeyInfoRef::from_der(document.as_bytes()).map_err(failed(READING))?;
-        let pkcs1 = info.private_key.as_bytes().to_vec();
-        let key = RsaPrivateKey::from_der(&pkcs1).map_err(failed(READING))?;
-        let numbers = [
-            key.modulus,
-            key.public_exponent,
-            key.private_exponent,
-            key.prime1,
-            key.prime2,
-            key.exponent1,
-            key.exponent2,
-            key.coefficient,
-        ]
-        .map(|number: rsa::pkcs1::UintRef| number.as_bytes().to_vec());
-        let numbers_native = numbers.clone().map(|number| number.into_iter().rev().collect());
-        let pkcs1_pem = SecretDocument::try_from(pkcs1.as_slice())
-            .and_then(|document| document.to_pem("RSA PRIVATE KEY", Default::default()))
-            .map_err(failed(READING))?;
-        Ok(KeyForms {
-            pem: pem.to_owned(),
-            pkcs8: document.as_bytes().to_vec(),
-            pkcs1,
-            pkcs1_pem: pkcs1_pem.to_string(),
-            numbers,
-            numbers_native,
-        })
-    }
-}
-
-struct Route {
+/// One half of a key pair in all the forms that an application may hold it in, and what the library reads them with.
+struct Half {
     api: &'static Api,
-    from: From,
-    digest: Handle,
-    key: KeyForms,
+    pem: String,
+    /// PKCS#8, or SubjectPublicKeyInfo.
+    der: Vec<u8>,
+    pkcs1_pem: String,
+    pkcs1: Vec<u8>,
+    /// In the order of [`PARAMETERS`]; big-endian, as keys are published.
+    numbers: Vec<Vec<u8>>,
+    /// The same in the machine's order, as `OSSL_PARAM` takes them.
+    numbers_native: Vec<Vec<u8>>,
+    read_pem: ReadPem,
+    read_der: ReadDer,
+    read_pkcs1_pem: ReadPem,
+    read_pkcs1: ReadDer,
+    /// Which numbers `EVP_PKEY_fromdata` has to find.
+    selection: c_int,
+    make_ready: unsafe extern "C" fn(Handle) -> c_int,
 }
 
-impl Route {
-    /// A key for the `EVP` calls, the way this route gets one.
-    fn evp_key(&self) -> Result<Owned, Failure> {
+/// The private half and the public one.
+fn halves(api: &'static Api, pem: &str) -> Result<(Half, Half), Failure> {
+    const READING: &str = "the RSA key cannot be read";
+    let (_, document) = SecretDocument::from_pem(pem).map_err(failed(READING))?;
+    let der = document.as_bytes();
+    let info = PrivateKeyInfoRef::from_der(der).map_err(failed(READING))?;
+    let pkcs1 = info.private_key.as_bytes();
+    let key = RsaPrivateKey::from_der(pkcs1).map_err(failed(READING))?;
+    let public_der = rustcrypto::rsa_public_key_der(der)?;
+    let public_pkcs1 = key.public_key().to_der().map_err(failed(READING))?;
+    let numbers = [
+        key.modulus,
+        key.public_exponent,
+        key.private_exponent,
+        key.prime1,
+        key.prime2,
+        key.exponent1,
+        key.exponent2,
+        key.coefficient,
+    ]
+    .map(|number: rsa::pkcs1::UintRef| number.as_bytes().to_vec());
+    let numbers_native = numbers.clone().map(|number| number.into_iter().rev().collect());
+    let pem_of = |label, der: &[u8]| {
+        let pem =
+            SecretDocument::try_from(der).and_then(|document| document.to_pem(label, Default::default()));
+        pem.map(|pem| pem.to_string()).map_err(failed(READING))
+    };
+    let public = Half {
+        api,
+        pem: pem_of("PUBLIC KEY", &public_der)?,
+        der: public_der,
+        pkcs1_pem: pem_of("RSA PUBLIC KEY", &public_pkcs1)?,
+        pkcs1: public_pkcs1,
+        numbers: numbers[..PUBLIC_PARAMETERS].to_vec(),
+        numbers_native: numbers_native[..PUBLIC_PARAMETERS].to_vec(),
+        read_pem: api.PEM_read_bio_PUBKEY,
+        read_der: api.d2i_PUBKEY,
+        read_pkcs1_pem: api.PEM_read_bio_RSAPublicKey,
+        read_pkcs1: api.d2i_RSAPublicKey,
+        selection: keys::EVP_PKEY_PUBLIC_KEY,
+        make_ready: api.EVP_PKEY_verify_init,
+    };
+    let private = Half {
+        api,
+        pem: pem.to_owned(),
+        der: der.to_vec(),
+        pkcs1_pem: pem_of("RSA PRIVATE KEY", pkcs1)?,
+        pkcs1: pkcs1.to_vec(),
+        numbers: numbers.to_vec(),
+        numbers_native: numbers_native.to_vec(),
+        read_pem: api.PEM_read_bio_PrivateKey,
+        read_der: api.d2i_AutoPrivateKey,
+        read_pkcs1_pem: api.PEM_read_bio_RSAPrivateKey,
+        read_pkcs1: api.d2i_RSAPrivateKey,
+        selection: keys::EVP_PKEY_KEYPAIR,
+        make_ready: api.EVP_PKEY_sign_init,
+    };
+    Ok((private, public))
+}
+
+impl Half {
+    /// A key for the `EVP` calls.
+    fn evp_key(&self, form: Form) -> Result<Owned, Failure> {
         let api = self.api;
-        match self.from {
-            From::Cache | From::Pem => {
-                let key = keys::from_pem(api, &self.key.pem)?;
-                key.ok_or_else(|| api.failed("the private key cannot be read"))
+        match form {
+            Form::Pem => {
+                let key = keys::read_pem(api, self.read_pem, &self.pem)?;
+                api.own(key, api.EVP_PKEY_free, "the key cannot be read")
             }
-            From::Der => keys::from_der(api, api.d2i_AutoPrivateKey, &self.key.pkcs8),
-            From::Parameters if api.EVP_PKEY_fromdata.is_some() => {
-                let numbers = PARAMETERS.iter().zip(&self.key.numbers_native);
-                keys::from_data(
-                    api,
-                    "RSA",
-                    numbers.map(|(name, number)| Param::number(name, number)).collect(),
-                )
+            Form::Der => keys::from_der(api, self.read_der, &self.der),
+            Form::Parameters if api.EVP_PKEY_fromdata.is_some() => {
+                let numbers = PARAMETERS.iter().zip(&self.numbers_native);
+                let numbers = numbers.map(|(name, number)| Param::number(name, number)).collect();
+                keys::from_data(api, "RSA", self.selection, numbers)
             }
-            From::Parameters => {
+            Form::Parameters => {
                 let rsa = self.rsa_from_numbers()?;
                 // SAFETY: it takes nothing.
                 let key = api.own(unsafe { (api.EVP_PKEY_new)() }, api.EVP_PKEY_free, "EVP_PKEY_new")?;
@@ -149,23 +173,17 @@ impl Route {
         }
     }
 
-    /// A key for `RSA_sign`, the way this route gets one.
-    fn low_level_key(&self) -> Result<Owned, Failure> {
-        let (api, null) = (self.api, std::ptr::null_mut());
-        let rsa = match self.from {
-            From::Cache | From::Pem => {
-                let read = api.PEM_read_bio_RSAPrivateKey;
-                // SAFETY: the source is alive, and there is neither a key to reuse nor a password to ask for.
-                api.read_from(self.key.pkcs1_pem.as_bytes(), |source| unsafe {
-                    read(source, std::ptr::null_mut(), std::ptr::null(), null)
-                })?
-            }
-            From::Der => {
-                let mut at = self.key.pkcs1.as_ptr();
+    /// A key for `RSA_sign` and `RSA_verify`.
+    fn low_level_key(&self, form: Form) -> Result<Owned, Failure> {
+        let api = self.api;
+        let rsa = match form {
+            Form::Pem => keys::read_pem(api, self.read_pkcs1_pem, &self.pkcs1_pem)?,
+            Form::Der => {
+                let mut at = self.pkcs1.as_ptr();
                 // SAFETY: the length is that of the document.
-                unsafe { (api.d2i_RSAPrivateKey)(std::ptr::null_mut(), &mut at, self.key.pkcs1.len() as _) }
+                unsafe { (self.read_pkcs1)(std::ptr::null_mut(), &mut at, self.pkcs1.len() as _) }
             }
-            From::Parameters => return self.rsa_from_numbers(),
+            Form::Parameters => return self.rsa_from_numbers(),
         };
         api.own(rsa, api.RSA_free, "the RSA key cannot be read")
     }
@@ -175,14 +193,17 @@ impl Route {
         // SAFETY: it takes nothing.
         let rsa = api.own(unsafe { (api.RSA_new)() }, api.RSA_free, "RSA_new")?;
         let mut numbers = Vec::with_capacity(PARAMETERS.len());
-        for number in &self.key.numbers {
+        for number in &self.numbers {
             numbers.push(api.own(api.lengths.number(number)?, api.BN_free, "BN_bin2bn")?);
         }
-        let handle = |index: usize| numbers[index].handle;
-        // SAFETY: all are alive; what a call that succeeds takes over is given away below, call by call.
+        let handle = |index: usize| numbers.get(index).map_or(std::ptr::null_mut(), |one: &Owned| one.handle);
+        // SAFETY: all are alive, or null where a public key has none; what a call that succeeds takes over is given
+        // away below, call by call.
         let taken = unsafe {
             if (api.RSA_set0_key)(rsa.handle, handle(0), handle(1), handle(2)) != 1 {
                 0
+            } else if numbers.len() == PUBLIC_PARAMETERS {
+                PUBLIC_PARAMETERS
             } else if (api.RSA_set0_factors)(rsa.handle, handle(3), handle(4)) != 1 {
                 3
             } else if (api.RSA_set0_crt_params)(rsa.handle, handle(5), handle(6), handle(7)) != 1 {
@@ -192,75 +213,124 @@ impl Route {
             }
         };
         numbers.drain(..taken).for_each(Owned::give_away);
-        api.ensure(taken == PARAMETERS.len(), "setting the RSA key's numbers")?;
+        api.ensure(numbers.is_empty(), "setting the RSA key's numbers")?;
         Ok(rsa)
     }
 
-    fn ready_context(&self) -> Result<Owned, Failure> {
+    /// A context that makes or verifies signatures of digests.
+    fn ready_context(&self, digest: Handle) -> Result<Owned, Failure> {
         const EVP_PKEY_OP_TYPE_SIG: c_int = 0xf8;
         const CTRL_MD: c_int = 1;
-        let (api, key) = (self.api, self.evp_key()?);
+        let (api, key) = (self.api, self.evp_key(Form::Pem)?);
         // The context counts its own reference to the key.
-        let context = keys::ready(api, &key, api.EVP_PKEY_sign_init, "EVP_PKEY_sign_init")?;
+        let context = keys::ready(api, &key, self.make_ready, "EVP_PKEY_sign_init or EVP_PKEY_verify_init")?;
         let done = match api.EVP_PKEY_CTX_set_signature_md {
             // SAFETY: the context is alive, and the digest is the library's own.
-            Some(set) => unsafe { set(context.handle, self.digest) },
-            None => api.key_control(context.handle, -1, EVP_PKEY_OP_TYPE_SIG, (CTRL_MD, 0), self.digest),
+            Some(set) => unsafe { set(context.handle, digest) },
+            None => api.key_control(context.handle, -1, EVP_PKEY_OP_TYPE_SIG, (CTRL_MD, 0), digest),
         };
         if done == 1 { Ok(context) } else { Err(api.unsupported("EVP_PKEY_CTX_set_signature_md")) }
     }
-
-    /// As many bytes as a signature by this key has.
-    fn signature_bytes(&self) -> usize {
-        self.key.numbers[0].len()
-    }
 }
 
-/// How a signature is made, with what is kept for it from one to the next.
+/// By which functions a signature is made or verified.
 enum Call {
     /// `EVP_DigestSign` with a context of its own for each message.
-    Evp(Owned),
+    Evp,
+    /// `RSA_sign`: deprecated since OpenSSL 3.0, and still what much code calls.
+    LowLevel,
     /// `EVP_PKEY_sign` on a context that was made ready once: what is left when all set-up is taken out.
     Reused(Owned),
-    /// `RSA_sign`: deprecated since OpenSSL 3.0, and still what much code calls.
-    LowLevel(Owned),
 }
 
-impl Call {
-    /// Signs, and returns the signature's length.
-    fn sign(&self, route: &Route, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
-        const NID_SHA256: c_int = 672;
-        let (api, mut length) = (route.api, out.len());
-        let is_kept = route.from == From::Cache;
-        match self {
-            Call::Evp(kept) => {
-                let made = if is_kept { None } else { Some(route.evp_key()?) };
-                let (key, null) = (made.as_ref().unwrap_or(kept).handle, std::ptr::null_mut());
-                // SAFETY: it takes nothing.
-                let context = unsafe { (api.EVP_MD_CTX_new)() };
-                let context = api.own(context, api.EVP_MD_CTX_free, "EVP_MD_CTX_new")?;
-                let (init, sign) = (api.EVP_DigestSignInit, api.EVP_DigestSign);
+/// Where each call finds its key.
+enum Keys {
+    Kept(Owned),
+    /// Ready keys, each used by one thread at a time. All take their turns, as in the pools of other platforms.
+    Pooled(Mutex<VecDeque<Owned>>),
+    Imported(Form),
+}
+
+/// One half of the key pair, the way that calls come by it and what they do with it.
+struct Route {
+    half: Half,
+    digest: Handle,
+    call: Call,
+    keys: Keys,
+}
+
+impl Route {
+    fn new(task: &Task, half: Half) -> Result<Route, Failure> {
+        let find =
+            task.one_of("digest", &[("fetched", digest::find as Find), ("implicit", digest::find_implicit)])?;
+        let digest = find(half.api, "sha-256")?;
+        let is_cached = task.choice == "key-cached";
+        let call = match (task.word("call", "evp")?, task.word("context", "new")?) {
+            ("evp", "new") => Call::Evp,
+            ("evp", "reused") if is_cached => Call::Reused(half.ready_context(digest)?),
+            ("low-level", "new") => Call::LowLevel,
+            (call, context) => {
+                return Err(Failure::Failed(format!(
+                    "no route with call `{call}` and context `{context}` for this key"
+                )));
+            }
+        };
+        let make = |form| match call {
+            Call::LowLevel => half.low_level_key(form),
+            Call::Evp | Call::Reused(_) => half.evp_key(form),
+        };
+        let keys = match task.choice.as_str() {
+            "key-cached" => Keys::Kept(make(Form::Pem)?),
+            "key-from-pem" => Keys::Imported(Form::Pem),
+            "key-from-der" => Keys::Imported(Form::Der),
+            "key-from-parameters" => Keys::Imported(Form::Parameters),
+            "key-from-store" => return Err(Failure::Unsupported(NO_STORE.to_owned())),
+            "key-pooled" => {
+                let ready: Result<_, _> = (0..POOLED_KEYS).map(|_| make(Form::Pem)).collect();
+                Keys::Pooled(Mutex::new(ready?))
+            }
+            other => return Err(Failure::Unsupported(format!("there is no route {other} to an RSA key"))),
+        };
+        Ok(Route { half, digest, call, keys })
+    }
+
+    /// A key that is kept, called as most programs do it.
+    fn usual(half: Half) -> Result<Route, Failure> {
+        let (digest, key) = (digest::find(half.api, "sha-256")?, half.evp_key(Form::Pem)?);
+        Ok(Route { half, digest, call: Call::Evp, keys: Keys::Kept(key) })
+    }
+
+    /// What is done with a key that is taken for it alone.
+    fn with_key<T>(&self, call: impl FnOnce(&Owned) -> Result<T, Failure>) -> Result<T, Failure> {
+        match (&self.keys, &self.call) {
+            (Keys::Kept(key), _) => call(key),
+            (Keys::Imported(form), Call::LowLevel) => call(&self.half.low_level_key(*form)?),
+            (Keys::Imported(form), _) => call(&self.half.evp_key(*form)?),
+            (Keys::Pooled(pool), _) => {
+                let waiting = || pool.lock().unwrap_or_else(PoisonError::into_inner);
+                let key = waiting().pop_front();
+                let key = key.ok_or_else(|| Failure::Failed("the pool of keys is empty".to_owned()))?;
+                let done = call(&key);
+                waiting().push_back(key);
+                done
+            }
+        }
+    }
+
+    /// Makes a signature of as many bytes as there is room for.
+    fn sign(&self, data: &[u8], out: &mut [u8]) -> Result<(), Failure> {
+        let (api, mut length) = (self.half.api, out.len());
+        match &self.call {
+            Call::Evp => self.with_key(|key| {
+                let context = self.message_context(api.EVP_DigestSignInit, key)?;
                 let (out, from) = (out.as_mut_ptr(), data.as_ptr());
-                // SAFETY: context and key are alive, and lengths are those of their buffers.
-                let done = unsafe {
-                    init(context.handle, std::ptr::null_mut(), route.digest, null, key) == 1
-                        && sign(context.handle, out, &mut length, from, data.len()) == 1
-                };
-                api.ensure(done, "EVP_DigestSign")?;
-            }
-            Call::Reused(context) => {
-                let digest = digest::one_shot(api, route.digest, data)?;
-                let (context, digest, out) = (context.handle, digest.as_ref(), out.as_mut_ptr());
                 // SAFETY: the context is alive, and lengths are those of their buffers.
-                let done = unsafe {
-                    (api.EVP_PKEY_sign)(context, out, &mut length, digest.as_ptr(), digest.len()) == 1
-                };
-                api.ensure(done, "EVP_PKEY_sign")?;
-            }
-            Call::LowLevel(kept) => {
-                let made = if is_kept { None } else { Some(route.low_level_key()?) };
-                let key = made.as_ref().unwrap_or(kept);
-                let digest = digest::one_shot(api, route.digest, data)?;
+                let done =
+                    unsafe { (api.EVP_DigestSign)(context.handle, out, &mut length, from, data.len()) };
+                api.ensure(done == 1, "EVP_DigestSign")
+            })?,
+            Call::LowLevel => self.with_key(|key| {
+                let digest = digest::one_shot(api, self.digest, data)?;
                 // SAFETY: the key is alive.
                 let needed = usize::try_from(unsafe { (api.RSA_size)(key.handle) }).unwrap_or(usize::MAX);
                 if needed > length {
@@ -272,47 +342,112 @@ impl Call {
                 // SAFETY: there is as much room as the key needs.
                 let done =
                     unsafe { api.lengths.rsa_sign(NID_SHA256, digest.as_ref(), out, &mut written, key)? };
-                api.ensure(done == 1, "RSA_sign")?;
                 length = written as usize;
+                api.ensure(done == 1, "RSA_sign")
+            })?,
+            Call::Reused(context) => {
+                let digest = digest::one_shot(api, self.digest, data)?;
+                let (context, digest, out) = (context.handle, digest.as_ref(), out.as_mut_ptr());
+                // SAFETY: the context is alive, and lengths are those of their buffers.
+                let done = unsafe {
+                    (api.EVP_PKEY_sign)(context, out, &mut length, digest.as_ptr(), digest.len()) == 1
+                };
+                api.ensure(done, "EVP_PKEY_sign")?;
             }
         }
-        Ok(length)
+        match length == out.len() {
+            true => Ok(()),
+            false => Err(Failure::Failed(format!("a signature of {length} bytes"))),
+        }
+    }
+
+    /// Whether the signature is accepted.
+    fn verify(&self, data: &[u8], signature: &[u8]) -> Result<bool, Failure> {
+        let (api, at, length) = (self.half.api, signature.as_ptr(), signature.len());
+        let done = match &self.call {
+            Call::Evp => self.with_key(|key| {
+                let context = self.message_context(api.EVP_DigestVerifyInit, key)?;
+                // SAFETY: the context is alive, and lengths are those of their buffers.
+                Ok(unsafe { (api.EVP_DigestVerify)(context.handle, at, length, data.as_ptr(), data.len()) })
+            })?,
+            Call::LowLevel => self.with_key(|key| {
+                let digest = digest::one_shot(api, self.digest, data)?;
+                api.lengths.rsa_verify(NID_SHA256, digest.as_ref(), signature, key)
+            })?,
+            Call::Reused(context) => {
+                let digest = digest::one_shot(api, self.digest, data)?;
+                let (context, digest) = (context.handle, digest.as_ref());
+                // SAFETY: the context is alive, and lengths are those of their buffers.
+                unsafe { (api.EVP_PKEY_verify)(context, at, length, digest.as_ptr(), digest.len()) }
+            }
+        };
+        if done != 1 {
+            // The words for this refusal must not be those of a later failure.
+            api.clear_errors();
+        }
+        Ok(done == 1)
+    }
+
+    /// A new context for one message.
+    fn message_context(&self, init: Init, key: &Owned) -> Result<Owned, Failure> {
+        let (api, null) = (self.half.api, std::ptr::null_mut());
+        // SAFETY: it takes nothing.
+        let context = unsafe { (api.EVP_MD_CTX_new)() };
+        let context = api.own(context, api.EVP_MD_CTX_free, "EVP_MD_CTX_new")?;
+        // SAFETY: context and key are alive, and the digest is the library's own.
+        let done = unsafe { init(context.handle, std::ptr::null_mut(), self.digest, null, key.handle) };
+        api.ensure(done == 1, "EVP_DigestSignInit or EVP_DigestVerifyInit")?;
+        Ok(context)
     }
 }
 
+/// One of the two routes is the task's, and timed. The other is there for the proof.
 struct RsaApi {
-    route: Route,
-    call: Call,
+    signs: bool,
+    signer: Route,
+    verifier: Route,
     data: Vec<u8>,
-    output: Vec<u8>,
-    known: Option<Vec<u8>>,
+    /// What is verified, and room for what is signed.
+    signature: Vec<u8>,
+    /// A message and its signature.
+    known: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl RsaApi {
     fn sign(&self, data: &[u8]) -> Result<Vec<u8>, Failure> {
-        let mut out = vec![0; self.output.len()];
-        let length = self.call.sign(&self.route, data, &mut out)?;
-        out.truncate(length);
+        let mut out = vec![0; self.signature.len()];
+        self.signer.sign(data, &mut out)?;
         Ok(out)
     }
 }
 
 impl Operation for RsaApi {
     fn perform(&mut self) -> Result<(), Failure> {
-        let RsaApi { route, call, data, output, .. } = self;
-        call.sign(route, black_box(data), output)?;
-        black_box(output);
-        Ok(())
+        let RsaApi { signs, signer, verifier, data, signature, .. } = self;
+        if *signs {
+            signer.sign(black_box(data), signature)?;
+            black_box(signature);
+            return Ok(());
+        }
+        match verifier.verify(black_box(data), black_box(signature))? {
+            true => Ok(()),
+            false => Err(Failure::Failed("a right signature is refused".to_owned())),
+        }
     }
 
     fn prove(&mut self) -> Result<Proof, Failure> {
-        let mut proof = Proof::default();
-        let signature = self.sign(&self.data)?;
+        let (mut proof, data, verifier) = (Proof::default(), &self.data, &self.verifier);
+        let signature = self.sign(data)?;
+        proof.accept("its own signature", verifier.verify(data, &signature)?)?;
         // PKCS#1 v1.5 is deterministic: every route must give the same signature.
-        proof.accept("the same message again", signature == self.sign(&self.data)?)?;
-        proof.refuse("a tampered message", signature != self.sign(&tampered(&self.data))?)?;
-        if let Some(known) = &self.known {
-            proof.answer = Some(hex::encode(self.sign(known)?));
+        proof.accept("the same message again", signature == self.sign(data)?)?;
+        proof.refuse("a tampered message", !verifier.verify(&tampered(data), &signature)?)?;
+        proof.refuse("a tampered signature", !verifier.verify(data, &tampered_at_end(&signature))?)?;
+        if let Some((message, expected)) = &self.known {
+            if !self.signs && !verifier.verify(message, expected)? {
+                return Err(Failure::Failed("the published signature is not accepted".to_owned()));
+            }
+            proof.answer = Some(hex::encode(if self.signs { self.sign(message)? } else { expected.clone() }));
         }
         Ok(proof)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Libcrypto;
 use super::api::{Api, Handle};
-use crate::contract::Failure;
+use crate::contract::{Failure, Task};
 use crate::provider::Provider;
 
 unsafe extern "C" fn none() -> Handle {
@@ -90,13 +90,16 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Prepares, performs and proves, or says why not.
-fn outcome(api: &Api, [family, op, choice]: [&str; 3], setting: &Value) -> Result<(), Failure> {
-    let keys = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/tollbar/families/keys");
-    let pem = std::fs::read_to_string(format!("{keys}/rsa-2048.pem")).expect("a key");
+fn task([family, op, choice]: [&str; 3], setting: &Value, mut inputs: Value) -> Task {
+    inputs["private_key_pem"] = json!(include_str!("../../../src/tollbar/families/keys/rsa-2048.pem"));
     let task = json!({"mode": "verify", "provider": {"kind": "libcrypto"}, "family": family, "op": op,
-        "choice": choice, "setting": setting, "inputs": {"private_key_pem": pem}, "seed": 7});
-    let task = serde_json::from_value(task).expect("a task");
+        "choice": choice, "setting": setting, "inputs": inputs, "seed": 7});
+    serde_json::from_value(task).expect("a task")
+}
+
+/// Prepares, performs and proves, or says why not.
+fn outcome(api: &Api, cell: [&str; 3], setting: &Value) -> Result<(), Failure> {
+    let task = task(cell, setting, json!({}));
     let mut operation = Libcrypto { api: Box::leak(Box::new(api.clone())) }.prepare(&task)?;
     operation.perform()?;
     operation.prove().map(|_| ())
@@ -139,4 +142,67 @@ fn what_a_library_does_not_give_is_a_reason_and_not_a_crash() {
         take(&mut poor);
         assert!(outcome(&poor, task, &setting).is_err(), "{task:?} without {taken}");
     }
+}
+
+/// The family's known answer: a message, and its signature in hexadecimal.
+fn known_signature() -> (&'static str, &'static str) {
+    let family = include_str!("../../../src/tollbar/families/rsa-api/family.toml");
+    let between = |from: &str| family.split(from).nth(1).and_then(|rest| rest.split('"').next());
+    (between("{ of = \"").expect("a message"), between(", is = \"").expect("a signature"))
+}
+
+fn rsa_task(op: &str, choice: &str, setting: &Value, expected: &str) -> Task {
+    let known = json!({"of": known_signature().0, "expected_hex": expected});
+    task(["rsa-api", op, choice], setting, known)
+}
+
+/// Each way of calling, source of the key and operation: on the library as it is, and without what OpenSSL 1.1.1 lacks.
+#[test]
+fn every_route_to_an_rsa_key_signs_and_verifies() {
+    let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
+        println!("SKIPPED: this machine has no libcrypto");
+        return;
+    };
+    let mut before_3 = api.clone();
+    (before_3.EVP_PKEY_fromdata, before_3.EVP_PKEY_CTX_set_signature_md) = (None, None);
+    let libraries: [&'static Api; 2] = [api, Box::leak(Box::new(before_3))];
+    let expected = known_signature().1;
+    let ways = [json!({}), json!({"digest": "implicit"}), json!({"call": "low-level"})];
+    let reused = json!({"context": "reused"});
+    let of_all = super::rsa_api::CHOICES.iter().flat_map(|choice| ways.iter().map(move |way| (*choice, way)));
+    for (choice, setting) in of_all.chain([("key-cached", &reused)]) {
+        for (api, op) in libraries.iter().flat_map(|api| ["sign", "verify"].map(|op| (api, op))) {
+            let what = format!("{op} {choice} {setting}");
+            let prepared = Libcrypto { api }.prepare(&rsa_task(op, choice, setting, expected));
+            let mut operation = prepared.unwrap_or_else(|why| panic!("{what}: {why:?}"));
+            // More often than there are keys in a pool.
+            operation.batch(10).expect(&what);
+            let proof = operation.prove().unwrap_or_else(|why| panic!("{what}: {why:?}"));
+            assert_eq!(Some(expected), proof.answer.as_deref(), "{what}");
+            assert_eq!(2, proof.refused.len(), "{what}");
+            operation.perform().expect(&what);
+        }
+        let wrong = "00".repeat(256);
+        let mut operation =
+            Libcrypto { api }.prepare(&rsa_task("verify", choice, setting, &wrong)).expect(choice);
+        let refusal = operation.prove().expect_err("a signature of zeros");
+        assert_eq!(Failure::Failed("the published signature is not accepted".to_owned()), refusal);
+    }
+}
+
+#[test]
+fn a_route_that_a_c_program_has_not_is_refused_in_words() {
+    let Some(api) = super::SYSTEM_NAMES.iter().find_map(|name| Api::open(name).ok()) else {
+        println!("SKIPPED: this machine has no libcrypto");
+        return;
+    };
+    let refusal = |choice, setting| {
+        let prepared = Libcrypto { api }.prepare(&rsa_task("sign", choice, &setting, known_signature().1));
+        prepared.err().unwrap_or_else(|| panic!("{choice} is prepared"))
+    };
+    assert!(
+        matches!(refusal("key-from-store", json!({})), Failure::Unsupported(words) if words.contains("X509_STORE"))
+    );
+    let kept = json!({"context": "reused"});
+    assert!(matches!(refusal("key-pooled", kept), Failure::Failed(words) if words.contains("`reused`")));
 }

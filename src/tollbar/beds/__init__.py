@@ -2,7 +2,8 @@
 
 A bed is a folder here: `bed.toml` says which programs it takes, how they are prepared, started, found ready and
 stopped; beside it are the templates of their configuration (`beds.description` has every key). One driver
-(`beds.driver`) runs them all, in the sandbox of a run (`beds.sandbox`).
+(`beds.driver`) runs them all, in the sandbox of a run (`beds.sandbox`). What a bed needs behind it (a directory, a
+database) is a *service*: a folder like the others, which a workload names and a study does not.
 
 A bed knows no study and no plan. What a cell asks for comes as plain settings.
 """
@@ -33,7 +34,10 @@ __all__ = [
     "Version",
     "all_beds",
     "find",
+    "here",
     "read",
+    "service",
+    "services",
 ]
 
 # A program that cannot say its version within this is not one to measure.
@@ -66,6 +70,10 @@ class Installed:
         """Which server this is, as rows name it: `nginx 1.22.1`."""
         return f"{self.bed.name} {self.version}"
 
+    def program_of(self, component: Component) -> str:
+        """Which program a component is, for receipts: `slapd 2.5.13`."""
+        return f"{self.programs[component.name].name} {self.versions[component.name]}"
+
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
@@ -85,7 +93,29 @@ class NotStarted(Exception):
 
 
 def all_beds() -> Mapping[str, Bed]:
-    """Every bed that comes with Tollbar or is on the user's search path, by name."""
+    """Every bed that a study can name, by name: of those that come with Tollbar or are on the user's search path."""
+    return {name: bed for name, bed in _folders_here().items() if not bed.is_service}
+
+
+def services() -> Mapping[str, Bed]:
+    """Every service, by name, from the same places."""
+    return {name: bed for name, bed in _folders_here().items() if bed.is_service}
+
+
+def service(name: str) -> Installed:
+    """The service of this name. Raises NotStarted where it is not available here."""
+    return here(services()[name])
+
+
+def here(bed: Bed) -> Installed:
+    """The bed, found. Raises NotStarted where it is not available here."""
+    found = find(bed)
+    if isinstance(found, Unavailable):
+        raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
+    return found
+
+
+def _folders_here() -> Mapping[str, Bed]:
     return {name: _read(folder) for name, folder in folders_with("bed.toml", Path(__file__).parent).items()}
 
 
@@ -104,9 +134,10 @@ def find(bed: Bed) -> Installed | Unavailable:
         missing = [bed.title] if program is None else [tool for tool, path in found.items() if path is None]
         if program is None or missing:
             return Unavailable(bed.name, f"{missing[0]} is not installed; to have it: {bed.install}")
-        version = _version(program, component.version)
+        asked = found[component.version.tool] if component.version.tool else program
+        version = _version(asked, component.version) if asked else None
         if version is None:
-            reason = f"{program} does not say its version, and a server without one measures nothing"
+            reason = f"{asked} does not say its version, and a server without one measures nothing"
             return Unavailable(bed.name, reason)
         programs[component.name], versions[component.name] = program, version
         tools[component.name] = {tool: str(path) for tool, path in found.items()}

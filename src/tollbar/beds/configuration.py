@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tollbar.beds import Component, Installed, NotStarted, Preparation
+from tollbar.beds.description import repeated
 from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
 from tollbar.files import write
 from tollbar.libraries import Provider
@@ -22,19 +23,31 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 # What the guard raises the limit to as well.
 OPEN_FILES = 65536
+# What templates end in.
+TEMPLATE = ".jinja"
 # Where a bed that is only shown would be.
 SHOWN = Path(folder_for_all(), f"{PREFIX}RUN")
 
 
-class Endpoint(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Endpoint:
     """Where a component listens."""
 
     address: str
     port: int
     """0: one that is free, which is not known before the start."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """The further ones that its bed names."""
 
     def __str__(self) -> str:
         return f"{self.address}:{self.port}"
+
+
+class Location(NamedTuple):
+    """Where a component is."""
+
+    work_dir: Path
+    endpoint: Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Request:
     """What a workload asks of a bed. The driver reads none of it but hands it on to where it is for."""
 
     found: Installed
+    """The bed of the cell."""
     provider: Provider
     settings: Mapping[str, str | int]
     """The cell's, as plain words and numbers."""
@@ -58,6 +72,26 @@ class Request:
     version. Raises NotStarted if the server is not what was asked for."""
     documents: Path = SHOWN / "documents"
     account: Account | None = field(default_factory=account)
+    services: tuple[Installed, ...] = ()
+    """What has to stand behind the bed, in the order in which it is started."""
+
+    def __post_init__(self) -> None:
+        if again := repeated(component for _, component in self.parts):
+            names = " and ".join(found.bed.name for found in (*self.services, self.found))
+            reason = (
+                f"{names} cannot be used together: two of their components, or of the ports of these, are `{again}`"
+            )
+            raise NotStarted(Outcome.FAILED, reason)
+
+    @property
+    def parts(self) -> Sequence[tuple[Request, Component]]:
+        """Every component in the order of its start, with the same request to the bed or service that it is of.
+
+        Those of the run come first: what outlives a trial cannot be configured with where something of the trial is.
+        """
+        asked = [*(replace(self, found=service, services=()) for service in self.services), self]
+        parts = [(request, component) for request in asked for component in request.found.bed.components]
+        return sorted(parts, key=lambda part: part[1].lifetime == "trial")
 
     @property
     def without_keys(self) -> Request:
@@ -92,10 +126,10 @@ class RenderedPreparation:
     files: Mapping[str, str]
 
 
-def render(request: Request, component: Component, work_dir: Path, endpoints: Mapping[str, Endpoint]) -> Rendered:
-    """Fills in everything of this component, which is started in `work_dir`; every component has its endpoint."""
+def render(request: Request, component: Component, locations: Mapping[str, Location]) -> Rendered:
+    """Fills in everything of this component; it has its location, and so has all that was started before it."""
     reads = "" if component.lifetime == "trial" else "; one of the run reads only what its `shared-by` names"
-    fill = _Filling(request, component, _context(request, component, work_dir, endpoints), reads)
+    fill = _Filling(request, component, _context(request, component, locations), reads)
     return Rendered(
         arguments=fill.words(component.start),
         environment=fill.environment(component.environment),
@@ -117,6 +151,7 @@ def render_preparation(
         "directory": str(directory),
         "program": str(request.found.programs[component.name]),
         "tools": request.found.tools[component.name],
+        "places": request.found.places,
         "settings": {name: request.settings.get(name) for name in preparation.settings},
     }
     fill = _Filling(request, component, context, "; a preparation reads only what its `settings` name")
@@ -131,9 +166,9 @@ class _Filling:
     """The templates of a component, what they are filled in with, and why they can read nothing else."""
 
     def __init__(self, request: Request, component: Component, context: Mapping[str, Any], reads: str) -> None:
-        self._bed = request.found.bed.name
+        self._folder = request.found.bed.folder
         self._component = component.name
-        self._templates = _templates(request.found.bed.folder)
+        self._templates = _templates(self._folder)
         self._context = context
         self._reads = reads
 
@@ -144,7 +179,10 @@ class _Filling:
         return dict(zip(texts, self.words(texts.values()), strict=True))
 
     def file(self, name: str) -> str:
-        return self._filled(self._templates.get_template(f"{name}.jinja"), f"{name}.jinja")
+        source = source_of(self._folder, name)
+        if source.suffix != TEMPLATE:
+            return source.read_text("utf-8")
+        return self._filled(self._templates.get_template(source.name), source.name)
 
     def files(self, names: Iterable[str]) -> dict[str, str]:
         """Each file's text, and no file that would be empty."""
@@ -156,8 +194,14 @@ class _Filling:
         try:
             return template.render(self._context)
         except jinja2.UndefinedError as error:
-            where = f"the bed {self._bed}: {file}: the component {self._component}"
+            where = f"the bed {self._folder.name}: {file}: the component {self._component}"
             raise NotStarted(Outcome.FAILED, f"{where}: {error}{self._reads}") from error
+
+
+def source_of(folder: Path, name: str) -> Path:
+    """What a file of this name is made of: its template, or the file itself where it has none."""
+    template = folder / f"{name}{TEMPLATE}"
+    return template if template.exists() else folder / name
 
 
 def write_files(files: Mapping[str, str], work_dir: Path, account: Account | None) -> None:
@@ -170,34 +214,42 @@ def write_files(files: Mapping[str, str], work_dir: Path, account: Account | Non
 
 def rendered(request: Request) -> str:
     """The configuration of a bed's servers, for people; nothing is started or made."""
-    components = request.found.bed.components
-    # Not started, a component has no port yet.
-    endpoints = {component.name: Endpoint(ADDRESS, component.port or 0) for component in components}
-    return shown(request, {component.name: SHOWN / component.name for component in components}, endpoints)
+    locations = {
+        # Not started, a component has no ports yet.
+        component.name: Location(
+            SHOWN / component.name, Endpoint(ADDRESS, component.port or 0, dict.fromkeys(component.ports, 0))
+        )
+        for _, component in request.parts
+    }
+    return shown(request, locations)
 
 
-def shown(request: Request, work_dirs: Mapping[str, Path], endpoints: Mapping[str, Endpoint]) -> str:
-    """The configuration of the components in these work directories, for people: without keys."""
-    found, request = request.found, request.without_keys
+def shown(request: Request, locations: Mapping[str, Location]) -> str:
+    """The configuration of the components at these locations, for people: without keys."""
     return "\n".join(
-        render(request, component, work_dirs[component.name], endpoints).shown(found.programs[component.name])
-        for component in found.bed.components
-        if component.name in work_dirs
+        render(part, component, locations).shown(part.found.programs[component.name])
+        for part, component in request.without_keys.parts
+        if component.name in locations
     )
 
 
-def _context(
-    request: Request, component: Component, work_dir: Path, endpoints: Mapping[str, Endpoint]
-) -> dict[str, Any]:
+def _context(request: Request, component: Component, locations: Mapping[str, Location]) -> dict[str, Any]:
+    work_dir, endpoint = locations[component.name]
+    ports = {
+        name: port
+        for component_name, location in locations.items()
+        for name, port in {component_name: location.endpoint.port, **location.endpoint.ports}.items()
+    }
     return {
         "directory": str(work_dir),
         "documents": str(request.documents),
         "program": str(request.found.programs[component.name]),
         "tools": request.found.tools[component.name],
-        "address": endpoints[component.name].address,
-        "port": endpoints[component.name].port or "PORT",
-        "addresses": {name: endpoint.address for name, endpoint in endpoints.items()},
-        "ports": {name: endpoint.port or "PORT" for name, endpoint in endpoints.items()},
+        "address": endpoint.address,
+        "port": endpoint.port or "PORT",
+        "addresses": {name: location.endpoint.address for name, location in locations.items()},
+        "ports": {name: port or "PORT" for name, port in ports.items()},
+        "directories": {name: str(location.work_dir) for name, location in locations.items()},
         "user": request.account.user if request.account else None,
         "group": request.account.group if request.account else None,
         "group_id": request.account.group_id if request.account else None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,6 +38,8 @@ class Version:
 
     arguments: tuple[str, ...]
     pattern: Pattern
+    tool: str | None = None
+    """Which of the component's tools is asked instead, where the program itself cannot say it."""
 
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
@@ -93,11 +96,13 @@ class Component:
     """127.0.0.1, or an address of 127.0.0.0/8 that nothing else of the run has."""
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Without it, one that is free. A component with an address of its own may have a fixed one."""
+    ports: tuple[str, ...] = ()
+    """Names of further ports that it listens on, each one that is free."""
     run_as: Literal["lab", "unprivileged"] = "lab"
     """The account it is started under when the lab is root."""
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
-    """Files to make in its directory, each from the template of that name."""
+    """Files to make in its directory, each from the template of that name, or as it is where there is no template."""
     start: tuple[str, ...]
     stdin: str | None = None
     """The template of its standard input: the one place where a key may be."""
@@ -112,6 +117,8 @@ class Component:
     def __post_init__(self) -> None:
         if self.port is not None and self.address == "shared":
             raise ValueError('`port`: on 127.0.0.1 it may be another server\'s; a fixed one takes `address = "own"`')
+        if self.version.tool and self.version.tool not in self.tools:
+            raise ValueError(f"`version.tool`: `{self.version.tool}` is none of its `tools`")
         if self.shared_by and self.lifetime == "trial":
             raise ValueError("`shared-by`: a component that is started for each trial is not shared")
         if self.lifetime == "run" and self.prepare:
@@ -122,13 +129,16 @@ class Component:
 
 @dataclass(config=KEYS, frozen=True, slots=True, eq=False, kw_only=True)
 class Bed:
-    """Servers that work together, and how they are found."""
+    """Servers that work together, and how they are found.
+
+    One that says no `runs-on` is a *service*: it stands behind the bed of a cell, and a study cannot name it.
+    """
 
     folder: Path
     title: str
     install: str
     """The command that would install it."""
-    runs_on: tuple[str, ...] = Field(min_length=1)
+    runs_on: tuple[str, ...] = ()
     """The kinds of provider that can do its TLS."""
     performs: tuple[str, ...] = ()
     """The kinds of provider whose operations it offers behind a request in clear."""
@@ -142,6 +152,10 @@ class Bed:
         # What outlives a trial cannot be configured with where something of the trial listens.
         if of_trial != sorted(of_trial):
             raise ValueError("`component`: those of the run come first, and those of a trial after them")
+        if again := repeated(self.components):
+            raise ValueError(f"`component`: two of them, or of their ports, have the name `{again}`")
+        if self.performs and self.is_service:
+            raise ValueError("`performs`: a service, which has no `runs-on`, is not asked for operations")
 
     def __repr__(self) -> str:
         return f"<Bed {self.name}>"
@@ -152,9 +166,20 @@ class Bed:
         return self.folder.name
 
     @property
+    def is_service(self) -> bool:
+        """Whether it only stands behind other beds."""
+        return not self.runs_on
+
+    @property
     def frontend(self) -> Component:
         """The component that the load asks, and whose version is the bed's."""
         return self.components[-1]
+
+
+def repeated(components: Iterable[Component]) -> str | None:
+    """A name that two of these components or of their ports have: templates could not tell one from the other."""
+    names = Counter(name for component in components for name in (component.name, *component.ports))
+    return next((name for name, times in names.items() if times > 1), None)
 
 
 def read(folder: Path) -> Bed:

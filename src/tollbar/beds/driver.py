@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tollbar.beds import Component, NotStarted, prepared
-from tollbar.beds.configuration import ADDRESS, Endpoint, Rendered, Request, readable, render, rendered, shown
+from tollbar.beds.configuration import ADDRESS, Endpoint, Location, Rendered, Request, readable, render, rendered, shown
 from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
@@ -34,7 +34,10 @@ NOTICED_S = 0.1
 
 
 def start(sandbox: Sandbox, request: Request, core: int | None = None) -> Server:
-    """Starts a bed for one trial, on this core, and returns when it answers. Raises NotStarted."""
+    """Starts a bed for one trial, and what has to stand behind it, on this core, and returns when it answers.
+
+    Raises NotStarted.
+    """
     server = Server(sandbox, replace(request, documents=sandbox.documents, account=sandbox.account))
     try:
         for size in request.sizes:
@@ -78,8 +81,12 @@ class Server:
     @property
     def configuration(self) -> str:
         """The rendered configuration of the servers, for people: without keys."""
-        work_dirs = {name: running.work_dir for name, running in self._running.items()}
-        return shown(self._request, work_dirs, self._endpoints())
+        return shown(self._request, self._locations())
+
+    @property
+    def work_dirs(self) -> dict[str, Path]:
+        """The directory that each component was started in."""
+        return {name: location.work_dir for name, location in self._locations().items()}
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """How a server ended that was not stopped, or that ends within this time; None: all run."""
@@ -96,8 +103,8 @@ class Server:
 
     def _start(self, core: int | None) -> None:
         found, provider = self._request.found, self._request.provider
-        for component in found.bed.components:
-            self.components[component.name] = self._component(component, core).pid
+        for request, component in self._request.parts:
+            self.components[component.name] = self._component(request, component, core).pid
         frontend = self._running[found.bed.frontend.name]
         self.address = str(frontend.endpoint)
         try:
@@ -114,27 +121,26 @@ class Server:
             "provider": provider.name,
             **checked,
             **{
-                f"component {name}": f"{found.programs[name].name} {version}"
-                for name, version in found.versions.items()
-                if name != found.bed.frontend.name
+                f"component {component.name}": request.found.program_of(component)
+                for request, component in self._request.parts
+                if component is not found.bed.frontend
             },
         }
         self.receipt |= {name: str(said) for name, said in frontend.said.items() if said and name != "listening"}
 
-    def _component(self, component: Component, core: int | None) -> Running:
+    def _component(self, request: Request, component: Component, core: int | None) -> Running:
         """The component, started for this trial, or for the run by the first of its trials."""
         if component.lifetime == "trial":
-            running = self._start_one(component, core)
+            running = self._start_one(request, component, core)
         else:
             with self._sandbox.starting:
-                shared = self._sandbox.shared.setdefault(self._shared_by(component, core), Shared())
-            running = shared.running(lambda: self._start_one(component, core))
+                shared = self._sandbox.shared.setdefault(self._shared_by(request, component, core), Shared())
+            running = shared.running(lambda: self._start_one(request, component, core))
         self._running[component.name] = running
         return running
 
-    def _shared_by(self, component: Component, core: int | None) -> Hashable:
+    def _shared_by(self, request: Request, component: Component, core: int | None) -> Hashable:
         """What makes a component of the run another one."""
-        request = self._request
         return (
             request.found.bed.name,
             component.name,
@@ -143,17 +149,16 @@ class Server:
             repr(readable(request, component)),
             # Proofs have no core of their own, and what a trial measures has to be on the servers' core.
             core,
-            # Its configuration may name where those before it listen, and they may be other ones.
-            tuple(self._endpoints().items()),
+            # Its configuration may name where those before it are, and they may be other ones.
+            tuple(self.work_dirs.items()),
         )
 
-    def _start_one(self, component: Component, core: int | None) -> Running:
+    def _start_one(self, request: Request, component: Component, core: int | None) -> Running:
         """Starts a component, on another endpoint where its port is taken meanwhile, and waits until it is ready."""
-        request = self._request
         environment = request.environment if component.programs and component.on_provider else {}
         for _ in range(PORTS_TRIED):
             endpoint = free_endpoint(component)
-            work_dir, configured = self._work_dir(component, endpoint)
+            work_dir, configured = self._work_dir(request, component, endpoint)
             running = Running(
                 component,
                 request.found.programs[component.name],
@@ -176,14 +181,15 @@ class Server:
                 raise
         raise NotStarted(Outcome.FAILED, f"{PORTS_TRIED} ports were taken by others before the server could")
 
-    def _work_dir(self, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
+    def _work_dir(self, request: Request, component: Component, endpoint: Endpoint) -> tuple[Path, Rendered]:
         """A new directory for one start of the component, with its prepared state, and its configuration there."""
-        name = f"{self._request.found.bed.name}-{component.name}"
+        name = f"{request.found.bed.name}-{component.name}"
         work_dir = self._sandbox.work_dir(name, self._sandbox.account_of(component))
         try:
-            configured = render(self._request, component, work_dir, {**self._endpoints(), component.name: endpoint})
+            locations = {**self._locations(), component.name: Location(work_dir, endpoint)}
+            configured = render(request, component, locations)
             if component.prepare:
-                prepared.unpack(self._request, component, component.prepare, self._sandbox, work_dir)
+                prepared.unpack(request, component, component.prepare, self._sandbox, work_dir)
         except BaseException:
             shutil.rmtree(work_dir, ignore_errors=True)
             raise
@@ -192,7 +198,7 @@ class Server:
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:
             self._copy_logs(failed=failed)
-        of_trial = [component.name for component in self._request.found.bed.components if component.lifetime == "trial"]
+        of_trial = [component.name for _, component in self._request.parts if component.lifetime == "trial"]
         left = [self._running.pop(name).stop() for name in reversed(of_trial) if name in self._running]
         if any(left):
             raise TollbarError("; ".join(filter(None, left)))
@@ -219,8 +225,8 @@ class Server:
         words = [self._request.provider.spec, *map(str, self._request.settings.values())]
         return re.sub(r"[^A-Za-z0-9.+_-]+", "-", "_".join(words))[:200]
 
-    def _endpoints(self) -> dict[str, Endpoint]:
-        return {name: running.endpoint for name, running in self._running.items()}
+    def _locations(self) -> dict[str, Location]:
+        return {name: Location(running.work_dir, running.endpoint) for name, running in self._running.items()}
 
 
 def free_endpoint(component: Component) -> Endpoint:
@@ -229,7 +235,8 @@ def free_endpoint(component: Component) -> Endpoint:
     if component.address == "own":
         # Of 16 million; those of 127.0 are left to what the user may have there.
         address = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
-    return Endpoint(address, component.port or free_port(address))
+    ports = {name: free_port(address) for name in component.ports}
+    return Endpoint(address, component.port or free_port(address), ports)
 
 
 def free_port(address: str = ADDRESS) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class Remote:
     address: str
     """`address:port` that the URL was found to stand for."""
     components: Mapping[str, int] = field(default_factory=dict, compare=False)
+    work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:

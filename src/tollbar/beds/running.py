@@ -110,9 +110,10 @@ class Running(Guarded):
 
     def _connects(self, deadline: float, is_ready: Callable[[socket.socket], bool]) -> bool:
         try:
-            with socket.create_connection(self.endpoint, max(0.001, deadline - time.monotonic())) as connection:
+            at = (self.endpoint.address, self.endpoint.port)
+            with socket.create_connection(at, max(0.001, deadline - time.monotonic())) as connection:
                 # Another program that listens there would accept, and answer, as well.
-                if not proc.listens(proc.tree(self.pid), *self.endpoint):
+                if not proc.listens(proc.tree(self.pid), *at):
                     raise PortTaken
                 return is_ready(connection)
         except OSError:

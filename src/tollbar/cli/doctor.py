@@ -76,7 +76,7 @@ def _providers() -> Iterator[Finding]:
 
 
 def _beds() -> Iterator[Finding]:
-    for bed in beds.all_beds().values():
+    for bed in (*beds.all_beds().values(), *beds.services().values()):
         found = beds.find(bed)
         if isinstance(found, beds.Installed):
             yield Finding(True, f"{bed.name} {found.version} ({found.programs[bed.frontend.name]})")

@@ -184,8 +184,8 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
 
 def _beds() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for bed in beds.all_beds().values():
-        found, runs_on = beds.find(bed), ", ".join(bed.runs_on)
+    for bed in (*beds.all_beds().values(), *beds.services().values()):
+        found, runs_on = beds.find(bed), ", ".join(bed.runs_on) or "(a service behind other beds)"
         if isinstance(found, beds.Installed):
             version, where, install = found.version, str(found.programs[bed.frontend.name]), ""
         else:

@@ -29,7 +29,7 @@ BASELINE_PRICE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One trial to be made: a cell, or a baseline's twin, in a heat of a block."""
+    """One trial to be made: a cell, or the twin of one that is compared with itself, in a heat of a block."""
 
     cell: Cell
     twin: bool
@@ -66,9 +66,9 @@ class _Draw:
         self._twice = {cell.key for cell in plan.cells if cell.is_baseline}
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
-                self._want(of.key, over.key, ASKED_WEIGHT)
-                if of.key == over.key:
+                if of is over:
                     self._twice.add(of.key)
+                self._want(of.key, over.key, ASKED_WEIGHT)
         for table in plan.study.tables:
             for cell, overs in tabled(table, plan.cells):
                 for over in overs:
@@ -148,14 +148,12 @@ class _Draw:
                     self._met[frozenset((one, other))] += 1
 
     def _with_twins(self, block: int, heats: list[list[str]], source: random.Random) -> list[Heat]:
-        """The heats in a random order; in one of those that a baseline is in, it runs once more beside itself.
-
-        So does what a claim sets against itself.
-        """
+        """The heats in a random order; in one of its heats, what is compared with itself runs once more."""
         source.shuffle(heats)
         twins: dict[int, list[str]] = defaultdict(list)
-        for key in filter(self._twice.__contains__, self._cells):
-            twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
+        for key in self._cells:
+            if key in self._twice:
+                twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
         return [
             Heat(
                 self._study,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -45,6 +46,8 @@ class Server(Protocol):
     def address(self) -> str: ...
     @property
     def components(self) -> Mapping[str, int]: ...
+    @property
+    def work_dirs(self) -> Mapping[str, Path]: ...
     def fault(self, within_s: float = 0.0) -> str | None: ...
 
 
@@ -138,10 +141,7 @@ class RequestWorkload(Workload):
             return
         assert cell.bed is not None
         assert sandbox is not None, "servers need a sandbox"
-        found = beds.find(cell.bed)
-        if isinstance(found, Unavailable):
-            raise NotStarted(Outcome.UNSUPPORTED, f"not available here: {found.reason}")
-        with driver.start(sandbox, self.request(cell, found, seed, sandbox), core) as server:
+        with driver.start(sandbox, self.request(cell, beds.here(cell.bed), seed, sandbox), core) as server:
             yield server
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Server, sandbox: Sandbox | None) -> dict[str, Any]:

@@ -99,7 +99,7 @@ fn a_setting_is_read_or_refused() {
             choices.push("none");
             for choice in choices {
                 let operations: &[&str] = match family {
-                    "rsa-api" => &["sign"],
+                    "rsa-api" => &["sign", "verify"],
                     "spin" => &["spin"],
                     family => operations(family),
                 };
