@@ -64,6 +64,17 @@ def test_the_error_is_the_one_that_benchmarkdotnet_prints(error: float, deviatio
     assert pytest.approx(error, rel=2e-3) == stats.student(n - 1, 0.999) * deviation / math.sqrt(n)
 
 
+def test_a_cell_over_itself_is_once_itself_without_a_twin() -> None:
+    """A source's own baseline has its line, though nothing here tells what noise makes of it."""
+    rows = [row(BASELINE, [100.0] * 6), row({"choice": "other"}, [50.0] * 6)]
+    of = claim({"choice": "other"}, {"choice": "other"}, 1.0, metric="cost")
+    about = replace(study(claims=[of]), statistic="mean-error-deviation")
+    (found,) = judge_study(study_run(rows, (6,), about)).claims
+    assert found.ratio is None
+    assert found.by_source is not None
+    assert (1.0, 6) == (found.by_source.ratio, found.by_source.blocks)
+
+
 def test_what_was_not_measured_has_no_statistic() -> None:
     """Nor has a study whose source prints none."""
     failed = row({"choice": "other"}, outcome=Outcome.FAILED, reason="wrong answer")

@@ -71,7 +71,9 @@ def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf |
         reason = _why_not_compared(of, over, ledger)
         untried = _untried(claim, at, reason)
         tried = untried if reason else _tried(untried, claim, of, over, ledger, terms)
-        yield replace(tried, by_source=by_source(of, over)) if by_source and not reason else tried
+        if by_source and all(ledger.why_unmeasured(row) is None for row in (of, over)):
+            tried = replace(tried, by_source=by_source(of, over))
+        yield tried
 
 
 def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
