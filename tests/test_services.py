@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import secrets
 import signal
 import stat
@@ -122,17 +123,17 @@ def ask_mit(server: Server, folder: Path) -> None:
     for name, words in refused.items():
         status, reason = said(["kinit", name], env, "wrong\n")
         assert (True, True) == (status != 0, words in reason)
-    ldap, ldaps = (server._running["directory"].endpoint.port, server._running["directory"].endpoint.ports["ldaps"])
+    ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
     trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
-    for url in (f"ldap://127.0.0.1:{ldap}", f"ldaps://127.0.0.1:{ldaps}"):
+    for url in (ldap, ldaps):
         for name, password, groups in (accounts[0], accounts[250], accounts[500]):
             dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
             assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
             assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
         by = ("cn=svcweb,dc=tollbar,dc=test", (directory / "bind.password").read_text())
         assert (0, 1) == bound(folder, url, *by, "(uid=u00042)", trusted)
-    # Not even its certificate is taken where it is not trusted.
-    assert 0 != bound(folder, f"ldaps://127.0.0.1:{ldaps}", *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
+    # Its certificate is one that a client has to trust.
+    assert 0 != bound(folder, ldaps, *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
 
 
 def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapping[str, str]) -> tuple[int, int]:
@@ -261,8 +262,7 @@ def test_a_service_can_be_shown(name: str) -> None:
 
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database whose tables are wrong is never ready, and says why."""
-    found = here("postgresql")
-    (component,) = found.bed.components
-    monkeypatch.setattr(type(component.ready), "limit", 1.0, raising=False)
+    here("postgresql")
+    monkeypatch.setattr(beds.Readiness, "limit", 1.0)
     with pytest.raises(NotStarted, match="No such file or directory"):
         driver.start(at, before("postgresql", {"tables": "/no/such/file"}))
