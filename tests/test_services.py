@@ -97,7 +97,10 @@ def ask_postgresql(server: Server, folder: Path) -> None:
     through_socket = [*select, "-h", str(socket_dir), "-U", "tollbar"]
     assert (0, "second\n") == said(through_socket, {})
     if os.geteuid() == 0:
-        stranger = ["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups"]
+        # A web server's worker has the account of the database.
+        owner = socket.stat().st_uid
+        worker, stranger = (["setpriv", f"--reuid={uid}", "--regid=4242", "--clear-groups"] for uid in (owner, 4242))
+        assert (0, "second\n") == said([*worker, *through_socket], {})
         status, words = said([*stranger, *through_socket], {})
         assert status != 0
         assert "Permission denied" in words
