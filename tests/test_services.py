@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
 import secrets
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -72,8 +74,8 @@ grant select on users to web;
 def ask_postgresql(server: Server, folder: Path) -> None:
     """A web server reads a row with its password over TCP, or through the socket; other accounts do neither."""
     socket_dir = server.work_dirs["database"]
-    (socket,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
-    port = socket.suffix.removeprefix(".")
+    (path,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
+    port = path.suffix.removeprefix(".")
     select = [
         "psql",
         "-X",
@@ -98,7 +100,7 @@ def ask_postgresql(server: Server, folder: Path) -> None:
     assert (0, "second\n") == said(through_socket, {})
     if os.geteuid() == 0:
         # A web server's worker has the account of the database.
-        owner = socket.stat().st_uid
+        owner = path.stat().st_uid
         worker, stranger = (["setpriv", f"--reuid={uid}", "--regid=4242", "--clear-groups"] for uid in (owner, 4242))
         assert (0, "second\n") == said([*worker, *through_socket], {})
         status, words = said([*stranger, *through_socket], {})
@@ -211,6 +213,22 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
     for running in at.running[:]:
         running.end()
     assert segments == shared_memory()
+
+
+@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_port_that_is_taken_costs_a_try(
+    at: Sandbox, name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of its ports another program has taken meanwhile, the service is started again on another."""
+    free_port, drawn = driver.free_port, itertools.count()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(driver, "free_port", lambda *at: taken if next(drawn) == moment else free_port(*at))
+        with started(at, name) as server:
+            QUESTIONS[name](server, tmp_path)
 
 
 @pytest.mark.parametrize("name", SERVICES)
