@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import re
 import secrets
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -71,8 +74,8 @@ grant select on users to web;
 def ask_postgresql(server: Server, folder: Path) -> None:
     """A web server reads a row with its password over TCP, or through the socket; other accounts do neither."""
     socket_dir = server.work_dirs["database"]
-    (socket,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
-    port = socket.suffix.removeprefix(".")
+    (path,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
+    port = path.suffix.removeprefix(".")
     select = [
         "psql",
         "-X",
@@ -96,7 +99,10 @@ def ask_postgresql(server: Server, folder: Path) -> None:
     through_socket = [*select, "-h", str(socket_dir), "-U", "tollbar"]
     assert (0, "second\n") == said(through_socket, {})
     if os.geteuid() == 0:
-        stranger = ["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups"]
+        # A web server's worker has the account of the database.
+        owner = path.stat().st_uid
+        worker, stranger = (["setpriv", f"--reuid={uid}", "--regid=4242", "--clear-groups"] for uid in (owner, 4242))
+        assert (0, "second\n") == said([*worker, *through_socket], {})
         status, words = said([*stranger, *through_socket], {})
         assert status != 0
         assert "Permission denied" in words
@@ -122,17 +128,17 @@ def ask_mit(server: Server, folder: Path) -> None:
     for name, words in refused.items():
         status, reason = said(["kinit", name], env, "wrong\n")
         assert (True, True) == (status != 0, words in reason)
-    ldap, ldaps = (server._running["directory"].endpoint.port, server._running["directory"].endpoint.ports["ldaps"])
+    ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
     trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
-    for url in (f"ldap://127.0.0.1:{ldap}", f"ldaps://127.0.0.1:{ldaps}"):
+    for url in (ldap, ldaps):
         for name, password, groups in (accounts[0], accounts[250], accounts[500]):
             dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
             assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
             assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
         by = ("cn=svcweb,dc=tollbar,dc=test", (directory / "bind.password").read_text())
         assert (0, 1) == bound(folder, url, *by, "(uid=u00042)", trusted)
-    # Not even its certificate is taken where it is not trusted.
-    assert 0 != bound(folder, f"ldaps://127.0.0.1:{ldaps}", *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
+    # Its certificate is one that a client has to trust.
+    assert 0 != bound(folder, ldaps, *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
 
 
 def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapping[str, str]) -> tuple[int, int]:
@@ -209,6 +215,22 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
     assert segments == shared_memory()
 
 
+@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_port_that_is_taken_costs_a_try(
+    at: Sandbox, name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of its ports another program has taken meanwhile, the service is started again on another."""
+    free_port, drawn = driver.free_port, itertools.count()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(driver, "free_port", lambda *at: taken if next(drawn) == moment else free_port(*at))
+        with started(at, name) as server:
+            QUESTIONS[name](server, tmp_path)
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
     """No password or key is in a configuration, a command line, a log or a file that another user can read."""
@@ -261,8 +283,7 @@ def test_a_service_can_be_shown(name: str) -> None:
 
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database whose tables are wrong is never ready, and says why."""
-    found = here("postgresql")
-    (component,) = found.bed.components
-    monkeypatch.setattr(type(component.ready), "limit", 1.0, raising=False)
+    here("postgresql")
+    monkeypatch.setattr(beds.Readiness, "limit", 1.0)
     with pytest.raises(NotStarted, match="No such file or directory"):
         driver.start(at, before("postgresql", {"tables": "/no/such/file"}))

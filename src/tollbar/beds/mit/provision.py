@@ -111,19 +111,21 @@ def make_realm(passwords: dict[str, str], kdb5_util: str, kadmin: str) -> None:
     kadmin takes 6 ms for an account, so it makes one, and the others are written as a dump to be loaded.
     """
     Path("kerberos").mkdir()
+    # Where the account has no name, kadmin cannot make up its own.
+    as_admin = [kadmin, "-p", "tollbar/admin"]
     master = secrets.token_urlsafe(24)
     run([kdb5_util, "create", "-s"], f"{master}\n{master}\n")
     commands = [f"addprinc -randkey {TEMPLATE}"]
     for host, options in SERVICES.items():
         service = f"HTTP/{host}.{REALM.lower()}"
         commands += [f"addprinc -randkey {options}{service}", f"ktadd -norandkey -k {host}.keytab {service}"]
-    run([kadmin], "\n".join(commands) + "\n")
+    run(as_admin, "\n".join(commands) + "\n")
     run([kdb5_util, "dump", "kerberos/dump"])
     header, *lines = Path("kerberos/dump").read_text().splitlines()
     (template,) = (line.split("\t") for line in lines if f"\t{TEMPLATE}@{REALM}\t" in line)
     Path("kerberos/dump").write_text("\n".join([header, *entries_like(template, passwords)]) + "\n")
     run([kdb5_util, "load", "-update", "kerberos/dump"])
-    run([kadmin], f"delprinc -force {TEMPLATE}\n")
+    run(as_admin, f"delprinc -force {TEMPLATE}\n")
     for dump in Path("kerberos").glob("dump*"):
         dump.unlink()
 
