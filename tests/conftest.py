@@ -111,7 +111,7 @@ def command() -> str:
 
 def here(name: str) -> beds.Installed:
     """The bed, or a skip that can be seen; where beds must be there, a failure."""
-    found = beds.find(beds.all_beds()[name])
+    found = beds.find({**beds.all_beds(), **beds.services()}[name])
     if isinstance(found, beds.Installed):
         return found
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":

@@ -8,7 +8,6 @@ owner alone: nothing of it is an argument, or printed.
 
 import base64
 import ctypes
-import hashlib
 import hmac
 import logging
 import os
@@ -17,8 +16,8 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import ldb
-import samba.dckeytab  # noqa: F401: adds export_keytab to Net
+# Adds export_keytab to Net.
+import samba.dckeytab  # noqa: F401
 from samba import dsdb
 from samba.auth import system_session
 from samba.crypto import md4_hash_blob
@@ -240,7 +239,7 @@ def add_services(directory):
 def add_accounts(directory, count, keys):
     """Adds the accounts with these keys, and then the groups, each with all of its members."""
     directory.add({"dn": ACCOUNTS_DN, "objectClass": "organizationalUnit"})
-    for index, (nt_hash, credentials) in zip(range(count), keys):
+    for index, (nt_hash, credentials) in zip(range(count), keys, strict=True):
         name = name_of(index)
         directory.add(
             {
@@ -275,7 +274,10 @@ def main(count):
         keys = pool.map(hashed, names, [secret] * count, chunksize=50)
         parameters = make_domain()
         directory = SamDB(
-            url=str(Path("private/sam.ldb").resolve()), session_info=system_session(), lp=parameters, options=["batch_mode:1"]
+            url=str(Path("private/sam.ldb").resolve()),
+            session_info=system_session(),
+            lp=parameters,
+            options=["batch_mode:1"],
         )
         directory.transaction_start()
         add_services(directory)
