@@ -14,6 +14,9 @@ SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq \
 	slapd:slapd ldapsearch:ldap-utils
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
+# A domain controller, and what asks it. What is not a program is there if its path is.
+SERVERS  += samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
+	openssl:openssl cc:gcc kinit:krb5-user ldapsearch:ldap-utils
 
 .PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
 
@@ -52,7 +55,7 @@ lock: $(VENV)/.dependencies ## Resolve the dependencies anew
 # Installs what is missing of a list of program:package, if that can be done here; if not, says how.
 # $(1): the list, $(2): what for.
 define debian
-	@missing=; for one in $(1); do command -v $${one%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${one%:*} >/dev/null \
+	@missing=; for one in $(1); do [ -e $${one%:*} ] || command -v $${one%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${one%:*} >/dev/null \
 		|| missing="$$missing $${one#*:}"; done; \
 	[ -z "$$missing" ] || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		policy=/usr/sbin/policy-rc.d; \

@@ -1,6 +1,7 @@
 """Beds of fake components, and a lab that starts one to be ended while it does.
 
-component_lab.py FOLDER     starts the bed in this folder, says `ready`, and waits for the end of its standard input
+component_lab.py FOLDER [SETTINGS]   starts the bed in this folder with these settings (JSON), says `ready`, and waits
+                                     for the end of its standard input
 """
 
 from __future__ import annotations
@@ -143,16 +144,16 @@ def wait_until(there: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, settings: str = "{}") -> None:
     """Starts the bed and says where, before and after."""
     found = beds.find(beds.read(folder))
     assert isinstance(found, beds.Installed), found
     with Sandbox() as sandbox:
         print(sandbox.directory, flush=True)
-        with start(sandbox, found):
+        with start(sandbox, found, json.loads(settings)):
             print("ready", flush=True)
             sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,258 @@
+"""The service Samba: a real domain, in which right passwords sign in by every way, and of which nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import component_lab
+from bed_lab import listens
+from component_lab import start, tree_of, wait_until
+from conftest import here
+from tollbar import beds
+from tollbar.beds import driver, proc
+from tollbar.beds.sandbox import Sandbox, account
+
+# A few more than have groups.
+ACCOUNTS = 510
+SETTINGS = {"accounts": ACCOUNTS}
+# One account each, of so many groups.
+OF_GROUPS = {100: "u00000", 50: "u00250", 0: "u00500"}
+SEARCHED = "OU=Accounts,DC=tollbar,DC=test"
+ENCRYPTIONS = {"web1": "aes256-cts", "web2": "aes256-cts", "web3": "aes256-cts", "web4": "arcfour-hmac"}
+PORTS = {"kerberos": 88, "ldap": 389, "ldaps": 636}
+# Where the distribution's own Samba keeps what it has.
+OF_THE_SYSTEM = [Path(folder) for folder in ("/var/log/samba", "/var/lib/samba", "/var/cache/samba", "/run/samba")]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The service, started, and how its clients are."""
+
+    server: driver.Server
+    folder: Path
+
+    @property
+    def work_dir(self) -> Path:
+        return self.server.work_dirs["directory"]
+
+    @property
+    def address(self) -> str:
+        return self.server.address.partition(":")[0]
+
+    def text(self, name: str) -> str:
+        return (self.work_dir / name).read_text()
+
+    def password(self, name: str) -> str:
+        return dict(line.split("\t")[:2] for line in self.text("accounts.tsv").splitlines())[name]
+
+    def run(self, *words: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a client program, with its tickets in a file of the test's."""
+        environment |= {"KRB5_CONFIG": f"{self.work_dir}/krb5.conf", "KRB5CCNAME": f"FILE:{self.folder}/tickets"}
+        environment |= {"PATH": f"{os.environ['PATH']}:/usr/bin:/usr/sbin", "LC_ALL": "C"}
+        return subprocess.run(words, input=text, env=environment, capture_output=True, text=True, timeout=60)
+
+    def search(self, scheme: str, name: str, password: str) -> subprocess.CompletedProcess[str]:
+        """Signs in by LDAP, and looks for one's own entry."""
+        told = self.folder / "password"
+        told.write_text(password)
+        words = ["-x", "-LLL", "-H", f"{scheme}://{self.address}", "-D", f"{name}@TOLLBAR.TEST", "-y", str(told)]
+        # That the certificate can be trusted is a test of its own: this program trusts none without its host's name.
+        return self.run(
+            "ldapsearch", *words, "-b", SEARCHED, f"(sAMAccountName={name})", "memberOf", LDAPTLS_REQCERT="never"
+        )
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty cache, in which the domain is prepared once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield Path(os.environ["XDG_CACHE_HOME"]) / "tollbar" / "prepared"
+
+
+@pytest.fixture(scope="module")
+def samba() -> beds.Installed:
+    """The service, which an ordinary user may not be allowed to start."""
+    found = here("samba")
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", 389))
+        except PermissionError:
+            pytest.skip("LDAP's port is 389, and this user may listen on none below 1024")
+        except OSError:
+            # Taken: each domain has an address of its own.
+            pass
+    return found
+
+
+@pytest.fixture(scope="module")
+def domain(samba: beds.Installed, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
+    """A domain that runs, and has written nothing outside its directories."""
+    before = of_the_system()
+    with Sandbox() as at, start(at, samba, SETTINGS) as server:
+        yield Domain(server, tmp_path_factory.mktemp("client"))
+        assert server.fault() is None
+    assert before == of_the_system()
+
+
+def of_the_system() -> dict[Path, int]:
+    """Every file of the distribution's own Samba, and when it was last changed."""
+    return {
+        path: path.lstat().st_mtime_ns
+        for folder in OF_THE_SYSTEM
+        for path in (folder, *folder.rglob("*"))
+        if path.exists()
+    }
+
+
+def test_every_account_has_its_own_password(domain: Domain) -> None:
+    """As many as asked for; the first of them are members of groups."""
+    lines = [line.split("\t") for line in domain.text("accounts.tsv").splitlines()]
+    assert [f"u{index:05d}" for index in range(ACCOUNTS)] == [name for name, _, _ in lines]
+    assert ACCOUNTS == len({password for _, password, _ in lines})
+    assert all(re.fullmatch("[A-Za-z0-9_-]{24}", password) for _, password, _ in lines)
+    assert ["100"] * 250 + ["50"] * 250 + ["0"] * 10 == [groups for _, _, groups in lines]
+
+
+def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
+    """Of the account that servers have, which reads its keytab; and none is in a command, a log or what is shown."""
+    owner = account()
+    for name in ("accounts.tsv", "bind.password", "tls.key", "krb5.conf", *(f"{host}.keytab" for host in ENCRYPTIONS)):
+        about = (domain.work_dir / name).stat()
+        assert (0o600, owner.user_id if owner else os.geteuid()) == (stat.S_IMODE(about.st_mode), about.st_uid)
+    said = domain.server.configuration + domain.text("directory.log")
+    said += "".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in tree_of(domain.server))
+    secrets = [domain.password(name) for name in OF_GROUPS.values()] + [domain.text("bind.password")]
+    assert [] == [secret for secret in secrets if secret in said]
+
+
+@pytest.mark.parametrize("name", OF_GROUPS.values())
+def test_a_password_is_worth_a_ticket(domain: Domain, name: str) -> None:
+    """The right one is; one of another account is not."""
+    assert 0 == domain.run("kinit", name, text=domain.password(name)).returncode
+    refused = domain.run("kinit", name, text=domain.password("u00001"))
+    assert (1, True) == (refused.returncode, "Password incorrect" in refused.stderr)
+
+
+@pytest.mark.parametrize("host", ENCRYPTIONS)
+def test_each_service_has_its_encryption(domain: Domain, host: str) -> None:
+    """A ticket for it is encrypted as its account says, and its keytab opens it; one account may have a delegate's."""
+    domain.run("kinit", "u00500", text=domain.password("u00500"))
+    service = f"HTTP/{host}.tollbar.test"
+    opened = domain.run("kvno", "-k", f"{domain.work_dir}/{host}.keytab", service)
+    assert "keytab entry valid" in opened.stdout, opened.stderr
+    ticket = domain.run("klist", "-ef").stdout.partition(service)[2]
+    assert ENCRYPTIONS[host] in ticket.rpartition("tkt): ")[2]
+    assert (host == "web3") == bool(re.search("Flags: [A-NP-Z]*O", ticket))
+
+
+def test_a_ticket_grows_with_groups(domain: Domain) -> None:
+    """It names every group of its account."""
+    sizes = {}
+    for groups, name in OF_GROUPS.items():
+        domain.run("kinit", name, text=domain.password(name))
+        sizes[groups] = (domain.folder / "tickets").stat().st_size
+    # Eight bytes each, and perhaps some that align.
+    assert sizes[0] + 50 * 8 <= sizes[50] <= sizes[100] - 50 * 8
+
+
+@pytest.mark.parametrize("scheme", ["ldap", "ldaps"])
+def test_a_password_signs_in_by_ldap(domain: Domain, scheme: str) -> None:
+    """In clear and under TLS: the right one finds all groups of its account, a wrong one is refused."""
+    for groups, name in OF_GROUPS.items():
+        found = domain.search(scheme, name, domain.password(name))
+        assert groups == found.stdout.count("memberOf: CN=g"), found.stderr
+    refused = domain.search(scheme, "u00000", "wrong")
+    assert "Invalid credentials (49)" in refused.stderr
+
+
+def test_the_account_for_searches_signs_in(domain: Domain) -> None:
+    """With what a web server is given."""
+    words = ["-x", "-LLL", "-H", f"ldap://{domain.address}", "-D", "svcweb@TOLLBAR.TEST"]
+    found = domain.run(
+        "ldapsearch", *words, "-y", f"{domain.work_dir}/bind.password", "-b", SEARCHED, "(cn=u00001)", "cn"
+    )
+    assert "cn: u00001" in found.stdout, found.stderr
+
+
+def test_the_certificate_is_trusted_by_its_file(domain: Domain) -> None:
+    """Under the controller's name; a client without the file refuses it."""
+    trusting = ssl.create_default_context(cafile=str(domain.work_dir / "tls.pem"))
+    for context in (trusting, ssl.create_default_context()):
+        connection = socket.create_connection((domain.address, PORTS["ldaps"]), 10)
+        try:
+            with context.wrap_socket(connection, server_hostname="dc1.tollbar.test") as verified:
+                assert (context is trusting, "TLSv1.3") == (True, verified.version())
+        except ssl.SSLCertVerificationError:
+            assert context is not trusting
+    assert f"{domain.address} dc1.tollbar.test" == domain.text("hosts").strip()
+
+
+def test_winbindd_answers_the_account_of_servers(domain: Domain) -> None:
+    """A right password and a wrong one, by Samba's client library with the private folder of this winbindd."""
+    owner = account()
+    words = [] if owner is None else ["setpriv", f"--reuid={owner.user}", f"--regid={owner.group_id}", "--clear-groups"]
+    said = domain.run(
+        *words,
+        "ntlm_auth",
+        "--helper-protocol=squid-2.5-basic",
+        f"--configfile={domain.work_dir}/smb.conf",
+        text=f"TOLLBAR\\u00000 {domain.password('u00000')}\nTOLLBAR\\u00000 wrong\n",
+        LD_PRELOAD=f"{domain.work_dir}/wbclient.so",
+        SELFTEST_WINBINDD_SOCKET_DIR=f"{domain.work_dir}/run/winbindd",
+    )
+    assert ["OK", "ERR"] == said.stdout.split(), said.stderr
+    # For what a web server passes on, there is another socket in here.
+    about = (domain.work_dir / "state" / "winbindd_privileged").stat()
+    assert (owner.user_id if owner else os.geteuid()) == about.st_uid
+
+
+def test_a_stopped_domain_leaves_nothing_and_starts_again_from_the_archive(
+    domain: Domain, samba: beds.Installed, cache: Path
+) -> None:
+    """What was prepared is used, and no process, listener or file is left."""
+    (archive,) = cache.glob("*.tar")
+    made = archive.stat().st_ino
+    with Sandbox() as at:
+        server = start(at, samba, SETTINGS)
+        again = Domain(server, domain.folder)
+        pids, work_dir = tree_of(server), again.work_dir
+        assert domain.text("accounts.tsv") == again.text("accounts.tsv")
+        assert all(listens(f"{again.address}:{port}") for port in PORTS.values())
+    assert [] == [pid for pid in pids if proc.start_time(pid)]
+    assert not any(listens(f"{again.address}:{port}") for port in PORTS.values())
+    assert not work_dir.exists()
+    assert [made] == [path.stat().st_ino for path in cache.glob("*.tar")]
+
+
+def test_nothing_is_left_of_a_killed_lab(domain: Domain, samba: beds.Installed) -> None:
+    """The controller's many processes included."""
+    words = [sys.executable, component_lab.__file__, str(samba.bed.folder), json.dumps(SETTINGS)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as lab:
+        assert lab.stdout is not None
+        directory = Path(lab.stdout.readline().strip())
+        assert "ready\n" == lab.stdout.readline()
+        pids = set(proc.tree(lab.pid)) - {lab.pid}
+        assert 10 < len(pids)
+        lab.kill()
+    wait_until(lambda: not any(proc.start_time(pid) for pid in pids))
+    wait_until(lambda: not directory.exists())
+
+
+def test_a_port_that_is_denied_is_said() -> None:
+    """In Samba's own words, which say which it is."""
+    said = "stream_setup_socket: Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"
+    (pattern,) = beds.services()["samba"].frontend.refusals
+    assert ["Failed to listen on 127.1.2.3:88 - NT_STATUS_ACCESS_DENIED"] == pattern.findall(said)
