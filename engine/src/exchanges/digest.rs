@@ -425,7 +425,7 @@ fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
 impl Server for DigestServer {
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
         let now_ns = clock::wall_ns();
-        let credentials = request.authorization.and_then(|header| Credentials::parse(header));
+        let credentials = request.authorization.and_then(Credentials::parse);
         let is_stale = match credentials.map(|credentials| self.is_right(&credentials, request)) {
             None | Some(Ok(None)) => false,
             Some(Err(why)) => return Verdict::Answer(Reply::failed(&why)),

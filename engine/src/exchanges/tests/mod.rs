@@ -118,14 +118,18 @@ impl Case {
 
 /// Each scheme with each of its stores and settings.
 fn cases(files: &Files) -> Vec<Case> {
-    let hashes = |hash: fn(&str) -> String| -> Vec<(String, String)> {
-        (0..ACCOUNTS).map(|account| (name(account), hash(&password(account)))).collect()
-    };
-    let bcrypt = hashes(|password| bcrypt::hash(password, 4).expect("a hash"));
-    let basic = files.stores("basic", &bcrypt).map(|store| Case {
-        scheme: "basic",
-        exchange: json!({}),
-        sign_in: json!({"store": store}),
+    let bcrypt: Vec<(String, String)> = (0..ACCOUNTS)
+        .map(|account| (name(account), bcrypt::hash(password(account), 4).expect("a hash")))
+        .collect();
+    let hashed = files.stores("hashed", &bcrypt);
+    let sessions = files.0.join("sessions.sqlite");
+    let with_password = hashed.into_iter().flat_map(|store| {
+        let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in };
+        [
+            case("basic", json!({"store": store})),
+            case("form", json!({"store": store})),
+            case("session-cookie", json!({"store": store, "sessions": sessions})),
+        ]
     });
     let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
         let stored = (0..ACCOUNTS).map(|account| {
@@ -140,7 +144,7 @@ fn cases(files: &Files) -> Vec<Case> {
         })
     });
     let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}) };
-    [anonymous].into_iter().chain(basic).chain(digest).collect()
+    [anonymous].into_iter().chain(with_password).chain(digest).collect()
 }
 
 fn scheme(name: &str) -> &'static Scheme {
@@ -256,6 +260,10 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         (json!({"scheme": "basic", "store": {"sql": absent}}), "absent: unable to open"),
         (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
         (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
+        (
+            json!({"scheme": "digest", "store": {"file": absent}, "algorithm": "sha-1"}),
+            "unknown variant `sha-1`",
+        ),
     ] {
         let config = json!({"listen": "127.0.0.1:0", "sign_in": sign_in});
         let (status, line, _) = crate::serve::tests::refused(&config.to_string());
