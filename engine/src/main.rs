@@ -10,6 +10,7 @@ mod clock;
 mod contract;
 mod crates;
 mod families;
+mod gssapi;
 mod guard;
 mod keep;
 mod libcrypto;
