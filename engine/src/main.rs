@@ -9,6 +9,7 @@ mod chunks;
 mod clock;
 mod contract;
 mod crates;
+mod exchanges;
 mod families;
 mod gssapi;
 mod guard;

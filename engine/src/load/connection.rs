@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind};
 
-use super::exchange::Operation;
 use super::fault::Fault;
 use super::socket::{self, Interest, Ready};
 use super::state::LoopState;
+use crate::exchanges::client::Operation;
 use crate::tls::Stream;
 
 #[derive(Default)]
@@ -28,6 +28,11 @@ impl Connection {
     #[inline]
     pub fn concerns(&self, generation: u32) -> bool {
         self.generation == generation && self.stream.is_some()
+    }
+
+    /// Another number after each new one.
+    pub fn generation(&self) -> u32 {
+        self.generation
     }
 
     pub fn close(&mut self) {

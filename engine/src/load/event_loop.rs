@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::arrivals::Arrivals;
 use super::connector::Connector;
 use super::counts::Counts;
-use super::exchange::Exchange;
 use super::fault::{self, Fault};
 use super::phase::{Phase, Plan, Timetable, Work};
 use super::random::UserRandom;
@@ -16,6 +15,7 @@ use super::state::LoopState;
 use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
+use crate::exchanges::client::Exchange;
 
 /// A megabyte comes in a few reads, and a small answer touches a page or two of it.
 const BUFFER: usize = 256 << 10;
@@ -52,7 +52,7 @@ impl EventLoop {
         let load = &plan.load;
         let (active, idle) = (plan.share_of(thread, load.users), plan.share_of(thread, load.idle));
         let connectors = load.clients.iter().map(Connector::new).collect::<Result<Vec<_>, _>>()?;
-        let exchange = Exchange::new(load, &load.request.paths);
+        let exchange = Exchange::new(load)?;
         let state = LoopState::new(load, connectors, exchange, BUFFER)?;
         let users = (0..active + idle).map(|_| User::default()).collect();
         Ok(EventLoop {
@@ -130,7 +130,7 @@ impl EventLoop {
                 let next = if self.state.keeps { 0 } else { self.active };
                 Source::Once { next, end: self.users.len() as u32, at_once: OPENING_AT_ONCE }
             }
-            Work::Prime(_) => Source::Once { next: 0, end: self.active, at_once: u32::MAX },
+            Work::Prime(_) | Work::SignIn => Source::Once { next: 0, end: self.active, at_once: u32::MAX },
             Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING), at_once: u32::MAX },
             Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
                 let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);

@@ -58,6 +58,8 @@ pub enum Work {
     Open,
     /// Each user asks once with this kind of client, so that it has a session to resume.
     Prime(u16),
+    /// Each user asks once, so that it has what its later requests use.
+    SignIn,
     /// The window of this number.
     WarmUp(u32),
     /// Each user asks once before the chunk of this number, uncounted.
@@ -74,6 +76,7 @@ impl Work {
             Work::WarmUp(window) => 2 << 32 | u64::from(window),
             Work::Open => 3 << 32,
             Work::Prime(kind) => 4 << 32 | u64::from(kind),
+            Work::SignIn => 5 << 32,
         }
     }
 
@@ -81,6 +84,7 @@ impl Work {
         match self {
             Work::Open => "opening connections",
             Work::Prime(_) => "fetching sessions to resume",
+            Work::SignIn => "signing in",
             Work::WarmUp(_) => "warming up",
             Work::Lead(_) => "asking before a chunk",
             Work::Timed(_) => "the timed part",

@@ -2,7 +2,6 @@
 
 use super::connector::Connector;
 use super::counts::Counts;
-use super::exchange::Exchange;
 use super::fault::{self, Fault};
 use super::phase::nanoseconds;
 use super::random::UserRandom;
@@ -11,6 +10,8 @@ use super::task::{ConnectionReuse, Load};
 use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
+use crate::exchanges::Wrong;
+use crate::exchanges::client::Exchange;
 use crate::tls::Negotiated;
 
 pub struct Probe {
@@ -24,12 +25,32 @@ pub struct Answer {
     pub status: u16,
     pub bytes: u64,
     pub negotiated: Option<Negotiated>,
+    pub signed_in: Option<SignedIn>,
+}
+
+/// Which user signed in, and which one the server says that it saw.
+pub struct SignedIn {
+    pub user: String,
+    pub seen: Option<String>,
 }
 
 impl Probe {
     pub fn new(load: &Load, connector: Connector, path: &str) -> Result<Probe, Failure> {
+        Probe::with(load, connector, |load| Exchange::proof(load, path))
+    }
+
+    /// One that signs in wrongly, or will (`do_wrong`).
+    pub fn wrong(load: &Load, connector: Connector, path: &str, wrong: Wrong) -> Result<Probe, Failure> {
+        Probe::with(load, connector, |load| Exchange::wrong(load, path, wrong))
+    }
+
+    fn with(
+        load: &Load,
+        connector: Connector,
+        exchange: impl FnOnce(&Load) -> Result<Exchange, Failure>,
+    ) -> Result<Probe, Failure> {
         let load = Load { connection: ConnectionReuse::New, ..load.clone() };
-        let exchange = Exchange::new(&load, &[path.to_owned()]);
+        let exchange = exchange(&load)?;
         Probe::of(load, connector, exchange)
     }
 
@@ -70,7 +91,16 @@ impl Probe {
         }
         let (status, bytes) = self.user.answer();
         let negotiated = self.state.counts.negotiated.first();
-        Ok(Answer { status, bytes, negotiated: negotiated.map(|(negotiated, _)| (**negotiated).clone()) })
+        let negotiated = negotiated.map(|(negotiated, _)| (**negotiated).clone());
+        let seen = self.user.seen().map(str::to_owned);
+        let user = self.state.exchange.user(self.user.operation());
+        let signed_in = user.map(|user| SignedIn { user: user.to_owned(), seen });
+        Ok(Answer { status, bytes, negotiated, signed_in })
+    }
+
+    /// From now on does what a scheme's server has to refuse.
+    pub fn do_wrong(&mut self, wrong: &'static str) {
+        self.state.exchange.do_wrong(wrong);
     }
 
     /// How many connections the last request was sent on.

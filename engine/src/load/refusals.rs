@@ -5,6 +5,8 @@ use super::fault::{self, Fault};
 use super::probe::Probe;
 use super::task::{ClientKind, Load};
 use crate::contract::{Failure, Proof};
+use crate::exchanges::Wrong;
+use crate::exchanges::client::scheme_of;
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
 /// A certificate that no server under test has: its key was thrown away.
@@ -27,6 +29,9 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
     let expects_refusal = load.expect.status >= 400;
     let why = expects_refusal.then_some("what is expected is a refusal already");
     trials.request("a path that is not there", why, path)?;
+    for wrong in scheme_of(load)?.refused {
+        trials.sign_in(kind, *wrong)?;
+    }
     let Some(spec) = &kind.tls else { return Ok(()) };
     let clear = || Probe::new(load, Connector::clear(), &load.request.paths[0]);
     trials.request("a request in clear text", None, clear)?;
@@ -157,6 +162,20 @@ impl Trials<'_> {
             None => self.note(what, probe()?.send().map(|_| ()))?,
         }
         Ok(())
+    }
+
+    /// Tries a sign-in that any server has to refuse.
+    fn sign_in(&mut self, kind: &ClientKind, wrong: Wrong) -> Result<(), Failure> {
+        let what = wrong.words();
+        let path = &self.load.request.paths[0];
+        let mut probe = Probe::wrong(self.load, Connector::new(kind)?, path, wrong)?;
+        if let Wrong::Own(own) = wrong {
+            probe.send().map_err(|fault| {
+                Failure::Failed(format!("not accepted, before {what}: {}: {}", fault.kind, fault.words))
+            })?;
+            probe.do_wrong(own);
+        }
+        self.note(what, probe.send().map(|_| ()))
     }
 
     /// Tries clients that the lab's own server is not configured for.

@@ -1,48 +1,94 @@
-//! Requests as bytes, built once: sending one copies nothing and formats at most sixteen digits.
+//! Requests as bytes, built once: sending one formats at most sixteen digits and copies the headers of a sign-in.
+
+use std::ops::Range;
 
 use super::task::{ConnectionReuse, Load};
+
+/// What is said in a request besides the load's own headers.
+#[derive(Clone, Copy, Debug)]
+pub struct Outline<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub body: Option<&'a str>,
+    /// Whether the connection ends with its answer, where the load has a connection for each operation.
+    pub is_last: bool,
+}
+
+impl<'a> Outline<'a> {
+    /// The page that the load asks for, by the last request of an operation.
+    pub fn page(load: &'a Load, path: &'a str) -> Outline<'a> {
+        let request = &load.request;
+        Outline { method: &request.method, path, body: request.body.as_deref(), is_last: true }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Prebuilt {
     bytes: Vec<u8>,
+    target: Range<usize>,
     /// Where the sixteen digits of a unique query stand.
     unique_at: Option<usize>,
+    /// Where headers of an operation's own go.
+    headers_at: usize,
+    /// What follows them: the end of the head, and the body.
+    tail: Vec<u8>,
 }
 
 impl Prebuilt {
-    pub fn new(load: &Load, path: &str) -> Prebuilt {
-        let request = &load.request;
-        let mut bytes = format!("{} {path}", request.method).into_bytes();
+    pub fn new(load: &Load, outline: &Outline<'_>) -> Prebuilt {
+        let Outline { method, path, body, is_last } = outline;
+        let mut bytes = format!("{method} {path}").into_bytes();
         let mut unique_at = None;
-        if request.unique_query {
+        if load.request.unique_query {
             bytes.extend(if path.contains('?') { b"&u=" } else { b"?u=" });
             unique_at = Some(bytes.len());
             bytes.extend([b'0'; 16]);
         }
+        let target = method.len() + 1..bytes.len();
         bytes.extend(format!(" HTTP/1.1\r\nHost: {}\r\n", load.host).as_bytes());
-        if load.connection == ConnectionReuse::New {
+        if *is_last && load.connection == ConnectionReuse::New {
             bytes.extend(b"Connection: close\r\n");
         }
-        for (name, value) in &request.headers {
+        for (name, value) in &load.request.headers {
             bytes.extend(format!("{name}: {value}\r\n").as_bytes());
         }
-        if let Some(body) = &request.body {
+        if let Some(body) = body {
             bytes.extend(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
-        bytes.extend(b"\r\n");
-        bytes.extend(request.body.as_deref().unwrap_or_default().as_bytes());
-        Prebuilt { bytes, unique_at }
+        let headers_at = bytes.len();
+        let tail = [b"\r\n", body.unwrap_or_default().as_bytes()].concat();
+        bytes.extend(&tail);
+        Prebuilt { bytes, target, unique_at, headers_at, tail }
     }
 
-    /// The bytes with this query. Users share them, so each writes its own query again before it sends on.
+    /// The target with this query.
     #[inline]
-    pub fn with(&mut self, unique: u64) -> &[u8] {
+    pub fn target(&mut self, unique: u64) -> &[u8] {
         if let Some(at) = self.unique_at {
-            for (place, digit) in self.bytes[at..at + 16].iter_mut().enumerate() {
-                *digit = b"0123456789abcdef"[(unique >> (60 - 4 * place)) as usize & 15];
-            }
+            put_digits(unique, &mut self.bytes[at..at + 16]);
+        }
+        &self.bytes[self.target.clone()]
+    }
+
+    /// The bytes with this query and these headers, each with the end of its line. Users share them, so each writes
+    /// its own again before it sends on.
+    #[inline]
+    pub fn with(&mut self, unique: u64, headers: &[u8]) -> &[u8] {
+        self.target(unique);
+        if !headers.is_empty() {
+            self.bytes.truncate(self.headers_at);
+            self.bytes.extend_from_slice(headers);
+            self.bytes.extend_from_slice(&self.tail);
         }
         &self.bytes
+    }
+}
+
+/// Sixteen hexadecimal digits.
+#[inline]
+pub fn put_digits(number: u64, into: &mut [u8]) {
+    for (place, digit) in into.iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(number >> (60 - 4 * place)) as usize & 15];
     }
 }
 
@@ -58,18 +104,22 @@ mod tests {
         serde_json::from_str(&text).expect("a load")
     }
 
+    fn page(load: &Load, path: &str) -> Prebuilt {
+        Prebuilt::new(load, &Outline::page(load, path))
+    }
+
     /// What is sent, to the letter.
     #[test]
     fn a_request_reads_as_it_should() {
         let kept = load("user", r#"{"paths":["/a"],"headers":[["X-One","1"],["Accept","a, b"]]}"#);
         assert_eq!(
             "GET /a HTTP/1.1\r\nHost: localhost\r\nX-One: 1\r\nAccept: a, b\r\n\r\n",
-            String::from_utf8_lossy(Prebuilt::new(&kept, "/a").with(1))
+            String::from_utf8_lossy(page(&kept, "/a").with(1, b""))
         );
         let posted = load("new", r#"{"method":"POST","paths":["/a"],"body":"four"}"#);
         assert_eq!(
             "POST /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfour",
-            String::from_utf8_lossy(Prebuilt::new(&posted, "/a").with(1))
+            String::from_utf8_lossy(page(&posted, "/a").with(1, b""))
         );
     }
 
@@ -77,10 +127,26 @@ mod tests {
     #[test]
     fn a_unique_query_is_written_in_its_place() {
         let unique = load("user", r#"{"paths":["/a"],"unique_query":true}"#);
-        let mut request = Prebuilt::new(&unique, "/a");
-        assert!(request.with(u64::MAX).starts_with(b"GET /a?u=ffffffffffffffff HTTP/1.1\r\n"));
-        assert!(request.with(0x12).starts_with(b"GET /a?u=0000000000000012 HTTP/1.1\r\n"));
-        let mut request = Prebuilt::new(&unique, "/a?b=c");
-        assert!(request.with(0x12).starts_with(b"GET /a?b=c&u=0000000000000012 HTTP/1.1\r\n"));
+        let mut request = page(&unique, "/a");
+        assert!(request.with(u64::MAX, b"").starts_with(b"GET /a?u=ffffffffffffffff HTTP/1.1\r\n"));
+        assert!(request.with(0x12, b"").starts_with(b"GET /a?u=0000000000000012 HTTP/1.1\r\n"));
+        let mut request = page(&unique, "/a?b=c");
+        assert!(request.with(0x12, b"").starts_with(b"GET /a?b=c&u=0000000000000012 HTTP/1.1\r\n"));
+    }
+
+    /// Headers of a sign-in stand behind the load's own, whatever their length was before; a request that is followed
+    /// by another leaves the connection open.
+    #[test]
+    fn headers_are_written_in_their_place() {
+        let posted = load("new", r#"{"method":"POST","paths":["/a"],"headers":[["X","1"]],"body":"four"}"#);
+        let mut request = Prebuilt::new(&posted, &Outline { is_last: false, ..Outline::page(&posted, "/a") });
+        for headers in ["A: long\r\nB: x\r\n", "A: b\r\n", "A: longer\r\n"] {
+            assert_eq!(
+                format!(
+                    "POST /a HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 4\r\n{headers}\r\nfour"
+                ),
+                String::from_utf8_lossy(request.with(1, headers.as_bytes()))
+            );
+        }
     }
 }

@@ -13,7 +13,7 @@ pub struct Expected {
     pub body: Option<Vec<u8>>,
     /// An answer to HEAD has no body, whatever its head says.
     pub to_head: bool,
-    /// Whether the next leg of the exchange needs something of the answer's head.
+    /// Whether the exchange reads something in the answer's head. That of another status is kept in any case.
     pub keeps_head: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Response {
     differs_at: Option<u64>,
     /// A head that came in pieces, so far. Empty for most answers of a connection.
     spilled: Vec<u8>,
-    /// The whole head, where the exchange keeps it.
+    /// The whole head, where it is kept.
     head: Vec<u8>,
 }
 
@@ -58,6 +58,7 @@ impl Response {
     #[inline]
     pub fn begin(&mut self) {
         self.body = Body::Head;
+        self.head.clear();
         (self.status, self.bytes, self.differs_at) = (0, 0, None);
         if !self.spilled.is_empty() {
             // Given back: of ten thousand connections few are in the middle of a head.
@@ -162,11 +163,15 @@ impl Response {
     }
 
     /// What a header of the answer says, where its head was kept (`Expected::keeps_head`).
-    #[cfg_attr(not(test), expect(dead_code, reason = "the null exchange reads no header"))]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let lines = std::str::from_utf8(&self.head).ok()?.lines();
-        let mut headers = lines.filter_map(|line| line.split_once(':'));
-        headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    pub fn header(&self, name: &'static str) -> Option<&str> {
+        self.headers(name).next()
+    }
+
+    /// The same, where there may be several of that name.
+    pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let lines = std::str::from_utf8(&self.head).unwrap_or_default().lines();
+        let headers = lines.filter_map(|line| line.split_once(':'));
+        headers.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
     /// Counts bytes of the body, and holds them against the expected one.
@@ -200,9 +205,10 @@ impl Response {
             return Ok(None);
         };
         let spilled = std::mem::take(&mut self.spilled);
-        if expected.keeps_head {
-            self.head = if before == 0 { came[..head.length].to_vec() } else { spilled };
-            self.head.truncate(head.length);
+        if expected.keeps_head || head.status != expected.status {
+            let whole = if before == 0 { came } else { &spilled };
+            self.head.clear();
+            self.head.extend_from_slice(&whole[..head.length]);
         }
         (self.status, self.keeps, self.body) = (head.status, head.keeps, head.body);
         Ok(Some(head.length - before))

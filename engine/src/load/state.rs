@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use super::connector::Connector;
 use super::counts::Counts;
-use super::exchange::Exchange;
 use super::socket::Epoll;
 use super::task::{ConnectionReuse, Load};
 use crate::contract::Failure;
+use crate::exchanges::client::Exchange;
 
 pub struct LoopState {
     pub address: SocketAddr,

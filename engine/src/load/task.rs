@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use serde::Deserialize;
 
 use crate::contract::Mode;
+use crate::exchanges;
 use crate::tls::ClientSpec;
 
 /// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
@@ -35,6 +36,8 @@ pub struct Load {
     pub think_s: f64,
     pub connection: ConnectionReuse,
     pub request: Request,
+    /// How its users sign in; without, they do not.
+    pub exchange: Option<exchanges::client::Spec>,
     #[serde(default)]
     pub expect: Expectation,
     /// Component to the process at the root of its tree.

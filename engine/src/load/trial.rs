@@ -12,6 +12,7 @@ use super::task::{ConnectionReuse, Load};
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::contract::Failure;
+use crate::exchanges::client::scheme_of;
 use crate::session::Advance;
 use crate::{clock, guard, proc};
 
@@ -40,7 +41,7 @@ const LONGEST_UNSTEADY_NS: u64 = 60_000_000;
 const LEAST_A_USER: u64 = 2;
 
 impl Trial {
-    /// Connects what is to be held, and fetches sessions that are to be resumed.
+    /// Connects what is to be held, fetches sessions that are to be resumed, and signs in.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
         fits(load)?;
         // Readings of the server's clocks come when they are due, and not the 50 µs later that a thread may oversleep.
@@ -58,6 +59,9 @@ impl Trial {
             for kind in resuming(load) {
                 trial.once(Work::Prime(kind))?;
             }
+        }
+        if scheme_of(load)?.keeps_state {
+            trial.once(Work::SignIn)?;
         }
         Ok(trial)
     }

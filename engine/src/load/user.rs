@@ -1,12 +1,12 @@
 //! One user: its connection, and the operation that is under way on it. It never waits.
 
 use super::connection::Connection;
-use super::exchange::{Judgement, Operation};
 use super::fault::{self, Fault};
 use super::random::UserRandom;
 use super::response::{Response, Taken};
 use super::socket::{Interest, Ready};
 use super::state::LoopState;
+use crate::exchanges::client::{Judgement, Operation};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
@@ -56,6 +56,15 @@ impl User {
     /// Status and bytes of the last answer.
     pub fn answer(&self) -> (u16, u64) {
         (self.response.status, self.response.bytes)
+    }
+
+    /// The user that the server saw in the last request, where it said so and the answer's head was kept.
+    pub fn seen(&self) -> Option<&str> {
+        self.response.header("X-User")
+    }
+
+    pub fn operation(&self) -> &Operation {
+        &self.operation
     }
 
     /// Whether an event is about this user's connection of now.
@@ -114,6 +123,7 @@ impl User {
         if let Err(fault) = self.connection.count(state) {
             return self.fail(fault);
         }
+        self.operation.connection = self.connection.generation();
         self.stage = Stage::Sending(0);
         self.go_on(Ready::TO_WRITE, state)
     }
@@ -127,6 +137,7 @@ impl User {
         if let Err(fault) = self.connection.open(self.operation.user, connector, interest, state) {
             return self.fail(fault);
         }
+        self.operation.connection = self.connection.generation();
         if !self.has_request {
             // Nothing to send that would find out whether it is connected.
             self.stage = Stage::Connecting;

@@ -4,7 +4,7 @@
 
 use super::connector::Connector;
 use super::fault::Fault;
-use super::probe::Probe;
+use super::probe::{Probe, SignedIn};
 use super::refusals;
 use super::task::{ClientKind, Load};
 use crate::contract::{Failure, Proof};
@@ -48,6 +48,9 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
         let answer = format!("status {} and {} bytes", seen.status, seen.bytes);
         let path = if load.request.paths.len() > 1 { format!(" from {path}") } else { String::new() };
         note(&mut accepted, format!("{answer}{path}"));
+        if let Some(SignedIn { user, seen }) = &seen.signed_in {
+            note(&mut accepted, saw(load, user, seen.as_deref())?);
+        }
         // Resumed ones say less; the first never is.
         if let Some(negotiated) = seen.negotiated.filter(|negotiated| !negotiated.resumed) {
             note(&mut accepted, describe(&negotiated));
@@ -58,6 +61,20 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
         accepted.push(resumed(load, connector)?);
     }
     Ok(accepted)
+}
+
+/// The server saw the user that signed in; one of the user's own need not say which.
+fn saw(load: &Load, user: &str, seen: Option<&str>) -> Result<String, Failure> {
+    // Behind the name a server may say the realm of a directory.
+    let name = seen.map(|seen| seen.split_once('@').map_or(seen, |(name, _)| name));
+    match name {
+        Some(name) if name == user => Ok("the user that signed in is the one that the server saw".to_owned()),
+        None if load.components.is_empty() => Ok("a user signed in".to_owned()),
+        _ => {
+            let seen = seen.unwrap_or("none");
+            Err(Failure::Failed(format!("not accepted: {user} signed in, and the server saw {seen}")))
+        }
+    }
 }
 
 fn note(list: &mut Vec<String>, words: String) {

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::ops::Range;
 
 use crate::buffers;
+use crate::exchanges::LONGEST_NAME;
 
 use super::http::{Persistence, Status};
 
 /// The longest body of `/bytes/N`.
 pub const MOST_BYTES: usize = 64 << 20;
-/// Room for a head in front of the filler.
-const HEAD_ROOM: usize = 256;
+/// Room for a head in front of the filler: what is always said, and the longest name of a user.
+const HEAD_ROOM: usize = 256 + LONGEST_NAME;
 /// The filler held from the start; more is made when it is first asked for.
 const FIRST_FILLER: usize = 64 << 10;
 /// Any seed would do; the same bytes come from every server.
@@ -48,12 +49,18 @@ impl Answers {
         &self.filled[HEAD_ROOM + part.start..HEAD_ROOM + part.end]
     }
 
-    /// So many bytes of filler.
-    pub fn bytes(&mut self, bytes: usize, persistence: Persistence, head_only: bool) -> Answer<'_> {
+    /// So many bytes of filler; for this user, if the server knows which one asks.
+    pub fn bytes(
+        &mut self,
+        bytes: usize,
+        user: Option<&str>,
+        persistence: Persistence,
+        head_only: bool,
+    ) -> Answer<'_> {
         let start = match self.head {
-            // The next request is mostly for the same again.
-            Some((same, also, start)) if same == bytes && also == persistence => start,
-            _ => self.put_head(bytes, persistence),
+            // The next request is mostly for the same again, if not of the same user.
+            Some((same, also, start)) if user.is_none() && same == bytes && also == persistence => start,
+            _ => self.put_head(bytes, user, persistence),
         };
         let end = HEAD_ROOM + if head_only { 0 } else { bytes };
         Answer {
@@ -64,17 +71,18 @@ impl Answers {
         }
     }
 
-    fn put_head(&mut self, bytes: usize, persistence: Persistence) -> usize {
+    fn put_head(&mut self, bytes: usize, user: Option<&str>, persistence: Persistence) -> usize {
         if self.filled.len() - HEAD_ROOM < bytes {
             // Freed first: there may not be room for both.
             self.filled = Vec::new();
             self.filled = buffers::filled(HEAD_ROOM + bytes.next_power_of_two(), SEED);
         }
         self.text.clear();
-        put_head(&mut self.text, Status::Done, "application/octet-stream", bytes, persistence);
+        let headers = user.map_or([""; 3], |user| ["X-User: ", user, "\r\n"]);
+        put_head(&mut self.text, Status::Done, "application/octet-stream", bytes, &headers, persistence);
         let start = HEAD_ROOM - self.text.len();
         self.filled[start..HEAD_ROOM].copy_from_slice(&self.text);
-        self.head = Some((bytes, persistence, start));
+        self.head = user.is_none().then_some((bytes, persistence, start));
         start
     }
 
@@ -86,8 +94,20 @@ impl Answers {
         persistence: Persistence,
         head_only: bool,
     ) -> Answer<'_> {
+        self.text_with(status, "", body, persistence, head_only)
+    }
+
+    /// The same with more headers, each with the end of its line.
+    pub fn text_with(
+        &mut self,
+        status: Status,
+        headers: &str,
+        body: &str,
+        persistence: Persistence,
+        head_only: bool,
+    ) -> Answer<'_> {
         self.text.clear();
-        put_head(&mut self.text, status, "text/plain; charset=utf-8", body.len(), persistence);
+        put_head(&mut self.text, status, "text/plain; charset=utf-8", body.len(), &[headers], persistence);
         if !head_only {
             self.text.extend_from_slice(body.as_bytes());
         }
@@ -102,7 +122,14 @@ impl Answers {
 
 /// No `Date`: a server with a clock should send one (RFC 9110, 6.6.1), but nothing here is ever cached, and
 /// two answers to the same request are to be the same.
-fn put_head(out: &mut Vec<u8>, status: Status, kind: &str, length: usize, persistence: Persistence) {
+fn put_head(
+    out: &mut Vec<u8>,
+    status: Status,
+    kind: &str,
+    length: usize,
+    headers: &[&str],
+    persistence: Persistence,
+) {
     let connection = match persistence {
         Persistence::Kept => "",
         Persistence::KeptOnRequest => "Connection: keep-alive\r\n",
@@ -112,7 +139,11 @@ fn put_head(out: &mut Vec<u8>, status: Status, kind: &str, length: usize, persis
     // Writing to memory cannot fail.
     let _ = write!(
         out,
-        "HTTP/1.1 {}\r\nServer: tollbar-engine\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}{connection}\r\n",
+        "HTTP/1.1 {}\r\nServer: tollbar-engine\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}{connection}",
         status.line()
     );
+    for part in headers {
+        out.extend_from_slice(part.as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
 }

@@ -144,8 +144,14 @@ impl Connection {
             let answer = match request::parse(&input[used..]) {
                 Ok(None) => break,
                 Ok(Some(request)) => {
-                    used += request.bytes;
-                    service.answer(&request)
+                    let body_bytes = service.body_of(&request);
+                    let body_from = used + request.bytes;
+                    let body_to = body_from + body_bytes.unwrap_or(0);
+                    if input.len() < body_to {
+                        break;
+                    }
+                    used = body_to;
+                    service.answer(&request, body_bytes.map(|_| &input[body_from..body_to]))
                 }
                 Err(refused) => service.refuse(refused),
             };

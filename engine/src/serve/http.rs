@@ -4,6 +4,7 @@
 pub enum Method {
     Get,
     Head,
+    Post,
     Other,
 }
 
@@ -17,10 +18,12 @@ pub enum Persistence {
     Closed,
 }
 
-#[derive(Debug, PartialEq, Clone, Copy)]
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum Status {
     Done,
+    Found,
     BadRequest,
+    Unauthorized,
     NotFound,
     MethodNotAllowed,
     HeadersTooLarge,
@@ -32,7 +35,9 @@ impl Status {
     pub fn line(self) -> &'static str {
         match self {
             Status::Done => "200 OK",
+            Status::Found => "302 Found",
             Status::BadRequest => "400 Bad Request",
+            Status::Unauthorized => "401 Unauthorized",
             Status::NotFound => "404 Not Found",
             Status::MethodNotAllowed => "405 Method Not Allowed",
             Status::HeadersTooLarge => "431 Request Header Fields Too Large",

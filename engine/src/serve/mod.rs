@@ -6,12 +6,12 @@
 mod answers;
 mod connection;
 mod event_loop;
-mod http;
+pub mod http;
 mod operations;
-mod request;
+pub mod request;
 mod routes;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{Failure, Mode, Receipt, Record, Task};
 use crate::session::say;
-use crate::{guard, tls};
+use crate::{exchanges, guard, tls};
 
 use event_loop::Loop;
 use operations::Operations;
@@ -75,6 +75,9 @@ struct Config {
     listen: SocketAddr,
     #[serde(default)]
     tls: Option<tls::ServerSpec>,
+    /// How users sign in before they are given `/bytes/N`; without, everyone is.
+    #[serde(default)]
+    sign_in: Option<exchanges::server::Spec>,
     /// What is made ready to be performed, each under a path of its own.
     #[serde(default)]
     operations: Vec<Task>,
@@ -115,7 +118,9 @@ fn prepare() -> Result<Ready, Failure> {
         operations.refuse_another_libcrypto(spec, library)?;
     }
     let receipt = operations.receipt();
-    Ok(Ready { listen: config.listen, service: Service::new(operations), tls, library, receipt })
+    let sign_in = config.sign_in.as_ref().map(exchanges::server::Spec::prepare).transpose()?;
+    let service = Service::new(operations, sign_in);
+    Ok(Ready { listen: config.listen, service, tls, library, receipt })
 }
 
 fn read_config() -> Result<Config, Failure> {

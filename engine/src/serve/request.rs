@@ -19,8 +19,21 @@ pub struct Request<'a> {
     pub persistence: Persistence,
     /// How many bytes of the input it takes.
     pub bytes: usize,
-    /// Whether something comes after it that is not a request.
-    pub has_body: bool,
+    pub body: Body,
+    /// The headers `Authorization`, `Cookie` and `Content-Type`, where there is one.
+    pub authorization: Option<&'a [u8]>,
+    pub cookie: Option<&'a [u8]>,
+    pub content_type: Option<&'a [u8]>,
+}
+
+/// What comes after a request that is not another one.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub enum Body {
+    None,
+    /// So many bytes.
+    Counted(usize),
+    /// In chunks, or more than anything here would read.
+    Endless,
 }
 
 /// Why a request is not answered as asked; the connection is closed, because where the next one begins is not known.
@@ -36,18 +49,14 @@ pub fn parse(input: &[u8]) -> Result<Option<Request<'_>>, Refused> {
     let mut request = httparse::Request::new(&mut []);
     match request.parse_with_uninit_headers(input, &mut headers) {
         Ok(Parsed::Complete(bytes)) if bytes <= MOST_HEAD_BYTES => {
-            let kind = Kind::of(request.headers, request.version == Some(0))?;
-            Ok(Some(Request {
-                method: match request.method {
-                    Some("GET") => Method::Get,
-                    Some("HEAD") => Method::Head,
-                    _ => Method::Other,
-                },
-                target: request.path.unwrap_or_default(),
-                persistence: kind.persistence,
-                bytes,
-                has_body: kind.has_body,
-            }))
+            let method = match request.method {
+                Some("GET") => Method::Get,
+                Some("HEAD") => Method::Head,
+                Some("POST") => Method::Post,
+                _ => Method::Other,
+            };
+            let target = request.path.unwrap_or_default();
+            understand(method, target, bytes, request.headers, request.version == Some(0)).map(Some)
         }
         Ok(Parsed::Partial) if input.len() < MOST_HEAD_BYTES => Ok(None),
         Ok(_) => Err(Refused { status: Status::HeadersTooLarge, why: "a head of more than 16 KiB" }),
@@ -69,46 +78,62 @@ fn bad(why: &'static str) -> Refused {
     Refused { status: Status::BadRequest, why }
 }
 
-/// What its headers make of a request.
-struct Kind {
-    persistence: Persistence,
-    has_body: bool,
-}
-
-impl Kind {
-    fn of(headers: &[Header<'_>], is_1_0: bool) -> Result<Kind, Refused> {
-        let (mut close, mut keep, mut hosts, mut has_body) = (false, false, 0, false);
-        for header in headers {
-            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-            match header.name.len() {
-                4 if is("host") => hosts += 1,
-                10 if is("connection") => {
-                    for word in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-                        close |= word.eq_ignore_ascii_case(b"close");
-                        keep |= word.eq_ignore_ascii_case(b"keep-alive");
-                    }
+/// A request, with what its headers make of it.
+fn understand<'a>(
+    method: Method,
+    target: &'a str,
+    bytes: usize,
+    headers: &[Header<'a>],
+    is_1_0: bool,
+) -> Result<Request<'a>, Refused> {
+    let (mut close, mut keep, mut hosts, mut body) = (false, false, 0, Body::None);
+    let (mut authorization, mut cookie, mut content_type) = (None, None, None);
+    for header in headers {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        match header.name.len() {
+            4 if is("host") => hosts += 1,
+            6 if is("cookie") => cookie = Some(header.value),
+            10 if is("connection") => {
+                for word in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                    close |= word.eq_ignore_ascii_case(b"close");
+                    keep |= word.eq_ignore_ascii_case(b"keep-alive");
                 }
-                14 if is("content-length") => has_body |= !is_zero(header.value)?,
-                17 if is("transfer-encoding") => has_body = true,
-                _ => {}
             }
+            12 if is("content-type") => content_type = Some(header.value),
+            // Of two, one may be what a proxy in front looked at: neither is taken for the user's.
+            13 if is("authorization") => match authorization {
+                None => authorization = Some(header.value),
+                Some(_) => return Err(bad("more than one Authorization")),
+            },
+            14 if is("content-length") => {
+                let length = length(header.value)?;
+                // Two lengths that differ, or one beside chunks: where the body ends cannot be known.
+                if body != Body::None {
+                    body = Body::Endless;
+                } else if length != Body::Counted(0) {
+                    body = length;
+                }
+            }
+            17 if is("transfer-encoding") => body = Body::Endless,
+            _ => {}
         }
-        // RFC 9112, 3.2: one, and exactly one.
-        if hosts > 1 || (hosts == 0 && !is_1_0) {
-            return Err(bad("not exactly one Host"));
-        }
-        let persistence = match (close, is_1_0, keep) {
-            (false, false, _) => Persistence::Kept,
-            (false, true, true) => Persistence::KeptOnRequest,
-            _ => Persistence::Closed,
-        };
-        Ok(Kind { persistence, has_body })
     }
+    // RFC 9112, 3.2: one, and exactly one.
+    if hosts > 1 || (hosts == 0 && !is_1_0) {
+        return Err(bad("not exactly one Host"));
+    }
+    let persistence = match (close, is_1_0, keep) {
+        (false, false, _) => Persistence::Kept,
+        (false, true, true) => Persistence::KeptOnRequest,
+        _ => Persistence::Closed,
+    };
+    Ok(Request { method, target, persistence, bytes, body, authorization, cookie, content_type })
 }
 
-fn is_zero(length: &[u8]) -> Result<bool, Refused> {
-    if length.is_empty() || !length.iter().all(u8::is_ascii_digit) {
+fn length(text: &[u8]) -> Result<Body, Refused> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(bad("a Content-Length that is no number"));
     }
-    Ok(length.iter().all(|digit| *digit == b'0'))
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    Ok(number.map_or(Body::Endless, Body::Counted))
 }

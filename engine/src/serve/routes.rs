@@ -3,13 +3,18 @@
 use super::answers::{Answer, Answers, MOST_BYTES};
 use super::http::{Method, Persistence, Status};
 use super::operations::{Asked, Operations, Refusal};
-use super::request::{Refused, Request};
+use super::request::{Body, Refused, Request};
+use crate::exchanges::server::{Reply, Server, Verdict};
 
 /// What answers requests.
 pub struct Service {
     operations: Operations,
+    sign_in: Option<Box<dyn Server>>,
     pub answers: Answers,
 }
+
+/// Names and passwords fit, and it fits beside a head in what is received at a time.
+const MOST_FORM_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, PartialEq)]
 pub enum Route<'a> {
@@ -19,34 +24,62 @@ pub enum Route<'a> {
 }
 
 impl Service {
-    pub fn new(operations: Operations) -> Service {
-        Service { operations, answers: Answers::new() }
+    pub fn new(operations: Operations, sign_in: Option<Box<dyn Server>>) -> Service {
+        Service { operations, sign_in, answers: Answers::new() }
     }
 
-    pub fn answer(&mut self, request: &Request<'_>) -> Answer<'_> {
+    /// How long a body is read before this request is answered; None where none is.
+    pub fn body_of(&self, request: &Request<'_>) -> Option<usize> {
+        match request.body {
+            Body::Counted(length) if length <= MOST_FORM_BYTES && self.is_form(request) => {
+                let kind = request.content_type?.split(|byte| *byte == b';').next()?;
+                let is_filled_in =
+                    kind.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded");
+                (request.method == Method::Post && is_filled_in).then_some(length)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is for the form of the sign-in.
+    fn is_form(&self, request: &Request<'_>) -> bool {
+        let path = self.sign_in.as_ref().and_then(|sign_in| sign_in.form_path());
+        path.is_some_and(|path| path == split(request.target).0)
+    }
+
+    /// Answers a request, with its body where one was read.
+    pub fn answer(&mut self, request: &Request<'_>, body: Option<&[u8]>) -> Answer<'_> {
         let persistence = request.persistence;
-        if request.has_body {
+        let head_only = request.method == Method::Head;
+        let is_form = self.is_form(request);
+        if body.is_none() && request.body != Body::None {
             let why = "a body, which nothing here takes\n";
             let status = match request.method {
-                Method::Other => Status::MethodNotAllowed,
-                _ => Status::BadRequest,
+                Method::Post | Method::Other => Status::MethodNotAllowed,
+                Method::Get | Method::Head => Status::BadRequest,
             };
-            return self.last(status, why, request.method == Method::Head);
+            return self.last(status, why, head_only);
         }
-        let head_only = match request.method {
-            Method::Get => false,
-            Method::Head => true,
-            Method::Other => {
-                return self.answers.text(
-                    Status::MethodNotAllowed,
-                    "GET and HEAD only\n",
-                    persistence,
-                    false,
-                );
-            }
-        };
+        if body.is_none() && matches!(request.method, Method::Post | Method::Other) {
+            let why = "GET and HEAD only\n";
+            return self.answers.text(Status::MethodNotAllowed, why, persistence, false);
+        }
+        if let Some(sign_in) = self.sign_in.as_mut().filter(|_| is_form) {
+            let Reply { status, headers, text } = sign_in.form(body);
+            return self.answers.text_with(status, headers, text, persistence, head_only);
+        }
         let (status, text) = match route(request.target) {
-            Route::Bytes(bytes) => return self.answers.bytes(bytes, persistence, head_only),
+            Route::Bytes(bytes) => {
+                let verdict = self.sign_in.as_mut().map_or(Verdict::Anyone, |sign_in| sign_in.check(request));
+                let user = match verdict {
+                    Verdict::Anyone => None,
+                    Verdict::User(name) => Some(name),
+                    Verdict::Answer(Reply { status, headers, text }) => {
+                        return self.answers.text_with(status, headers, text, persistence, head_only);
+                    }
+                };
+                return self.answers.bytes(bytes, user, persistence, head_only);
+            }
             Route::Operation(asked) => match self.operations.perform(asked) {
                 Ok(done) => return self.answers.text(Status::Done, done, persistence, head_only),
                 Err(Refusal::Failed(reason)) => (Status::OperationFailed, format!("{reason}\n")),
@@ -80,7 +113,7 @@ impl Service {
 
 /// What a request's target asks for.
 pub fn route(target: &str) -> Route<'_> {
-    let (path, query) = path_of(target).split_once('?').unwrap_or((path_of(target), ""));
+    let (path, query) = split(target);
     if let Some(bytes) = path.strip_prefix("/bytes/") {
         // `parse` takes a sign as well.
         let digits = bytes.bytes().all(|byte| byte.is_ascii_digit());
@@ -99,6 +132,12 @@ pub fn route(target: &str) -> Route<'_> {
         }
         None => Route::Nowhere,
     }
+}
+
+/// Path and query of a target.
+fn split(target: &str) -> (&str, &str) {
+    let path = path_of(target);
+    path.split_once('?').unwrap_or((path, ""))
 }
 
 /// A target without scheme and authority, which a client may send and a server has to take (RFC 9112, 3.2.2).

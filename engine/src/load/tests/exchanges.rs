@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::load;
 use super::server::{GOOD, Server, Then, say};
+use crate::exchanges::client::{Client, Exchange, Judgement, Operation};
 use crate::load::connector::Connector;
-use crate::load::exchange::{Exchange, Judgement, Operation};
 use crate::load::fault::Fault;
 use crate::load::probe::Probe;
 use crate::load::response::{Expected, Response};
@@ -17,7 +17,7 @@ use crate::load::response::{Expected, Response};
 const ACCOUNTS: u64 = 10;
 
 /// Asks, is refused with a challenge, and asks again with the answer to it.
-pub struct Challenge {
+struct Challenge {
     /// What a refusal and what an answer has to be.
     expected: [Expected; 2],
     /// The challenge of each user's operation.
@@ -32,8 +32,10 @@ impl Challenge {
         let expected = [expected(401, true), expected(200, false)];
         Challenge { expected, challenges: vec![String::new(); users], request: Vec::new() }
     }
+}
 
-    pub fn request(&mut self, operation: &Operation) -> &[u8] {
+impl Client for Challenge {
+    fn request(&mut self, operation: &Operation) -> &[u8] {
         let account = operation.unique % ACCOUNTS;
         let challenge = &self.challenges[operation.user as usize];
         let header = match operation.leg {
@@ -44,11 +46,12 @@ impl Challenge {
         &self.request
     }
 
-    pub fn expected(&self, leg: u8) -> &Expected {
-        &self.expected[usize::from(leg)]
+    fn expected(&self, operation: &Operation) -> &Expected {
+        &self.expected[usize::from(operation.leg)]
     }
 
-    pub fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(operation))?;
         if operation.leg > 0 {
             return Ok(Judgement::Done);
         }
@@ -61,7 +64,7 @@ impl Challenge {
 /// A user's operations to their ends: how many were right, the first that was not, and on how many connections.
 fn operations(server: &Server, connection: &str, count: usize) -> (Result<usize, Fault>, u64) {
     let load = load(server.address, json!({"connection": connection}));
-    let exchange = Exchange::Challenge(Challenge::new(1));
+    let exchange = Exchange::of(Box::new(Challenge::new(1)));
     let mut probe = Probe::of(load, Connector::clear(), exchange).expect("a probe");
     let mut connections = 0;
     let right = (0..count).try_fold(0, |right, _| {

@@ -1,7 +1,7 @@
 //! The load client against servers that behave, and servers that do not.
 
 mod chunks;
-pub mod exchanges;
+mod exchanges;
 mod faults;
 mod https;
 mod parser;

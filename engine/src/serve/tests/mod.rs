@@ -31,9 +31,9 @@ fn the_server_itself() {
     }
 }
 
-struct Served {
-    process: Child,
-    address: SocketAddr,
+pub struct Served {
+    pub process: Child,
+    pub address: SocketAddr,
     /// The line it said when it was ready.
     listening: Value,
     /// How clients speak TLS to it; None in clear.
@@ -41,7 +41,7 @@ struct Served {
 }
 
 impl Served {
-    fn plain() -> Served {
+    pub fn plain() -> Served {
         Served::with(json!([]))
     }
 
@@ -49,7 +49,7 @@ impl Served {
         Served::start(&json!({"listen": "127.0.0.1:0", "operations": operations}), None)
     }
 
-    fn start(config: &Value, descriptors: Option<u64>) -> Served {
+    pub fn start(config: &Value, descriptors: Option<u64>) -> Served {
         let (process, line, _) = start(&config.to_string(), descriptors);
         let listening: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let address = listening["listening"].as_str().unwrap_or_else(|| panic!("not ready: {line}"));
@@ -118,7 +118,7 @@ fn start(config: &str, descriptors: Option<u64>) -> (Child, String, BufReader<Ch
 }
 
 /// How a server ended that was not to start: status, line on standard output, words on standard error.
-fn refused(config: &str) -> (ExitStatus, String, String) {
+pub fn refused(config: &str) -> (ExitStatus, String, String) {
     let (mut process, line, _out) = start(config, None);
     let mut words = String::new();
     process.stderr.take().unwrap().read_to_string(&mut words).unwrap();

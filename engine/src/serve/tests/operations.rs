@@ -145,13 +145,13 @@ fn a_failing_operation_is_answered_with_its_reason() {
     assert_eq!(Ok("done 0\n"), operations.perform(asked));
     assert_eq!(Err(Refusal::NotPrepared), operations.perform(Asked { choice: "d", ..asked }));
 
-    let mut service = Service::new(operations);
+    let mut service = Service::new(operations, None);
     // `bytes` is not asked of an operation that has none.
     let text = get("/op/f/c?bytes=7");
     let request = request::parse(text.as_bytes()).unwrap().unwrap();
     let mut answers = ["200 OK", "500 Internal Server Error", "500 Internal Server Error"].into_iter();
     for expected in &mut answers {
-        let answer = String::from_utf8(service.answer(&request).whole.to_vec()).unwrap();
+        let answer = String::from_utf8(service.answer(&request, None).whole.to_vec()).unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected}\r\n")), "{answer}");
         assert_eq!(expected.starts_with("500"), answer.ends_with("\r\n\r\na wrong answer\n"), "{answer}");
     }

@@ -1,0 +1,57 @@
+//! The null case: one request, built once, and one answer.
+
+use super::client::{Client, Operation, Setup};
+use super::server::{Server, Verdict};
+use super::{NoSettings, Scheme, Settings, read};
+use crate::contract::Failure;
+use crate::load::request::Prebuilt;
+use crate::load::response::Expected;
+use crate::serve::request::Request;
+
+pub const SCHEME: Scheme = Scheme {
+    name: "anonymous",
+    client: |setup| {
+        let NoSettings {} = setup.settings()?;
+        Ok(Box::new(Anonymous::new(setup)))
+    },
+    server: Some(server),
+    keeps_state: false,
+    has_sign_on: false,
+    refused: &[],
+};
+
+struct Anonymous {
+    requests: Vec<Prebuilt>,
+    expected: Expected,
+}
+
+impl Anonymous {
+    fn new(setup: &Setup) -> Anonymous {
+        Anonymous { requests: setup.requests(), expected: setup.expected() }
+    }
+}
+
+impl Client for Anonymous {
+    #[inline]
+    fn request(&mut self, operation: &Operation) -> &[u8] {
+        self.requests[usize::from(operation.path)].with(operation.unique, b"")
+    }
+
+    #[inline]
+    fn expected(&self, _operation: &Operation) -> &Expected {
+        &self.expected
+    }
+}
+
+struct Everyone;
+
+fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let NoSettings {} = read(settings, super::server::PLACE)?;
+    Ok(Box::new(Everyone))
+}
+
+impl Server for Everyone {
+    fn check(&mut self, _request: &Request<'_>) -> Verdict<'_> {
+        Verdict::Anyone
+    }
+}

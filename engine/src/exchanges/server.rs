@@ -1,0 +1,76 @@
+//! What the embedded server asks before it gives a protected page away.
+
+use serde::Deserialize;
+
+use super::{Settings, scheme};
+use crate::contract::Failure;
+use crate::serve::http::Status;
+use crate::serve::request::Request;
+
+pub const PLACE: &str = "sign_in";
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// The page, as if nothing protected it.
+    Anyone,
+    /// The page is this user's to see. The name is one that `accounts::is_name` takes.
+    User(&'a str),
+    /// Something else: a challenge, the way to a form.
+    Answer(Reply<'a>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reply<'a> {
+    pub status: Status,
+    /// Each with the end of its line.
+    pub headers: &'a str,
+    pub text: &'a str,
+}
+
+impl<'a> Reply<'a> {
+    /// Refused, with this challenge.
+    pub fn unauthorized(challenge: &'a str) -> Reply<'a> {
+        Reply { status: Status::Unauthorized, headers: challenge, text: "sign in first\n" }
+    }
+
+    /// The server cannot tell who asks, and says why on standard error: it is not the client's to know.
+    pub fn failed(why: &str) -> Reply<'a> {
+        eprintln!("serve: sign-in: {why}");
+        Reply { status: Status::OperationFailed, headers: "", text: "sign-in does not work\n" }
+    }
+}
+
+/// The server half of a scheme.
+pub trait Server {
+    /// Who asks for a protected page.
+    fn check(&mut self, request: &Request<'_>) -> Verdict<'_>;
+
+    /// Where its form is, for which alone the server takes a body: `application/x-www-form-urlencoded`, by POST.
+    fn form_path(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
+    fn form(&mut self, _filled_in: Option<&[u8]>) -> Reply<'_> {
+        Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
+    }
+}
+
+/// `sign_in` of the server's configuration, as it comes in.
+#[derive(Deserialize, Debug)]
+pub struct Spec {
+    scheme: String,
+    /// The scheme's own.
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+impl Spec {
+    pub fn prepare(&self) -> Result<Box<dyn Server>, Failure> {
+        let scheme = scheme(&self.scheme, "sign_in.scheme")?;
+        let name = scheme.name;
+        let missing = || Failure::Unsupported(format!("the embedded server does not offer {name}"));
+        scheme.server.ok_or_else(missing)?(&self.settings)
+    }
+}

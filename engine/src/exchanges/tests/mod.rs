@@ -1,0 +1,253 @@
+//! The client half of each scheme against its server half.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{SCHEMES, Scheme, Wrong};
+use crate::contract::Failure;
+use crate::load::random::Sequence;
+use crate::load::task::Load;
+use crate::load::trial::Trial;
+use crate::load::verify::verify;
+use crate::serve::tests::Served;
+use crate::session::Advance;
+
+/// Thousands of inputs of these pieces and of bytes without any sense; the same ones each time.
+pub fn any_bytes(pieces: &'static [&'static [u8]]) -> impl Iterator<Item = Vec<u8>> {
+    let mut random = Sequence::of(1, [0, 0]);
+    (0..50_000).map(move |_| {
+        let mut bytes = Vec::new();
+        for _ in 0..random.under(8) {
+            match random.under(pieces.len() as u64 + 1) as usize {
+                place if place < pieces.len() => bytes.extend_from_slice(pieces[place]),
+                _ => bytes.push(random.under(256) as u8),
+            }
+        }
+        bytes
+    })
+}
+
+/// Where a test keeps its files, until it ends.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(test: &str) -> Files {
+        let path = std::env::temp_dir().join(format!("tollbar-{}-{test}", std::process::id()));
+        std::fs::create_dir(&path).expect("a directory");
+        Files(path)
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        path
+    }
+
+    /// Names and hashes of accounts, as a file and as a database.
+    fn stores(&self, name: &str, accounts: &[(String, String)]) -> [Value; 2] {
+        let lines: Vec<String> = accounts.iter().map(|(name, hash)| format!("{name}:{hash}\n")).collect();
+        let file = self.put(&format!("{name}.txt"), &lines.concat());
+        let database = self.0.join(format!("{name}.sqlite"));
+        let connection = rusqlite::Connection::open(&database).expect("a database");
+        connection
+            .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT)")
+            .expect("a table");
+        for (name, hash) in accounts {
+            connection.execute("INSERT INTO accounts VALUES (?1, ?2)", [name, hash]).expect("a row");
+        }
+        [json!({"file": file}), json!({"sql": database})]
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const ACCOUNTS: usize = 5;
+
+fn name(account: usize) -> String {
+    format!("u{account:05}")
+}
+
+fn password(account: usize) -> String {
+    format!("{account} pass:wörd")
+}
+
+fn accounts_file(files: &Files) -> PathBuf {
+    let line = |account| format!("{}\t{}\t0\n", name(account), password(account));
+    files.put("accounts.tsv", &(0..ACCOUNTS).map(line).collect::<String>())
+}
+
+/// A scheme as client and server have it configured: `exchange` without its scheme and accounts, `sign_in` without its
+/// scheme.
+struct Case {
+    scheme: &'static str,
+    exchange: Value,
+    sign_in: Value,
+}
+
+impl Case {
+    fn served(&self) -> Served {
+        let mut sign_in = self.sign_in.clone();
+        sign_in["scheme"] = json!(self.scheme);
+        Served::start(&json!({"listen": "127.0.0.1:0", "sign_in": sign_in}), None)
+    }
+
+    fn load(&self, served: &Served, accounts: &Path, change: Value) -> Load {
+        let mut exchange = self.exchange.clone();
+        exchange["scheme"] = json!(self.scheme);
+        exchange["accounts"] = json!({"file": accounts, "first": 1, "count": ACCOUNTS - 1});
+        let mut fields = json!({
+            "address": served.address, "host": "localhost", "clients": [{"share": 1}], "users": 3,
+            "connection": "user", "request": {"paths": ["/bytes/100"], "unique_query": true},
+            "expect": {"bytes": 100}, "exchange": exchange, "components": {"web": served.process.id()},
+        });
+        let changed = change.as_object().cloned().unwrap_or_default();
+        fields.as_object_mut().expect("fields").extend(changed);
+        serde_json::from_value(fields).expect("a load")
+    }
+}
+
+/// Each scheme with each of its stores and settings.
+fn cases(files: &Files) -> Vec<Case> {
+    let hashes = |hash: fn(&str) -> String| -> Vec<(String, String)> {
+        (0..ACCOUNTS).map(|account| (name(account), hash(&password(account)))).collect()
+    };
+    let bcrypt = hashes(|password| bcrypt::hash(password, 4).expect("a hash"));
+    let basic = files.stores("basic", &bcrypt).map(|store| Case {
+        scheme: "basic",
+        exchange: json!({}),
+        sign_in: json!({"store": store}),
+    });
+    let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}) };
+    [anonymous].into_iter().chain(basic).collect()
+}
+
+fn scheme(name: &str) -> &'static Scheme {
+    SCHEMES.iter().find(|scheme| scheme.name == name).expect("a scheme")
+}
+
+#[test]
+fn every_scheme_is_tried() {
+    let files = Files::new("tried");
+    let cases = cases(&files);
+    for Scheme { name, server, .. } in SCHEMES {
+        assert!(server.is_none() || cases.iter().any(|case| case.scheme == *name), "{name}");
+    }
+}
+
+/// What is right is accepted with the user's name, and all that is wrong is refused.
+#[test]
+fn every_scheme_is_proved() {
+    let files = Files::new("proved");
+    let accounts = accounts_file(&files);
+    for case in cases(&files) {
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({}));
+        let proof = verify(&load).unwrap_or_else(|failure| panic!("{}: {failure:?}", case.scheme));
+        let refused = scheme(case.scheme).refused;
+        if refused.contains(&Wrong::User) {
+            let saw = "the user that signed in is the one that the server saw".to_owned();
+            assert!(proof.accepted.contains(&saw), "{:?}", proof.accepted);
+        }
+        let expected: Vec<&str> = std::iter::once("a path that is not there")
+            .chain(refused.iter().map(|wrong| wrong.words()))
+            .collect();
+        assert_eq!(expected, proof.refused, "{}", case.scheme);
+    }
+}
+
+/// Users sign in again and again, on connections that are kept and on new ones.
+#[test]
+fn every_scheme_carries_a_load() {
+    let files = Files::new("load");
+    let accounts = accounts_file(&files);
+    for case in cases(&files) {
+        let served = case.served();
+        let mut kinds = vec!["request"];
+        if scheme(case.scheme).has_sign_on {
+            kinds.push("sign-on");
+        }
+        for (kind, connection) in kinds.iter().flat_map(|kind| [(kind, "user"), (kind, "new")]) {
+            let mut case = Case { exchange: case.exchange.clone(), sign_in: json!({}), ..case };
+            case.exchange["operation"] = json!(kind);
+            let load = case.load(&served, &accounts, json!({"connection": connection}));
+            let chunk = Trial::open(&load, 7)
+                .and_then(|mut trial| trial.advance(Advance { seconds: 0.0, operations: 60 }))
+                .unwrap_or_else(|failure| panic!("{} {kind} {connection}: {failure:?}", case.scheme));
+            assert!(chunk.operations >= 60, "{} {kind} {connection}", case.scheme);
+        }
+    }
+}
+
+/// A password that is wrong fails the operation, in the words of the status.
+#[test]
+fn a_wrong_password_is_no_answer() {
+    let files = Files::new("wrong");
+    let text: String = (0..ACCOUNTS).map(|account| format!("{}\twrong\t0\n", name(account))).collect();
+    let accounts = files.put("wrong.tsv", &text);
+    for case in cases(&files).iter().filter(|case| scheme(case.scheme).refused.contains(&Wrong::Password)) {
+        let served = case.served();
+        let failure = Trial::open(&case.load(&served, &accounts, json!({})), 7)
+            .and_then(|mut trial| trial.advance(Advance { seconds: 0.0, operations: 1 }).map(|_| ()));
+        let words = failure.expect_err("a refusal").into_words();
+        assert!(words.contains("wrong status"), "{}: {words}", case.scheme);
+    }
+}
+
+/// What a client is asked and cannot do is refused in words that name the field.
+#[test]
+fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
+    let files = Files::new("sense");
+    let accounts = accounts_file(&files);
+    let here = |count: usize| json!({"file": accounts, "count": count});
+    let absent = json!({"file": files.0.join("absent"), "count": 1});
+    for (exchange, expected) in [
+        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic"),
+        (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
+        (
+            json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
+            "`load.exchange`: unknown field `colour`",
+        ),
+        (json!({"scheme": "basic", "accounts": here(1), "operation": "sign-on"}), "basic has no sign-on"),
+        (json!({"scheme": "basic", "accounts": here(9)}), "9 from line 1 on are asked for; there are 5"),
+        (json!({"scheme": "basic", "accounts": absent}), "absent: No such file"),
+    ] {
+        let served = Served::plain();
+        let case = Case { scheme: "basic", exchange: json!({}), sign_in: json!({}) };
+        let load = case.load(&served, &accounts, json!({"exchange": exchange}));
+        let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+}
+
+/// A server that cannot know who asks does not start.
+#[test]
+fn a_server_that_could_not_sign_in_does_not_start() {
+    let files = Files::new("server");
+    let (empty, other) = (files.put("empty", ""), files.put("other", "no database"));
+    let absent = files.0.join("absent");
+    for (sign_in, expected) in [
+        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic"),
+        (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
+        (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
+        (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
+        (json!({"scheme": "basic", "store": {"file": absent}}), "absent: No such file"),
+        (json!({"scheme": "basic", "store": {"sql": absent}}), "absent: unable to open"),
+        (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
+        (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
+    ] {
+        let config = json!({"listen": "127.0.0.1:0", "sign_in": sign_in});
+        let (status, line, _) = crate::serve::tests::refused(&config.to_string());
+        assert_eq!(Some(3), status.code(), "{sign_in}");
+        assert!(line.contains(expected), "{expected}: {line}");
+    }
+}
