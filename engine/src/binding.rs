@@ -51,9 +51,8 @@ pub fn open<Api>(
     bind: fn(&Library) -> Result<Api, &'static str>,
 ) -> Result<&'static Api, String> {
     let library = load(path)?;
-    let api = bind(&library).map_err(|symbol| {
-        format!("{} is not a {kind}: it has no `{symbol}`", path.display())
-    })?;
+    let api = bind(&library)
+        .map_err(|symbol| format!("{} is not a {kind}: it has no `{symbol}`", path.display()))?;
     // Never closed: libraries leave exit handlers behind that must not point at unmapped memory.
     std::mem::forget(library);
     Ok(Box::leak(Box::new(api)))

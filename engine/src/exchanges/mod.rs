@@ -8,6 +8,9 @@ mod accounts;
 mod anonymous;
 mod basic;
 pub mod client;
+mod kerberos;
+mod negotiate;
+mod ntlm;
 mod password;
 pub mod server;
 mod store;
@@ -24,7 +27,7 @@ use server::Server;
 
 pub use accounts::LONGEST_NAME;
 
-const SCHEMES: &[Scheme] = &[anonymous::SCHEME, basic::SCHEME];
+const SCHEMES: &[Scheme] = &[anonymous::SCHEME, basic::SCHEME, kerberos::SCHEME, ntlm::SCHEME];
 
 pub struct Scheme {
     pub name: &'static str,

@@ -4,10 +4,9 @@
 //! environment says, nothing outside the run is read or written.
 
 mod api;
-#[cfg(test)]
-mod tests;
 
-use std::ffi::{OsStr, c_int};
+use std::ffi::{CString, OsStr, c_int};
+use std::marker::PhantomData;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
@@ -137,10 +136,11 @@ impl Library {
     fn name(&self, text: &str, kind: &Oid) -> Result<Name<'_>, String> {
         let (mut minor, mut handle) = (0, null_mut());
         // SAFETY: the text outlives the call.
-        let major =
-            unsafe { (self.api.gss_import_name)(&mut minor, &Buffer::of(text.as_bytes()), kind, &mut handle) };
+        let major = unsafe {
+            (self.api.gss_import_name)(&mut minor, &Buffer::of(text.as_bytes()), kind, &mut handle)
+        };
         self.check(major, minor, kind)?;
-        Ok(Name(Object { handle, release: self.api.gss_release_name, library: self }))
+        Ok(Name(Object { handle, release: self.api.gss_release_name, library: PhantomData }))
     }
 
     /// Credentials of a user, in memory that is theirs alone. With Kerberos that is an exchange with the KDC (AS).
@@ -151,7 +151,9 @@ impl Library {
         password: &str,
     ) -> Result<Credentials<'_>, String> {
         let (mut minor, mut handle) = (0, null_mut());
-        let password = Buffer::of(password.as_bytes());
+        // The module of NTLM reads on to a zero, whatever the length says.
+        let ended = CString::new(password).map_err(|_| "a password with a zero in it".to_owned())?;
+        let password = Buffer::of(ended.as_bytes());
         let mechanisms = OidSet { count: 1, elements: mechanism.oid() };
         // SAFETY: what it reads outlives the call; null stands for what is not asked for.
         let major = unsafe {
@@ -168,7 +170,7 @@ impl Library {
             )
         };
         self.check(major, minor, mechanism.oid())?;
-        Ok(Credentials(Object { handle, release: self.api.gss_release_cred, library: self }))
+        Ok(Credentials(Object { handle, release: self.api.gss_release_cred, library: PhantomData }))
     }
 
     /// Begins a context, which is mutual. Nothing is done before its first step.
@@ -223,7 +225,7 @@ fn version(api: &Api) -> Option<String> {
 struct Object<'a> {
     handle: Handle,
     release: Release,
-    library: &'a Library,
+    library: PhantomData<&'a Library>,
 }
 
 impl Drop for Object<'_> {
