@@ -131,7 +131,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         accounts,
         service,
         settings,
-        users: Vec::new(),
+        users: (0..setup.load.users).map(|_| User::default()).collect(),
         tokens: HashMap::new(),
         repeats: false,
     }))
@@ -204,9 +204,6 @@ impl Client for KerberosClient {
 
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let index = operation.user as usize;
-        if index >= self.users.len() {
-            self.users.resize_with(index + 1, User::default);
-        }
         if self.repeats {
             return Ok(());
         }
@@ -270,7 +267,7 @@ impl Client for KerberosClient {
                     self.service = another;
                 }
                 // What they have signed in with before was good.
-                self.users.clear();
+                self.users.fill_with(User::default);
             }
         }
     }

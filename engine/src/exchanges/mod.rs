@@ -8,11 +8,14 @@ mod accounts;
 mod anonymous;
 mod basic;
 pub mod client;
+mod digest;
+mod form;
 mod kerberos;
 mod negotiate;
 mod ntlm;
 mod password;
 pub mod server;
+mod session_cookie;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -27,13 +30,23 @@ use server::Server;
 
 pub use accounts::LONGEST_NAME;
 
-const SCHEMES: &[Scheme] = &[anonymous::SCHEME, basic::SCHEME, kerberos::SCHEME, ntlm::SCHEME];
+const SCHEMES: &[Scheme] = &[
+    anonymous::SCHEME,
+    basic::SCHEME,
+    digest::SCHEME,
+    form::SCHEME,
+    kerberos::SCHEME,
+    ntlm::SCHEME,
+    session_cookie::SCHEME,
+];
+
+type MakeServer = fn(&Settings) -> Result<Box<dyn Server>, Failure>;
 
 pub struct Scheme {
     pub name: &'static str,
     pub client: fn(&Setup) -> Result<Box<dyn Client>, Failure>,
     /// None where the embedded server does not offer it.
-    pub server: Option<fn(&Settings) -> Result<Box<dyn Server>, Failure>>,
+    pub server: Option<MakeServer>,
     /// Whether a user's first operation leaves something that its later ones use: it is asked for before anything is
     /// accounted for.
     pub keeps_state: bool,

@@ -86,7 +86,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         page: setup.expected(),
         accounts: setup.accounts()?,
         service: library.service(&service).map_err(Failure::Failed)?,
-        users: Vec::new(),
+        users: (0..setup.load.users).map(|_| User::default()).collect(),
         repeats: false,
     }))
 }
@@ -112,9 +112,6 @@ impl NtlmClient {
 impl Client for NtlmClient {
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let index = operation.user as usize;
-        if index >= self.users.len() {
-            self.users.resize_with(index + 1, User::default);
-        }
         if self.kind == Kind::Request && self.users[index].connection == Some(operation.connection) {
             return Ok(());
         }

@@ -89,7 +89,7 @@ pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static
                 unsafe { std::env::set_var(name, value) };
             }
         }
-        Library::load()
+        Library::load(Path::new(FILE))
     });
     let library = made.as_ref().map_err(Failure::clone)?;
     library.ensure_has(mechanism)?;
@@ -97,8 +97,8 @@ pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static
 }
 
 impl Library {
-    fn load() -> Result<Library, Failure> {
-        let api = binding::open(Path::new(FILE), "GSSAPI library", Api::bind);
+    fn load(file: &Path) -> Result<Library, Failure> {
+        let api = binding::open(file, "GSSAPI library", Api::bind);
         let api = api.map_err(|words| {
             Failure::Unsupported(format!("{words}; the package is {}", Mechanism::Spnego.package()))
         })?;
@@ -298,5 +298,20 @@ impl Drop for Context<'_> {
         let mut minor = 0;
         // SAFETY: none, or the library's own, and released only here.
         unsafe { (self.library.api.gss_delete_sec_context)(&mut minor, &mut self.handle, null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine without the library, or with another one under its name, is told which package has it.
+    #[test]
+    fn a_library_that_is_not_there_is_unsupported() {
+        for file in ["libgssapi_krb5.so.999", "libc.so.6"] {
+            let refusal = Library::load(Path::new(file)).err().expect(file);
+            let Failure::Unsupported(words) = refusal else { panic!("{refusal:?}") };
+            assert!(words.contains(file) && words.contains("libgssapi-krb5-2"), "{words}");
+        }
     }
 }

@@ -45,12 +45,15 @@ pub struct EventLoop {
     answered_ns: Option<u64>,
     /// How long all its users took to be answered, when last each asked once: the response time under this load.
     response_ns: u64,
-    /// The highest rate of any phase so far.
+    /// The highest rate of any window or chunk so far.
     most_hz: f64,
 }
 
-/// A phase may see so many operations where an average one before saw one.
-const PREPARED_FOR_ONE: u64 = 2;
+/// The rate that the first window is prepared for: what a core can check of signatures or of tickets.
+const FIRST_HZ: f64 = 5_000.0;
+
+/// A phase may see so many operations where the fastest one before saw one.
+const PREPARED_FOR_ONE: f64 = 1.25;
 
 impl EventLoop {
     pub fn new(plan: Arc<Plan>, thread: u32) -> Result<EventLoop, Failure> {
@@ -138,8 +141,9 @@ impl EventLoop {
     /// each user may get to.
     fn prepare(&mut self, phase: &Phase, leading: &[Operation], next: Work) -> Result<Counts, Failure> {
         let least = self.plan.share_of(self.thread, phase.least);
-        let operations = least.max((self.most_hz * phase.length_ns as f64 / 1e9) as u64);
-        let each = PREPARED_FOR_ONE * operations.div_ceil(u64::from(self.active)) + 1;
+        let hz = if self.most_hz == 0.0 { FIRST_HZ } else { self.most_hz };
+        let likely = PREPARED_FOR_ONE * hz * phase.length_ns as f64 / 1e9;
+        let each = least.max(likely as u64).div_ceil(u64::from(self.active)) + 1;
         let operations = [leading, &self.draws(self.active, each, next)].concat();
         let prepared = self.state.exchange.prepare(&operations);
         prepared.map(|()| Counts::default()).map_err(|fault| Failure::Failed(fault.words))
@@ -336,7 +340,9 @@ impl EventLoop {
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
         let counts = &self.state.counts;
-        if counts.ended > 1 {
+        if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
+            && counts.ended > 0
+        {
             self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns() as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);

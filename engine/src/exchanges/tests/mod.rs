@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{SCHEMES, Scheme, Wrong};
+use super::{SCHEMES, Scheme, Wrong, digest};
 use crate::contract::Failure;
 use crate::load::random::Sequence;
 use crate::load::task::Load;
@@ -118,17 +118,33 @@ impl Case {
 
 /// Each scheme with each of its stores and settings.
 fn cases(files: &Files) -> Vec<Case> {
-    let hashes = |hash: fn(&str) -> String| -> Vec<(String, String)> {
-        (0..ACCOUNTS).map(|account| (name(account), hash(&password(account)))).collect()
-    };
-    let bcrypt = hashes(|password| bcrypt::hash(password, 4).expect("a hash"));
-    let basic = files.stores("basic", &bcrypt).map(|store| Case {
-        scheme: "basic",
-        exchange: json!({}),
-        sign_in: json!({"store": store}),
+    let bcrypt: Vec<(String, String)> = (0..ACCOUNTS)
+        .map(|account| (name(account), bcrypt::hash(password(account), 4).expect("a hash")))
+        .collect();
+    let hashed = files.stores("hashed", &bcrypt);
+    let sessions = files.0.join("sessions.sqlite");
+    let with_password = hashed.into_iter().flat_map(|store| {
+        let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in };
+        [
+            case("basic", json!({"store": store})),
+            case("form", json!({"store": store})),
+            case("session-cookie", json!({"store": store, "sessions": sessions})),
+        ]
+    });
+    let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
+        let stored = (0..ACCOUNTS).map(|account| {
+            let name = name(account);
+            let stored = digest::tests::stored(algorithm, &name, &password(account));
+            (name, stored)
+        });
+        files.stores(algorithm, &stored.collect::<Vec<_>>()).map(|store| Case {
+            scheme: "digest",
+            exchange: json!({"algorithm": algorithm}),
+            sign_in: json!({"algorithm": algorithm, "store": store}),
+        })
     });
     let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}) };
-    [anonymous].into_iter().chain(basic).collect()
+    [anonymous].into_iter().chain(with_password).chain(digest).collect()
 }
 
 fn scheme(name: &str) -> &'static Scheme {
@@ -211,7 +227,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     let here = |count: usize| json!({"file": accounts, "count": count});
     let absent = json!({"file": files.0.join("absent"), "count": 1});
     for (exchange, expected) in [
-        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic"),
+        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
         (
             json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
@@ -236,7 +252,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
     let (empty, other) = (files.put("empty", ""), files.put("other", "no database"));
     let absent = files.0.join("absent");
     for (sign_in, expected) in [
-        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic"),
+        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
@@ -244,6 +260,10 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         (json!({"scheme": "basic", "store": {"sql": absent}}), "absent: unable to open"),
         (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
         (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
+        (
+            json!({"scheme": "digest", "store": {"file": absent}, "algorithm": "sha-1"}),
+            "unknown variant `sha-1`",
+        ),
     ] {
         let config = json!({"listen": "127.0.0.1:0", "sign_in": sign_in});
         let (status, line, _) = crate::serve::tests::refused(&config.to_string());

@@ -1,0 +1,398 @@
+//! A login form: the page sends the browser there, name and password are posted, and a sealed ticket in a cookie
+//! stands for them from then on, until it expires.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+
+use super::accounts::{Account, Accounts, is_name};
+use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::server::{PLACE, Reply, Server, Verdict};
+use super::store::{self, Store};
+use super::{NoSettings, Scheme, Settings, Wrong, read};
+use crate::clock;
+use crate::contract::Failure;
+use crate::load::fault::{self, Fault};
+use crate::load::request::{Outline, Prebuilt};
+use crate::load::response::{Expected, Response};
+use crate::serve::http::Status;
+use crate::serve::request::Request;
+
+pub const FORGED: &str = "a forged cookie";
+
+pub const SCHEME: Scheme = Scheme {
+    name: "form",
+    client,
+    server: Some(server),
+    keeps_state: true,
+    has_sign_on: true,
+    refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User, Wrong::Own(FORGED)],
+};
+
+/// Where the form is.
+const PATH: &str = "/login";
+const COOKIE: &str = "ticket";
+
+// The client.
+
+struct FormClient {
+    kind: Kind,
+    /// To each path: without a cookie, and with one.
+    bare: Vec<Prebuilt>,
+    requests: Vec<Prebuilt>,
+    /// The form that each account fills in.
+    forms: Vec<Vec<u8>>,
+    redirected: Expected,
+    expected: Expected,
+    accounts: Accounts,
+    users: Vec<User>,
+    /// Sends cookies that no server gave.
+    forges: bool,
+}
+
+#[derive(Default, Clone)]
+struct User {
+    stage: Stage,
+    /// Drawn with the first request of a login.
+    account: usize,
+    /// The header, with the end of its line.
+    cookie: String,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Asks for the page, and is sent to the form.
+    #[default]
+    Bare,
+    /// Fills it in, and is given a cookie.
+    Form,
+    SignedIn,
+}
+
+pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let NoSettings {} = setup.settings()?;
+    let load = setup.load;
+    let accounts = setup.accounts()?;
+    let bare = |path| Prebuilt::new(load, &Outline { is_last: false, ..Outline::page(load, path) });
+    let redirected =
+        Expected { status: 302, bytes: None, body: None, keeps_head: true, ..Expected::of(load) };
+    Ok(Box::new(FormClient {
+        kind: setup.kind,
+        bare: setup.paths.iter().map(|path| bare(path)).collect(),
+        requests: setup.requests(),
+        forms: accounts.iter().map(|account| filled_in(&load.host, account)).collect(),
+        redirected,
+        expected: setup.expected(),
+        accounts,
+        users: vec![User::default(); load.users as usize],
+        forges: false,
+    }))
+}
+
+fn filled_in(host: &str, Account { name, password }: &Account) -> Vec<u8> {
+    let body = format!("name={}&password={}", encode(name), encode(password));
+    let length = body.len();
+    format!(
+        "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+impl Client for FormClient {
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
+        let user = &mut self.users[operation.user as usize];
+        if self.kind == Kind::SignOn || user.stage != Stage::SignedIn {
+            user.stage = Stage::Bare;
+            user.account = self.accounts.drawn(operation);
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, operation: &Operation) -> &[u8] {
+        let (user, path) = (&self.users[operation.user as usize], usize::from(operation.path));
+        match user.stage {
+            Stage::Bare => self.bare[path].with(operation.unique, b""),
+            Stage::Form => &self.forms[user.account],
+            Stage::SignedIn => self.requests[path].with(operation.unique, user.cookie.as_bytes()),
+        }
+    }
+
+    fn expected(&self, operation: &Operation) -> &Expected {
+        match self.users[operation.user as usize].stage {
+            Stage::SignedIn => &self.expected,
+            Stage::Bare | Stage::Form => &self.redirected,
+        }
+    }
+
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        let user = &mut self.users[operation.user as usize];
+        // A ticket that has expired leads to the form again.
+        let is_expired = operation.leg == 0 && response.status == 302 && !self.forges;
+        user.stage = match user.stage {
+            Stage::SignedIn if !is_expired => {
+                let right = response.check(&self.expected);
+                if right.is_err() {
+                    user.stage = Stage::Bare;
+                }
+                return right.map(|()| Judgement::Done);
+            }
+            Stage::SignedIn | Stage::Bare => {
+                response.check(&self.redirected)?;
+                let place = response.header("Location").unwrap_or_default();
+                if !place.contains(PATH) {
+                    let words = format!("the page leads to {place:?} and not to {PATH}");
+                    return Err(Fault::new(fault::NOT_HTTP, words));
+                }
+                Stage::Form
+            }
+            Stage::Form => {
+                response.check(&self.redirected)?;
+                let cookie = response.header("Set-Cookie").and_then(|cookie| cookie.split(';').next());
+                let missing = || Fault::new(fault::NOT_HTTP, "a login without a cookie");
+                user.cookie = format!("Cookie: {}\r\n", cookie.ok_or_else(missing)?);
+                Stage::SignedIn
+            }
+        };
+        Ok(Judgement::Continue)
+    }
+
+    fn user(&self, operation: &Operation) -> Option<&str> {
+        Some(&self.accounts[self.users[operation.user as usize].account].name)
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.forges = wrong == FORGED;
+        for User { cookie, .. } in &mut self.users {
+            // The first character after the cookie's name, for which another stands.
+            if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
+                let other = if cookie[value..].starts_with('A') { "B" } else { "A" };
+                cookie.replace_range(value..=value, other);
+            }
+        }
+    }
+}
+
+// The server.
+
+/// What stands for a name and a password after they were posted.
+pub trait Tickets {
+    /// Text that fits in a cookie.
+    fn issue(&mut self, name: &str, expires_s: u64) -> Result<String, String>;
+
+    /// Whose it is, where it is one of ours and has not expired.
+    fn user(&mut self, ticket: &[u8], now_s: u64) -> Result<Option<String>, String>;
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerSettings {
+    store: store::Spec,
+    #[serde(default = "an_hour")]
+    ticket_s: u64,
+}
+
+/// How long a ticket is taken, where nothing else is said.
+pub fn an_hour() -> u64 {
+    3600
+}
+
+pub struct FormServer<T> {
+    pub store: Store,
+    pub tickets: T,
+    pub ticket_s: u64,
+    pub headers: String,
+    pub user: String,
+}
+
+fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let ServerSettings { store, ticket_s } = read(settings, PLACE)?;
+    let (store, tickets) = (Store::open(&store)?, Sealed::new()?);
+    Ok(Box::new(FormServer { store, tickets, ticket_s, headers: String::new(), user: String::new() }))
+}
+
+impl<T: Tickets> Server for FormServer<T> {
+    fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
+        let ticket = request.cookie.and_then(of_cookie);
+        let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, now_s()));
+        match user {
+            Ok(Some(user)) => {
+                self.user = user;
+                Verdict::User(&self.user)
+            }
+            Ok(None) => {
+                self.headers = format!("Location: {PATH}\r\n");
+                Verdict::Answer(Reply { status: Status::Found, headers: &self.headers, text: "" })
+            }
+            Err(why) => Verdict::Answer(Reply::failed(&why)),
+        }
+    }
+
+    fn form_path(&self) -> Option<&'static str> {
+        Some(PATH)
+    }
+
+    fn form(&mut self, filled_in: Option<&[u8]>) -> Reply<'_> {
+        const EMPTY: &str = "fill in: name, password\n";
+        let Some(body) = filled_in else {
+            return Reply { status: Status::Done, headers: "", text: EMPTY };
+        };
+        let (name, password) = (field(body, b"name"), field(body, b"password"));
+        let name = name.filter(|name| is_name(name)).and_then(|name| String::from_utf8(name).ok());
+        let (Some(name), Some(password)) = (name, password) else {
+            return Reply { status: Status::BadRequest, headers: "", text: EMPTY };
+        };
+        let issued = self.store.is_password(&name, &password).and_then(|is_right| {
+            let expires_s = now_s() + self.ticket_s;
+            if is_right { self.tickets.issue(&name, expires_s).map(Some) } else { Ok(None) }
+        });
+        match issued {
+            Ok(Some(ticket)) => {
+                // Back to where a browser would have come from: a page of any length will do.
+                self.headers = format!(
+                    "Location: /bytes/0\r\nSet-Cookie: {COOKIE}={ticket}; Path=/; HttpOnly; SameSite=Lax\r\n"
+                );
+                Reply { status: Status::Found, headers: &self.headers, text: "" }
+            }
+            Ok(None) => Reply { status: Status::Forbidden, headers: "", text: "no such user and password\n" },
+            Err(why) => Reply::failed(&why),
+        }
+    }
+}
+
+fn now_s() -> u64 {
+    clock::wall_ns() / 1_000_000_000
+}
+
+/// Sealed with a key that this process alone has: a server started again takes none of them.
+struct Sealed(RandomizedNonceKey);
+
+impl Sealed {
+    fn new() -> Result<Sealed, Failure> {
+        let mut key = [0; 32];
+        let made = aws_lc_rs::rand::fill(&mut key).and_then(|()| RandomizedNonceKey::new(&AES_256_GCM, &key));
+        made.map(Sealed).map_err(|_| Failure::Failed("no key for tickets is to be had".to_owned()))
+    }
+}
+
+impl Tickets for Sealed {
+    /// Of nonce, and when it expires and the name, encrypted.
+    fn issue(&mut self, name: &str, expires_s: u64) -> Result<String, String> {
+        let mut sealed = [&expires_s.to_be_bytes(), name.as_bytes()].concat();
+        let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut sealed);
+        let nonce = nonce.map_err(|_| "a ticket cannot be sealed".to_owned())?;
+        Ok(URL_SAFE_NO_PAD.encode([nonce.as_ref().as_slice(), &sealed].concat()))
+    }
+
+    fn user(&mut self, ticket: &[u8], now_s: u64) -> Result<Option<String>, String> {
+        Ok(self.open(ticket, now_s))
+    }
+}
+
+impl Sealed {
+    fn open(&self, ticket: &[u8], now_s: u64) -> Option<String> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(ticket).ok()?;
+        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let opened = self.0.open_in_place(nonce, Aad::empty(), sealed).ok()?;
+        let (expires_s, name) = opened.split_first_chunk()?;
+        let is_valid = now_s < u64::from_be_bytes(*expires_s);
+        if is_valid { String::from_utf8(name.to_vec()).ok() } else { None }
+    }
+}
+
+/// The ticket among the cookies of a request.
+fn of_cookie(header: &[u8]) -> Option<&[u8]> {
+    let cookies = header.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    cookies.filter_map(|cookie| cookie.strip_prefix(COOKIE.as_bytes())?.strip_prefix(b"=")).next()
+}
+
+/// A field of a form, decoded; None where it is not there, or not as forms are written.
+fn field(body: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = body.split(|byte| *byte == b'&');
+    decode(fields.find_map(|field| field.strip_prefix(name)?.strip_prefix(b"="))?)
+}
+
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(byte) = rest.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || (*rest.next()? as char).to_digit(16);
+                (digit()? << 4 | digit()?) as u8
+            }
+            other => *other,
+        });
+    }
+    Some(decoded)
+}
+
+fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::tests::any_bytes;
+
+    #[test]
+    fn a_form_is_read_as_it_was_written() {
+        for text in ["", "a", "a b", "a&b=c%", "wörd+", "\r\n"] {
+            let body = format!("x=1&name={}&password=2", encode(text));
+            assert_eq!(Some(text.as_bytes().to_vec()), field(body.as_bytes(), b"name"), "{text:?}");
+        }
+        assert_eq!(Some(b"a b".to_vec()), field(b"name=a+b", b"name"));
+        for wrong in ["", "name", "names=a", "name=%", "name=%4", "name=%4x", "&&"] {
+            assert_eq!(None, field(wrong.as_bytes(), b"name"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn any_form_and_cookie_are_taken() {
+        let mut sealed = Sealed::new().expect("a key");
+        for bytes in
+            any_bytes(&[b"name=", b"&", b"%4", b"%41", b"=", b"ticket=", b";", b" ", b"AAAAAAAAAAAAAAAA"])
+        {
+            if let Some(value) = field(&bytes, b"name") {
+                assert!(value.len() <= bytes.len());
+            }
+            assert_eq!(Ok(None), sealed.user(of_cookie(&bytes).unwrap_or(&bytes), 0));
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {
+        let mut sealed = Sealed::new().expect("a key");
+        let ticket = sealed.issue("u1", 100).expect("a ticket");
+        let mut user = |ticket: &str, now_s| sealed.user(ticket.as_bytes(), now_s).expect("an answer");
+        assert_eq!(Some("u1".to_owned()), user(&ticket, 99));
+        assert_eq!(None, user(&ticket, 100));
+        for place in 0..ticket.len() {
+            let mut forged = ticket.clone();
+            let other = if forged[place..].starts_with('A') { "B" } else { "A" };
+            forged.replace_range(place..=place, other);
+            assert_eq!(None, user(&forged, 99), "{place}");
+        }
+        assert_eq!(Ok(None), Sealed::new().expect("a key").user(ticket.as_bytes(), 99));
+    }
+
+    #[test]
+    fn a_ticket_is_found_among_cookies() {
+        for (expected, header) in [
+            (Some("x"), "ticket=x"),
+            (Some("x"), "a=b; ticket=x; c=d"),
+            (Some(""), "ticket="),
+            (None, "tickets=x"),
+            (None, "a=ticket=x"),
+            (None, ""),
+        ] {
+            assert_eq!(expected.map(str::as_bytes), of_cookie(header.as_bytes()), "{header}");
+        }
+    }
+}
