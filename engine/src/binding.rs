@@ -43,17 +43,17 @@ macro_rules! bind {
 
 pub(crate) use bind;
 
-/// Opens and binds a shared object, a `kind` such as "libcrypto". It stays open for the life of the process.
+/// Opens and binds a shared object, a `kind` such as "libcrypto of OpenSSL 1.1.1 or later". It stays open for the life of
+/// the process.
 pub fn open<Api>(
     path: &Path,
     kind: &str,
     bind: fn(&Library) -> Result<Api, &'static str>,
 ) -> Result<&'static Api, String> {
     let library = load(path)?;
-    let api = bind(&library).map_err(|symbol| {
-        format!("{} is not a {kind} of OpenSSL 1.1.1 or later: it has no `{symbol}`", path.display())
-    })?;
-    // Never closed: OpenSSL leaves exit handlers behind that must not point at unmapped memory.
+    let api = bind(&library)
+        .map_err(|symbol| format!("{} is not a {kind}: it has no `{symbol}`", path.display()))?;
+    // Never closed: libraries leave exit handlers behind that must not point at unmapped memory.
     std::mem::forget(library);
     Ok(Box::leak(Box::new(api)))
 }

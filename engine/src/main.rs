@@ -11,6 +11,7 @@ mod contract;
 mod crates;
 mod exchanges;
 mod families;
+mod gssapi;
 mod guard;
 mod keep;
 mod libcrypto;

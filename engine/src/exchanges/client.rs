@@ -38,8 +38,21 @@ pub enum Judgement {
 
 /// The client half of a scheme: one for all users of a loop.
 pub trait Client {
-    /// Begins an operation.
-    fn begin(&mut self, _operation: &Operation) {}
+    /// Whether it wants to know beforehand which operations there will be (`prepare`).
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// Makes ready what these operations will need, before anything is accounted for. There may be more of them than
+    /// these, and fewer.
+    fn prepare(&mut self, _operations: &[Operation]) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Begins an operation. A fault fails it, before anything is sent.
+    fn begin(&mut self, _operation: &Operation) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// The bytes of the request under way: the same ones each time until its answer has come.
     fn request(&mut self, operation: &Operation) -> &[u8];
@@ -54,6 +67,11 @@ pub trait Client {
 
     /// The name of the user that the operation signs in, where it signs one in.
     fn user(&self, _operation: &Operation) -> Option<&str> {
+        None
+    }
+
+    /// The library that does its work, and its version.
+    fn library(&self) -> Option<&str> {
         None
     }
 
@@ -91,7 +109,7 @@ pub struct Setup<'a> {
     pub kind: Kind,
     settings: &'a Settings,
     accounts: Option<Accounts>,
-    is_proof: bool,
+    pub is_proof: bool,
 }
 
 const PLACE: &str = "load.exchange";
@@ -178,13 +196,11 @@ impl Exchange {
         Exchange { client, paths: 1 }
     }
 
-    /// The next operation of a user.
+    /// Draws the next operation of a user, which begins on this connection of it.
     #[inline]
-    pub fn begin(&mut self, user: u32, random: &mut UserRandom) -> Operation {
+    pub fn draw(&self, user: u32, connection: u32, random: &mut UserRandom) -> Operation {
         let (path, unique) = random.request(self.paths);
-        let operation = Operation { user, leg: 0, path, unique, connection: 0 };
-        self.client.begin(&operation);
-        operation
+        Operation { user, leg: 0, path, unique, connection }
     }
 }
 

@@ -237,16 +237,17 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 }
 
 impl Client for DigestClient {
-    fn begin(&mut self, operation: &Operation) {
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let user = &mut self.users[operation.user as usize];
         if self.replays {
-            return;
+            return Ok(());
         }
         if self.kind == Kind::SignOn {
             user.nonce.clear();
         }
         user.count += 1;
         user.operation = *operation;
+        Ok(())
     }
 
     fn request(&mut self, operation: &Operation) -> &[u8] {

@@ -100,12 +100,13 @@ fn filled_in(host: &str, Account { name, password }: &Account) -> Vec<u8> {
 }
 
 impl Client for FormClient {
-    fn begin(&mut self, operation: &Operation) {
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let user = &mut self.users[operation.user as usize];
         if self.kind == Kind::SignOn || user.stage != Stage::SignedIn {
             user.stage = Stage::Bare;
             user.account = self.accounts.drawn(operation);
         }
+        Ok(())
     }
 
     fn request(&mut self, operation: &Operation) -> &[u8] {

@@ -10,6 +10,9 @@ mod basic;
 pub mod client;
 mod digest;
 mod form;
+mod kerberos;
+mod negotiate;
+mod ntlm;
 mod password;
 pub mod server;
 mod session_cookie;
@@ -27,8 +30,15 @@ use server::Server;
 
 pub use accounts::LONGEST_NAME;
 
-const SCHEMES: &[Scheme] =
-    &[anonymous::SCHEME, basic::SCHEME, digest::SCHEME, form::SCHEME, session_cookie::SCHEME];
+const SCHEMES: &[Scheme] = &[
+    anonymous::SCHEME,
+    basic::SCHEME,
+    digest::SCHEME,
+    form::SCHEME,
+    kerberos::SCHEME,
+    ntlm::SCHEME,
+    session_cookie::SCHEME,
+];
 
 type MakeServer = fn(&Settings) -> Result<Box<dyn Server>, Failure>;
 

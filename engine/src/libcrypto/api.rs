@@ -154,7 +154,8 @@ bind! {
 
 impl Api {
     pub fn open(path: &str) -> Result<&'static Api, Failure> {
-        binding::open(Path::new(path), "libcrypto", Api::bind).map_err(Failure::Failed)
+        binding::open(Path::new(path), "libcrypto of OpenSSL 1.1.1 or later", Api::bind)
+            .map_err(Failure::Failed)
     }
 
     /// The library's own words for the last thing that went wrong, behind what was being tried.

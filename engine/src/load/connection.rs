@@ -35,6 +35,12 @@ impl Connection {
         self.generation
     }
 
+    /// The number of the connection that the next request goes on: this one, or if it is not open, another.
+    #[inline]
+    pub fn next_generation(&self) -> u32 {
+        if self.is_open() { self.generation } else { self.generation.wrapping_add(1) }
+    }
+
     pub fn close(&mut self) {
         self.stream = None;
     }

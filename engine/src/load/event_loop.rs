@@ -15,7 +15,7 @@ use super::state::LoopState;
 use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
-use crate::exchanges::client::Exchange;
+use crate::exchanges::client::{Exchange, Operation};
 
 /// A megabyte comes in a few reads, and a small answer touches a page or two of it.
 const BUFFER: usize = 256 << 10;
@@ -45,7 +45,15 @@ pub struct EventLoop {
     answered_ns: Option<u64>,
     /// How long all its users took to be answered, when last each asked once: the response time under this load.
     response_ns: u64,
+    /// The highest rate of any window or chunk so far.
+    most_hz: f64,
 }
+
+/// The rate that the first window is prepared for: what a core can check of signatures or of tickets.
+const FIRST_HZ: f64 = 5_000.0;
+
+/// A phase may see so many operations where the fastest one before saw one.
+const PREPARED_FOR_ONE: f64 = 1.25;
 
 impl EventLoop {
     pub fn new(plan: Arc<Plan>, thread: u32) -> Result<EventLoop, Failure> {
@@ -69,11 +77,20 @@ impl EventLoop {
             next_sweep_ns: 0,
             answered_ns: None,
             response_ns: 0,
+            most_hz: 0.0,
         })
     }
 
     /// Performs one phase, to its end with nothing under way.
     pub fn run(&mut self, phase: &Phase) -> Result<Counts, Failure> {
+        match phase.work {
+            Work::PrepareWindow(window) => return self.prepare(phase, &[], Work::WarmUp(window)),
+            Work::PrepareChunk(chunk) => {
+                let leading = self.draws(self.active.min(LEADING), 1, Work::Lead(chunk));
+                return self.prepare(phase, &leading, Work::Timed(chunk));
+            }
+            _ => {}
+        }
         self.enter(phase)?;
         loop {
             // An answer has just read the clock, most of the time.
@@ -103,11 +120,10 @@ impl EventLoop {
     fn enter(&mut self, phase: &Phase) -> Result<(), Failure> {
         self.state.must_resume = phase.work.resumes();
         self.state.only_connector = if let Work::Prime(number) = phase.work { Some(number) } else { None };
-        for (index, user) in self.users.iter_mut().enumerate() {
-            let user_number = self.thread + index as u32 * self.plan.load.threads;
-            let random = UserRandom::new(self.plan.seed, user_number, phase.work.number());
+        for index in 0..self.users.len() {
+            let random = self.random(index as u32, phase.work);
             // Connections made before count with the first chunk that they carry a request in.
-            user.enter(random, phase.work == Work::Timed(0));
+            self.users[index].enter(random, phase.work == Work::Timed(0));
         }
         // What happened to resting connections since the last phase.
         self.source = Source::Nothing;
@@ -121,6 +137,33 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Lets the exchange make ready what `leading` and the operations of the phase that follows will need: as many as
+    /// each user may get to.
+    fn prepare(&mut self, phase: &Phase, leading: &[Operation], next: Work) -> Result<Counts, Failure> {
+        let least = self.plan.share_of(self.thread, phase.least);
+        let hz = if self.most_hz == 0.0 { FIRST_HZ } else { self.most_hz };
+        let likely = PREPARED_FOR_ONE * hz * phase.length_ns as f64 / 1e9;
+        let each = least.max(likely as u64).div_ceil(u64::from(self.active)) + 1;
+        let operations = [leading, &self.draws(self.active, each, next)].concat();
+        let prepared = self.state.exchange.prepare(&operations);
+        prepared.map(|()| Counts::default()).map_err(|fault| Failure::Failed(fault.words))
+    }
+
+    /// What so many users will draw first in a phase.
+    fn draws(&self, users: u32, each: u64, work: Work) -> Vec<Operation> {
+        let of_user = |index| {
+            let mut random = self.random(index, work);
+            (0..each).map(move |_| self.state.exchange.draw(index, 0, &mut random))
+        };
+        (0..users).flat_map(of_user).collect()
+    }
+
+    /// The random numbers of a user in a phase.
+    fn random(&self, index: u32, work: Work) -> UserRandom {
+        let user_number = self.thread + index * self.plan.load.threads;
+        UserRandom::new(self.plan.seed, user_number, work.number())
+    }
+
     fn source_of_phase(&self) -> Source {
         let Timetable { work, begins_ns, stop_ns, least, .. } = self.phase;
         let mut random = self.plan.random(self.thread, work);
@@ -132,6 +175,7 @@ impl EventLoop {
             }
             Work::Prime(_) | Work::SignIn => Source::Once { next: 0, end: self.active, at_once: u32::MAX },
             Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING), at_once: u32::MAX },
+            Work::PrepareWindow(_) | Work::PrepareChunk(_) => Source::Nothing,
             Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
                 let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
                 Source::open(Arrivals::new(random, rate_hz, begins_ns, stop_ns, least), self.active)
@@ -294,6 +338,12 @@ impl EventLoop {
             let wall_ns = self.state.counts.wall_ns();
             let took_ns = wall_ns * u64::from(self.active) / u64::from(self.active.clamp(1, LEADING));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
+        }
+        let counts = &self.state.counts;
+        if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
+            && counts.ended > 0
+        {
+            self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns() as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
         std::mem::take(&mut self.state.counts)

@@ -25,6 +25,7 @@ pub const TLS: &str = "tls";
 pub const WRONG_PARAMETERS: &str = "wrong parameters";
 pub const NOT_RESUMED: &str = "not resumed";
 pub const BACKLOG: &str = "backlog";
+pub const SIGN_IN: &str = "sign-in";
 
 impl Fault {
     pub fn new(kind: &'static str, words: impl Into<String>) -> Fault {

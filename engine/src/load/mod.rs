@@ -29,6 +29,7 @@ pub mod verify;
 mod workers;
 
 use crate::contract::{Failure, Mode, Ready, Receipt, Record};
+use crate::exchanges::client::Exchange;
 use crate::op;
 use crate::session::Lines;
 use connector::Connector;
@@ -66,7 +67,7 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, F
     Ok(Done { load: Some(trial.end(libraries)), ..Done::default() })
 }
 
-/// The TLS libraries that this load's clients work with, each once.
+/// The libraries that this load's clients work with, each once: of TLS, of signing in.
 fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
     let mut libraries = Vec::new();
     for kind in &load.clients {
@@ -76,6 +77,7 @@ fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
             libraries.push(library);
         }
     }
+    libraries.extend(Exchange::new(load)?.library().map(str::to_owned));
     Ok(libraries)
 }
 

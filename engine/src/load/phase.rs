@@ -60,6 +60,10 @@ pub enum Work {
     Prime(u16),
     /// Each user asks once, so that it has what its later requests use.
     SignIn,
+    /// What the operations of the window of this number will need is made ready, if the exchange asks for that.
+    PrepareWindow(u32),
+    /// The same for a chunk, and what leads to it.
+    PrepareChunk(u32),
     /// The window of this number.
     WarmUp(u32),
     /// Each user asks once before the chunk of this number, uncounted.
@@ -77,6 +81,8 @@ impl Work {
             Work::Open => 3 << 32,
             Work::Prime(kind) => 4 << 32 | u64::from(kind),
             Work::SignIn => 5 << 32,
+            // Nothing is drawn for these: they look ahead.
+            Work::PrepareWindow(_) | Work::PrepareChunk(_) => 6 << 32,
         }
     }
 
@@ -85,6 +91,7 @@ impl Work {
             Work::Open => "opening connections",
             Work::Prime(_) => "fetching sessions to resume",
             Work::SignIn => "signing in",
+            Work::PrepareWindow(_) | Work::PrepareChunk(_) => "preparing requests",
             Work::WarmUp(_) => "warming up",
             Work::Lead(_) => "asking before a chunk",
             Work::Timed(_) => "the timed part",

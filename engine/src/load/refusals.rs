@@ -175,7 +175,13 @@ impl Trials<'_> {
             })?;
             probe.do_wrong(own);
         }
-        self.note(what, probe.send().map(|_| ()))
+        match probe.send() {
+            // Refused by the directory, before the server was asked.
+            Err(fault) if fault.kind == fault::SIGN_IN && matches!(wrong, Wrong::Password | Wrong::User) => {
+                self.proof.refuse(&format!("{what}: {}", fault.words), true)
+            }
+            answer => self.note(what, answer.map(|_| ())),
+        }
     }
 
     /// Tries clients that the lab's own server is not configured for.

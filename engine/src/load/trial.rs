@@ -12,7 +12,7 @@ use super::task::{ConnectionReuse, Load};
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::contract::Failure;
-use crate::exchanges::client::scheme_of;
+use crate::exchanges::client::{Exchange, scheme_of};
 use crate::session::Advance;
 use crate::{clock, guard, proc};
 
@@ -28,6 +28,8 @@ pub struct Trial {
     switches: u64,
     /// Of everything.
     reopened: u64,
+    /// Whether the exchange makes something ready before a window or a chunk.
+    prepares: bool,
 }
 
 /// Two windows of a warm-up that agree so far are a steady state; more would take longer than it is worth, for
@@ -40,6 +42,9 @@ const LONGEST_UNSTEADY_NS: u64 = 60_000_000;
 /// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
 const LEAST_A_USER: u64 = 2;
 
+/// Ten thousand tickets of a directory that takes 20 ms for one.
+const LONGEST_PREPARING_NS: u64 = 200_000_000_000;
+
 impl Trial {
     /// Connects what is to be held, fetches sessions that are to be resumed, and signs in.
     pub fn open(load: &Load, seed: u64) -> Result<Trial, Failure> {
@@ -48,10 +53,20 @@ impl Trial {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
+        let prepares = Exchange::new(load)?.prepares();
         let workers = Workers::start(&plan)?;
         let (total, chunk) = (Counts::default(), 0);
-        let mut trial =
-            Trial { plan, workers, accounts, chunk, total, run_queue_wait_ns: 0, switches: 0, reopened: 0 };
+        let mut trial = Trial {
+            plan,
+            workers,
+            accounts,
+            chunk,
+            total,
+            run_queue_wait_ns: 0,
+            switches: 0,
+            reopened: 0,
+            prepares,
+        };
         if load.connection == ConnectionReuse::User || load.idle > 0 {
             trial.once(Work::Open)?;
         }
@@ -72,6 +87,7 @@ impl Trial {
         let enough = if self.plan.is_open_loop() { 1 } else { u64::from(self.plan.load.users) };
         let (mut requests, mut enough_ns, mut former) = (0, None, None);
         for window in 0.. {
+            self.prepare(Work::PrepareWindow(window), WINDOW_NS, 1)?;
             let Chunk { cpu_ns, observed, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
             requests += observed.counts.ended;
             let server_ns = observed.components.values().map(|paid| paid.cpu_ns).sum();
@@ -96,12 +112,14 @@ impl Trial {
         self.chunk += 1;
         let users = u64::from(self.plan.load.users);
         let least = if self.plan.is_open_loop() { 1 } else { LEAST_A_USER * users };
+        let (length_ns, least) = (nanoseconds(advance.seconds), advance.operations.max(least));
+        self.prepare(Work::PrepareChunk(chunk), length_ns, least)?;
         if self.plan.load.lead {
             self.once(Work::Lead(chunk))?;
         }
         let (switches, run_queue_wait_ns) = of_own_threads();
         let work = Work::Timed(chunk);
-        let chunk = self.account(work, nanoseconds(advance.seconds), advance.operations.max(least))?;
+        let chunk = self.account(work, length_ns, least)?;
         let (switches_now, run_queue_wait_now_ns) = of_own_threads();
         self.switches += switches_now.saturating_sub(switches);
         self.run_queue_wait_ns += run_queue_wait_now_ns.saturating_sub(run_queue_wait_ns);
@@ -126,6 +144,15 @@ impl Trial {
             reopened: self.reopened,
             components: self.accounts.close(),
         }
+    }
+
+    /// Has made ready what the phase that follows, of this length, will need.
+    fn prepare(&self, work: Work, length_ns: u64, least: u64) -> Result<(), Failure> {
+        if !self.prepares {
+            return Ok(());
+        }
+        let prepared = self.workers.run(Phase { work, length_ns, least, longest_ns: LONGEST_PREPARING_NS });
+        prepared.map(|_| ()).map_err(|failure| failure.about(&format!("while {}: ", work.name())))
     }
 
     /// A phase between two readings of the accounts, each with nothing in flight.

@@ -82,8 +82,11 @@ impl User {
     /// Starts the next operation it draws, on the connection it has or on a new one.
     #[inline]
     pub fn start(&mut self, index: u32, state: &mut LoopState) -> Step {
-        self.operation = state.exchange.begin(index, &mut self.random);
+        self.operation = state.exchange.draw(index, self.connection.next_generation(), &mut self.random);
         self.has_request = true;
+        if let Err(fault) = state.exchange.begin(&self.operation) {
+            return self.fail(fault);
+        }
         self.start_leg(state)
     }
 

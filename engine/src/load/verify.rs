@@ -65,8 +65,9 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
 
 /// The server saw the user that signed in; one of the user's own need not say which.
 fn saw(load: &Load, user: &str, seen: Option<&str>) -> Result<String, Failure> {
-    // Behind the name a server may say the realm of a directory.
+    // Around the name a server may say the realm of a directory: `name@REALM`, `DOMAIN\\name`.
     let name = seen.map(|seen| seen.split_once('@').map_or(seen, |(name, _)| name));
+    let name = name.map(|name| name.rsplit_once('\\').map_or(name, |(_, name)| name));
     match name {
         Some(name) if name == user => Ok("the user that signed in is the one that the server saw".to_owned()),
         None if load.components.is_empty() => Ok("a user signed in".to_owned()),

@@ -72,7 +72,7 @@ fn candidates(libcrypto: &Path) -> Vec<PathBuf> {
 }
 
 fn load(path: &Path) -> Result<&'static Api, String> {
-    let api = binding::open(path, "libssl", Api::bind)?;
+    let api = binding::open(path, "libssl of OpenSSL 1.1.1 or later", Api::bind)?;
     // OpenSSL writes to its socket in a way that a peer gone away ends the process, unless the process objects.
     // SAFETY: no handler of this program's own is replaced.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };

@@ -1,0 +1,281 @@
+//! Kerberos (RFC 4559: SPNEGO in HTTP): a ticket from the directory, and in each request a token made with it.
+//!
+//! The client half alone: the machine's GSSAPI library makes the tokens. It asks the directory while the loop waits,
+//! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::accounts::Accounts;
+use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::negotiate::{header, refused, token};
+use super::{Scheme, Wrong};
+use crate::contract::Failure;
+use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
+use crate::load::fault::Fault;
+use crate::load::request::Prebuilt;
+use crate::load::response::{Expected, Response};
+
+pub const SCHEME: Scheme = Scheme {
+    name: "kerberos",
+    client,
+    server: None,
+    keeps_state: true,
+    has_sign_on: true,
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Password,
+        Wrong::User,
+        Wrong::Own(REPLAYED),
+        Wrong::Own(ANOTHER_SERVICE),
+    ],
+};
+
+const REPLAYED: &str = "a replayed token";
+const ANOTHER_SERVICE: &str = "a token for another service";
+
+const NEGOTIATE: &str = "Negotiate";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// Where the directory is.
+    krb5_config: PathBuf,
+    /// `HTTP@web1.tollbar.test`.
+    service: String,
+    /// One that the directory knows and the server is not.
+    another_service: String,
+    #[serde(default)]
+    persistence: Persistence,
+    /// Whether the server is given the user's ticket, to act in its name.
+    #[serde(default)]
+    delegate: bool,
+    /// Whether tokens are made before a chunk's accounts are opened, and not in its requests.
+    #[serde(default)]
+    ahead: bool,
+}
+
+/// What a token is good for.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Persistence {
+    /// The request that carries it.
+    #[default]
+    Request,
+    /// Its connection.
+    Connection,
+    /// The cookie that the server answers with.
+    Session,
+}
+
+struct KerberosClient {
+    library: &'static Library,
+    settings: Settings,
+    kind: Kind,
+    /// A proof holds the server to its own token.
+    is_proof: bool,
+    requests: Vec<Prebuilt>,
+    /// Without a token.
+    bare: Vec<Prebuilt>,
+    /// What the answer has to be; and where the client reads its head as well.
+    expected: [Expected; 2],
+    accounts: Accounts,
+    service: Name<'static>,
+    /// Of each account, once it has signed in.
+    credentials: Vec<Option<Credentials<'static>>>,
+    users: Vec<User>,
+    /// Tokens that were made ahead, by the number that their operation will draw.
+    tokens: HashMap<u64, Token>,
+    repeats: bool,
+}
+
+struct Token {
+    header: Vec<u8>,
+    /// To be told the server's token; a proof alone keeps it.
+    context: Option<Context<'static>>,
+}
+
+#[derive(Default)]
+struct User {
+    /// The account that it is signed in as.
+    account: usize,
+    /// Of the request under way: a token, a cookie, or nothing.
+    header: Vec<u8>,
+    context: Option<Context<'static>>,
+    /// The connection on which a token was last accepted.
+    connection: Option<u32>,
+    cookie: Option<Vec<u8>>,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let settings: Settings = setup.settings()?;
+    if settings.ahead && (setup.kind == Kind::SignOn || settings.persistence != Persistence::Request) {
+        let words = "`load.exchange.ahead` means something only where each request has a token of its own";
+        return Err(Failure::Failed(words.to_owned()));
+    }
+    let library = gssapi::open(Mechanism::Spnego, Some(&settings.krb5_config))?;
+    let service = library.service(&settings.service).map_err(Failure::Failed)?;
+    let accounts = setup.accounts()?;
+    let expected = setup.expected();
+    let with_head = Expected { keeps_head: true, ..expected.clone() };
+    Ok(Box::new(KerberosClient {
+        library,
+        kind: setup.kind,
+        is_proof: setup.is_proof,
+        requests: setup.requests(),
+        bare: setup.requests(),
+        expected: [expected, with_head],
+        credentials: accounts.iter().map(|_| None).collect(),
+        accounts,
+        service,
+        settings,
+        users: (0..setup.load.users).map(|_| User::default()).collect(),
+        tokens: HashMap::new(),
+        repeats: false,
+    }))
+}
+
+impl KerberosClient {
+    /// A token of an account, which signs in first unless it has before.
+    fn token(&mut self, account: usize) -> Result<Token, Fault> {
+        if self.credentials[account].is_none() {
+            let words = |words| {
+                let name = &self.accounts[account].name;
+                refused(format!("{name} cannot sign in: {words}"))
+            };
+            let user = self.library.user(&self.accounts[account].name).map_err(words)?;
+            let password = &self.accounts[account].password;
+            let signed_in = self.library.sign_in(Mechanism::Spnego, &user, password).map_err(words)?;
+            self.credentials[account] = Some(signed_in);
+        }
+        let mut context = self.library.context(Mechanism::Spnego, self.settings.delegate);
+        let step = self.step(account, &mut context, &[])?;
+        Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
+    }
+
+    fn step(&self, account: usize, context: &mut Context, came: &[u8]) -> Result<gssapi::Step, Fault> {
+        let credentials = self.credentials[account].as_ref().ok_or_else(|| refused("not signed in"))?;
+        context.step(credentials, &self.service, came).map_err(refused)
+    }
+
+    /// Whether a user has what takes the place of a token.
+    fn is_signed_in(&self, operation: &Operation) -> bool {
+        let user = &self.users[operation.user as usize];
+        self.kind == Kind::Request
+            && match self.settings.persistence {
+                Persistence::Request => false,
+                Persistence::Connection => user.connection == Some(operation.connection),
+                Persistence::Session => user.cookie.is_some(),
+            }
+    }
+
+    /// Holds the server to the token in its answer: it has the key of the service that was asked for.
+    fn prove_server(&self, user: &mut User, response: &Response) -> Result<(), Fault> {
+        let Some(mut context) = user.context.take() else { return Ok(()) };
+        let came = token(NEGOTIATE, response)?;
+        match self.step(user.account, &mut context, &came)?.is_complete {
+            true => Ok(()),
+            false => Err(refused("the server's token does not prove that it is the one asked for")),
+        }
+    }
+}
+
+impl Client for KerberosClient {
+    fn prepare(&mut self, operations: &[Operation]) -> Result<(), Fault> {
+        self.tokens.clear();
+        for operation in operations {
+            let account = self.accounts.drawn(operation);
+            if self.settings.ahead {
+                let token = self.token(account)?;
+                self.tokens.insert(operation.unique, token);
+            } else if self.credentials[account].is_none() {
+                // Its service ticket stays with its credentials.
+                self.token(account)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn prepares(&self) -> bool {
+        self.kind == Kind::Request && self.settings.persistence == Persistence::Request
+    }
+
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
+        let index = operation.user as usize;
+        if self.repeats {
+            return Ok(());
+        }
+        if self.is_signed_in(operation) {
+            let user = &mut self.users[index];
+            user.header = user.cookie.clone().unwrap_or_default();
+            return Ok(());
+        }
+        let account = self.accounts.drawn(operation);
+        if self.kind == Kind::SignOn {
+            self.credentials[account] = None;
+        }
+        let Token { header, context } = match self.tokens.remove(&operation.unique) {
+            Some(token) => token,
+            None => self.token(account)?,
+        };
+        self.users[index] = User { account, header, context, ..User::default() };
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, operation: &Operation) -> &[u8] {
+        let header = &self.users[operation.user as usize].header;
+        let requests = if header.is_empty() { &mut self.bare } else { &mut self.requests };
+        requests[usize::from(operation.path)].with(operation.unique, header)
+    }
+
+    #[inline]
+    fn expected(&self, operation: &Operation) -> &Expected {
+        let waits_for_cookie = self.settings.persistence == Persistence::Session
+            && self.users[operation.user as usize].cookie.is_none();
+        &self.expected[usize::from(waits_for_cookie)]
+    }
+
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(operation))?;
+        let index = operation.user as usize;
+        let mut user = std::mem::take(&mut self.users[index]);
+        self.prove_server(&mut user, response)?;
+        user.connection = Some(operation.connection);
+        if self.settings.persistence == Persistence::Session && user.cookie.is_none() {
+            user.cookie = Some(cookie(response)?);
+        }
+        self.users[index] = user;
+        Ok(Judgement::Done)
+    }
+
+    fn user(&self, operation: &Operation) -> Option<&str> {
+        Some(&self.accounts[self.users[operation.user as usize].account].name)
+    }
+
+    fn library(&self) -> Option<&str> {
+        Some(&self.library.version)
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        match wrong {
+            REPLAYED => self.repeats = true,
+            _ => {
+                if let Ok(another) = self.library.service(&self.settings.another_service) {
+                    self.service = another;
+                }
+                // What they have signed in with before was good.
+                self.users.fill_with(User::default);
+            }
+        }
+    }
+}
+
+/// A request's header with the cookie that an answer sets.
+fn cookie(response: &Response) -> Result<Vec<u8>, Fault> {
+    let set = response.header("Set-Cookie").and_then(|value| value.split(';').next());
+    let cookie = set.ok_or_else(|| refused("the server set no cookie"))?;
+    Ok(format!("Cookie: {}\r\n", cookie.trim()).into_bytes())
+}

@@ -1,0 +1,170 @@
+//! NTLM: three messages on one connection, which is the user's from then on.
+//!
+//! The client half alone: the machine's GSSAPI library makes the messages.
+
+use serde::Deserialize;
+
+use super::accounts::Accounts;
+use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::negotiate::{header, refused, token};
+use super::{Scheme, Wrong};
+use crate::contract::Failure;
+use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
+use crate::load::fault::Fault;
+use crate::load::request::{Outline, Prebuilt};
+use crate::load::response::{Expected, Response};
+
+pub const SCHEME: Scheme = Scheme {
+    name: "ntlm",
+    client,
+    server: None,
+    keeps_state: true,
+    has_sign_on: true,
+    refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User, Wrong::Own(REPLAYED)],
+};
+
+const REPLAYED: &str = "the answer to another challenge";
+
+const NTLM: &str = "NTLM";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// `TOLLBAR`: of the accounts.
+    domain: String,
+    /// `HTTP@web1.tollbar.test`.
+    service: String,
+}
+
+struct NtlmClient {
+    library: &'static Library,
+    kind: Kind,
+    domain: String,
+    /// The first leg's, the last leg's, and those of a connection that has signed in.
+    first: Vec<Prebuilt>,
+    last: Vec<Prebuilt>,
+    bare: Vec<Prebuilt>,
+    challenge: Expected,
+    page: Expected,
+    accounts: Accounts,
+    service: Name<'static>,
+    users: Vec<User>,
+    repeats: bool,
+}
+
+#[derive(Default)]
+struct User {
+    account: usize,
+    /// Of the request under way.
+    header: Vec<u8>,
+    /// The last answer to a challenge.
+    answer: Vec<u8>,
+    handshake: Option<Handshake>,
+    /// The connection that has signed in.
+    connection: Option<u32>,
+}
+
+struct Handshake {
+    context: Context<'static>,
+    credentials: Credentials<'static>,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let Settings { domain, service } = setup.settings()?;
+    let library = gssapi::open(Mechanism::Ntlm, None)?;
+    let followed = |path: &String| {
+        Prebuilt::new(setup.load, &Outline { is_last: false, ..Outline::page(setup.load, path) })
+    };
+    Ok(Box::new(NtlmClient {
+        library,
+        kind: setup.kind,
+        domain,
+        first: setup.paths.iter().map(followed).collect(),
+        last: setup.requests(),
+        bare: setup.requests(),
+        challenge: Expected { status: 401, bytes: None, body: None, keeps_head: true, ..setup.expected() },
+        page: setup.expected(),
+        accounts: setup.accounts()?,
+        service: library.service(&service).map_err(Failure::Failed)?,
+        users: (0..setup.load.users).map(|_| User::default()).collect(),
+        repeats: false,
+    }))
+}
+
+impl NtlmClient {
+    fn handshake(&self, account: usize) -> Result<Handshake, Fault> {
+        let account = &self.accounts[account];
+        let user = self.library.user(&format!("{}\\{}", self.domain, account.name)).map_err(refused)?;
+        let credentials = self.library.sign_in(Mechanism::Ntlm, &user, &account.password).map_err(refused)?;
+        Ok(Handshake { context: self.library.context(Mechanism::Ntlm, false), credentials })
+    }
+
+    /// The header with the next message, after what came.
+    fn next(&mut self, user: u32, came: &[u8]) -> Result<(), Fault> {
+        let user = &mut self.users[user as usize];
+        let Some(Handshake { context, credentials }) = &mut user.handshake else { return Ok(()) };
+        let step = context.step(credentials, &self.service, came).map_err(refused)?;
+        user.header = header(NTLM, &step.token);
+        Ok(())
+    }
+}
+
+impl Client for NtlmClient {
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
+        let index = operation.user as usize;
+        if self.kind == Kind::Request && self.users[index].connection == Some(operation.connection) {
+            return Ok(());
+        }
+        let account = self.accounts.drawn(operation);
+        let handshake = self.handshake(account)?;
+        let user = &mut self.users[index];
+        (user.account, user.handshake, user.connection) = (account, Some(handshake), None);
+        self.next(operation.user, &[])
+    }
+
+    #[inline]
+    fn request(&mut self, operation: &Operation) -> &[u8] {
+        let user = &self.users[operation.user as usize];
+        let (requests, header): (_, &[u8]) = match (&user.handshake, operation.leg) {
+            (None, _) => (&mut self.bare, b""),
+            (Some(_), 0) => (&mut self.first, &user.header),
+            (Some(_), _) => (&mut self.last, &user.header),
+        };
+        requests[usize::from(operation.path)].with(operation.unique, header)
+    }
+
+    #[inline]
+    fn expected(&self, operation: &Operation) -> &Expected {
+        let is_challenge = operation.leg == 0 && self.users[operation.user as usize].handshake.is_some();
+        if is_challenge { &self.challenge } else { &self.page }
+    }
+
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(operation))?;
+        let index = operation.user as usize;
+        if operation.leg == 0 && self.users[index].handshake.is_some() {
+            self.next(operation.user, &token(NTLM, response)?)?;
+            let user = &mut self.users[index];
+            let other = std::mem::replace(&mut user.answer, user.header.clone());
+            if self.repeats {
+                user.header = other;
+            }
+            return Ok(Judgement::Continue);
+        }
+        let user = &mut self.users[index];
+        (user.handshake, user.connection) = (None, Some(operation.connection));
+        Ok(Judgement::Done)
+    }
+
+    fn user(&self, operation: &Operation) -> Option<&str> {
+        Some(&self.accounts[self.users[operation.user as usize].account].name)
+    }
+
+    fn library(&self) -> Option<&str> {
+        Some(&self.library.version)
+    }
+
+    fn do_wrong(&mut self, _wrong: &'static str) {
+        self.repeats = true;
+    }
+}

@@ -1,0 +1,77 @@
+//! The functions of a GSSAPI library (RFC 2744, RFC 5588), bound at run time. Nothing of it is needed to build this.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libloading::os::unix::Library;
+
+use crate::binding::bind;
+
+/// Any of the library's own objects.
+pub type Handle = *mut c_void;
+pub type Out<Kind> = *mut Kind;
+pub type Release = unsafe extern "C" fn(Out<u32>, Out<Handle>) -> u32;
+
+/// `gss_buffer_desc`.
+#[repr(C)]
+pub struct Buffer {
+    pub length: usize,
+    pub value: *mut c_void,
+}
+
+/// `gss_OID_desc`: an object identifier in DER, without tag and length.
+#[repr(C)]
+pub struct Oid {
+    pub length: u32,
+    pub elements: *const c_void,
+}
+
+// SAFETY: only ever made of constants.
+unsafe impl Sync for Oid {}
+
+/// `gss_OID_set_desc`.
+#[repr(C)]
+pub struct OidSet {
+    pub count: usize,
+    pub elements: *const Oid,
+}
+
+bind! {
+    parts {}
+    required {
+        fn gss_display_status(Out<u32>, u32, c_int, *const Oid, Out<u32>, Out<Buffer>) -> u32;
+        fn gss_release_buffer(Out<u32>, Out<Buffer>) -> u32;
+        fn gss_indicate_mechs(Out<u32>, Out<Handle>) -> u32;
+        fn gss_test_oid_set_member(Out<u32>, *const Oid, Handle, Out<c_int>) -> u32;
+        fn gss_release_oid_set(Out<u32>, Out<Handle>) -> u32;
+        fn gss_import_name(Out<u32>, *const Buffer, *const Oid, Out<Handle>) -> u32;
+        fn gss_release_name(Out<u32>, Out<Handle>) -> u32;
+        fn gss_acquire_cred_with_password(
+            Out<u32>, Handle, *const Buffer, u32, *const OidSet, c_int, Out<Handle>, Out<Handle>, Out<u32>
+        ) -> u32;
+        fn gss_release_cred(Out<u32>, Out<Handle>) -> u32;
+        fn gss_init_sec_context(
+            Out<u32>, Handle, Out<Handle>, Handle, *const Oid, u32, u32, Handle, *const Buffer, Out<Handle>,
+            Out<Buffer>, Out<u32>, Out<u32>
+        ) -> u32;
+        fn gss_delete_sec_context(Out<u32>, Out<Handle>, Out<Buffer>) -> u32;
+    }
+    optional {
+        // Of libkrb5, which it stands on: where this one was loaded from, the version is written.
+        fn krb5_free_context(Handle);
+    }
+}
+
+impl Buffer {
+    pub const EMPTY: Buffer = Buffer { length: 0, value: std::ptr::null_mut() };
+
+    /// Lends bytes to the library, which reads them during one call.
+    pub fn of(bytes: &[u8]) -> Buffer {
+        Buffer { length: bytes.len(), value: bytes.as_ptr() as *mut c_char as *mut c_void }
+    }
+}
+
+impl Oid {
+    pub const fn of(der: &'static [u8]) -> Oid {
+        Oid { length: der.len() as u32, elements: der.as_ptr().cast() }
+    }
+}

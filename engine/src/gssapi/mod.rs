@@ -1,0 +1,317 @@
+//! The client's side of Kerberos and NTLM, as the machine's own GSSAPI library performs it.
+//!
+//! Libkrb5 keeps what it opens in the environment's names, so those are set before it is loaded: whatever the user's own
+//! environment says, nothing outside the run is read or written.
+
+mod api;
+
+use std::ffi::{CString, OsStr, c_int};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+
+use crate::binding;
+use crate::contract::Failure;
+use api::{Api, Buffer, Handle, Oid, OidSet, Release};
+
+const FILE: &str = "libgssapi_krb5.so.2";
+
+/// The protocols that a context can speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// SPNEGO (RFC 4178) around Kerberos: what `Negotiate` carries.
+    Spnego,
+    /// NTLM alone, by a module of its own.
+    Ntlm,
+}
+
+static SPNEGO: Oid = Oid::of(b"\x2b\x06\x01\x05\x05\x02");
+static NTLM: Oid = Oid::of(b"\x2b\x06\x01\x04\x01\x82\x37\x02\x02\x0a");
+static USER_NAME: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01");
+static HOST_BASED_SERVICE: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04");
+
+impl Mechanism {
+    fn oid(self) -> &'static Oid {
+        match self {
+            Mechanism::Spnego => &SPNEGO,
+            Mechanism::Ntlm => &NTLM,
+        }
+    }
+
+    /// The package of Debian, Fedora and their like that has it.
+    fn package(self) -> &'static str {
+        match self {
+            Mechanism::Spnego => "libgssapi-krb5-2 (Debian), krb5-libs (Fedora)",
+            Mechanism::Ntlm => "gss-ntlmssp (Debian), gssntlmssp (Fedora)",
+        }
+    }
+
+    /// Which modules the library loads: SPNEGO would else go over to NTLM without a word where Kerberos fails, and a
+    /// machine's gssproxy might step between.
+    fn modules(self) -> Option<&'static str> {
+        match self {
+            Mechanism::Spnego => Some("/dev/null"),
+            Mechanism::Ntlm => None,
+        }
+    }
+}
+
+/// `GSS_C_DELEG_FLAG`, `GSS_C_MUTUAL_FLAG`.
+const DELEGATE: u32 = 1;
+const MUTUAL: u32 = 2;
+
+const INITIATE: c_int = 1;
+/// Errors stand in the upper half of a status.
+const ERRORS: u32 = 0xffff_0000;
+const CONTINUE_NEEDED: u32 = 1;
+
+pub struct Library {
+    api: &'static Api,
+    pub version: String,
+}
+
+/// The library, loaded once for the life of the process, with this configuration of Kerberos.
+///
+/// Call it before other threads read the environment, which it changes.
+pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static Library, Failure> {
+    static LIBRARY: OnceLock<Result<Library, Failure>> = OnceLock::new();
+    let made = LIBRARY.get_or_init(|| {
+        let variables = [
+            ("KRB5_CONFIG", krb5_config.map(Path::as_os_str)),
+            ("KRB5CCNAME", Some(OsStr::new("MEMORY:tollbar"))),
+            ("KRB5_CLIENT_KTNAME", Some(OsStr::new("MEMORY:tollbar"))),
+            ("GSS_MECH_CONFIG", mechanism.modules().map(OsStr::new)),
+        ];
+        for (name, value) in variables {
+            if let Some(value) = value {
+                // SAFETY: the caller's promise: no other thread reads the environment now.
+                unsafe { std::env::set_var(name, value) };
+            }
+        }
+        Library::load(Path::new(FILE))
+    });
+    let library = made.as_ref().map_err(Failure::clone)?;
+    library.ensure_has(mechanism)?;
+    Ok(library)
+}
+
+impl Library {
+    fn load(file: &Path) -> Result<Library, Failure> {
+        let api = binding::open(file, "GSSAPI library", Api::bind);
+        let api = api.map_err(|words| {
+            Failure::Unsupported(format!("{words}; the package is {}", Mechanism::Spnego.package()))
+        })?;
+        let version = version(api).unwrap_or_else(|| FILE.to_owned());
+        Ok(Library { api, version })
+    }
+
+    /// Fails, naming the package, where the library does not have a mechanism.
+    fn ensure_has(&self, mechanism: Mechanism) -> Result<(), Failure> {
+        let (mut minor, mut mechanisms, mut has) = (0, null_mut(), 0);
+        // SAFETY: the set is the library's own until it is released, once.
+        unsafe {
+            (self.api.gss_indicate_mechs)(&mut minor, &mut mechanisms);
+            (self.api.gss_test_oid_set_member)(&mut minor, mechanism.oid(), mechanisms, &mut has);
+            (self.api.gss_release_oid_set)(&mut minor, &mut mechanisms);
+        }
+        if has == 0 {
+            let (version, package) = (&self.version, mechanism.package());
+            let words = format!("{version} has no {mechanism:?} mechanism; the package is {package}");
+            return Err(Failure::Unsupported(words));
+        }
+        Ok(())
+    }
+
+    /// `u00500`, `u00500@REALM`; for NTLM `DOMAIN\u00500` as well.
+    pub fn user(&self, name: &str) -> Result<Name<'_>, String> {
+        self.name(name, &USER_NAME)
+    }
+
+    /// `HTTP@web1.tollbar.test`.
+    pub fn service(&self, name: &str) -> Result<Name<'_>, String> {
+        self.name(name, &HOST_BASED_SERVICE)
+    }
+
+    fn name(&self, text: &str, kind: &Oid) -> Result<Name<'_>, String> {
+        let (mut minor, mut handle) = (0, null_mut());
+        // SAFETY: the text outlives the call.
+        let major = unsafe {
+            (self.api.gss_import_name)(&mut minor, &Buffer::of(text.as_bytes()), kind, &mut handle)
+        };
+        self.check(major, minor, kind)?;
+        Ok(Name(Object { handle, release: self.api.gss_release_name, library: PhantomData }))
+    }
+
+    /// Credentials of a user, in memory that is theirs alone. With Kerberos that is an exchange with the KDC (AS).
+    pub fn sign_in(
+        &self,
+        mechanism: Mechanism,
+        user: &Name,
+        password: &str,
+    ) -> Result<Credentials<'_>, String> {
+        let (mut minor, mut handle) = (0, null_mut());
+        // The module of NTLM reads on to a zero, whatever the length says.
+        let ended = CString::new(password).map_err(|_| "a password with a zero in it".to_owned())?;
+        let password = Buffer::of(ended.as_bytes());
+        let mechanisms = OidSet { count: 1, elements: mechanism.oid() };
+        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        let major = unsafe {
+            (self.api.gss_acquire_cred_with_password)(
+                &mut minor,
+                user.0.handle,
+                &password,
+                u32::MAX,
+                &mechanisms,
+                INITIATE,
+                &mut handle,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        self.check(major, minor, mechanism.oid())?;
+        Ok(Credentials(Object { handle, release: self.api.gss_release_cred, library: PhantomData }))
+    }
+
+    /// Begins a context, which is mutual. Nothing is done before its first step.
+    pub fn context(&self, mechanism: Mechanism, delegates: bool) -> Context<'_> {
+        let flags = MUTUAL | if delegates { DELEGATE } else { 0 };
+        Context { library: self, mechanism, flags, handle: null_mut() }
+    }
+
+    fn check(&self, major: u32, minor: u32, mechanism: &Oid) -> Result<(), String> {
+        if major & ERRORS == 0 { Ok(()) } else { Err(self.words(major, minor, mechanism)) }
+    }
+
+    /// The library's own words for a status: the mechanism's, or where it has none, GSSAPI's.
+    fn words(&self, major: u32, minor: u32, mechanism: &Oid) -> String {
+        const GSSAPI_CODE: c_int = 1;
+        const MECHANISM_CODE: c_int = 2;
+        let text = |code, kind| {
+            let (mut ignored, mut more, mut buffer) = (0, 0, Buffer::EMPTY);
+            // SAFETY: the buffer is the library's until it is released, once; an empty one may be.
+            unsafe {
+                (self.api.gss_display_status)(&mut ignored, code, kind, mechanism, &mut more, &mut buffer);
+                let text = String::from_utf8_lossy(taken(&buffer)).into_owned();
+                (self.api.gss_release_buffer)(&mut ignored, &mut buffer);
+                text
+            }
+        };
+        let words = if minor == 0 { String::new() } else { text(minor, MECHANISM_CODE) };
+        if words.is_empty() { text(major, GSSAPI_CODE) } else { words }
+    }
+}
+
+/// # Safety
+/// A buffer that the library filled in and has not released, or an empty one.
+unsafe fn taken(buffer: &Buffer) -> &[u8] {
+    if buffer.length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(buffer.value.cast(), buffer.length) }
+}
+
+/// `MIT krb5-1.20.1-final`: libkrb5 has no function for it, but carries it in its own data.
+fn version(api: &Api) -> Option<String> {
+    const BRAND: &[u8] = b"KRB5_BRAND: ";
+    let file = std::fs::read(binding::file_of(api.krb5_free_context? as *const _)?).ok()?;
+    let at = file.windows(BRAND.len()).position(|bytes| bytes == BRAND)? + BRAND.len();
+    let words = file[at..].split(|byte| !byte.is_ascii_graphic()).next()?;
+    Some(format!("MIT {}", String::from_utf8_lossy(words)))
+}
+
+/// One of the library's objects, released when it goes out of scope.
+struct Object<'a> {
+    handle: Handle,
+    release: Release,
+    library: PhantomData<&'a Library>,
+}
+
+impl Drop for Object<'_> {
+    fn drop(&mut self) {
+        let mut minor = 0;
+        // SAFETY: it was given by the library, to this owner alone.
+        unsafe { (self.release)(&mut minor, &mut self.handle) };
+    }
+}
+
+pub struct Name<'a>(Object<'a>);
+
+pub struct Credentials<'a>(Object<'a>);
+
+/// One authentication: tokens that go to a server and come back, until both are content.
+pub struct Context<'a> {
+    library: &'a Library,
+    mechanism: Mechanism,
+    flags: u32,
+    handle: Handle,
+}
+
+/// What comes of a step.
+#[derive(Debug)]
+pub struct Step {
+    /// To be sent; empty where nothing is.
+    pub token: Vec<u8>,
+    /// The server has proved itself, as far as the mechanism has it do so.
+    pub is_complete: bool,
+}
+
+impl Context<'_> {
+    /// Takes what the server sent, nothing at first. With Kerberos the first step of a user's first context is an
+    /// exchange with the KDC (TGS).
+    pub fn step(&mut self, credentials: &Credentials, service: &Name, came: &[u8]) -> Result<Step, String> {
+        let (mut minor, mut token) = (0, Buffer::EMPTY);
+        let came = Buffer::of(came);
+        let input: *const Buffer = if came.length == 0 { null() } else { &came };
+        // SAFETY: what it reads outlives the call, and the context is this one's alone.
+        let major = unsafe {
+            (self.library.api.gss_init_sec_context)(
+                &mut minor,
+                credentials.0.handle,
+                &mut self.handle,
+                service.0.handle,
+                self.mechanism.oid(),
+                self.flags,
+                0,
+                null_mut(),
+                input,
+                null_mut(),
+                &mut token,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        // SAFETY: the buffer is the library's until it is released, once.
+        let to_send = unsafe {
+            let to_send = taken(&token).to_vec();
+            (self.library.api.gss_release_buffer)(&mut 0, &mut token);
+            to_send
+        };
+        self.library.check(major, minor, self.mechanism.oid())?;
+        Ok(Step { token: to_send, is_complete: major & CONTINUE_NEEDED == 0 })
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        let mut minor = 0;
+        // SAFETY: none, or the library's own, and released only here.
+        unsafe { (self.library.api.gss_delete_sec_context)(&mut minor, &mut self.handle, null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine without the library, or with another one under its name, is told which package has it.
+    #[test]
+    fn a_library_that_is_not_there_is_unsupported() {
+        for file in ["libgssapi_krb5.so.999", "libc.so.6"] {
+            let refusal = Library::load(Path::new(file)).err().expect(file);
+            let Failure::Unsupported(words) = refusal else { panic!("{refusal:?}") };
+            assert!(words.contains(file) && words.contains("libgssapi-krb5-2"), "{words}");
+        }
+    }
+}
