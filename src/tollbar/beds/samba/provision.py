@@ -88,6 +88,11 @@ def password_of(name, secret):
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")[:18]).decode()
 
 
+def random_password():
+    """For what Samba hashes itself: in a new domain, a password has characters of several kinds."""
+    return secrets.token_urlsafe(24) + "aA0-"
+
+
 def hashed(name, secret):
     """An account's stored keys: NT hash, and `supplementalCredentials` with those of AES.
 
@@ -193,7 +198,7 @@ def make_domain():
         domain=DOMAIN,
         hostname="dc1",
         hostip="127.0.0.1",
-        adminpass=secrets.token_urlsafe(24) + "aA1-",
+        adminpass=random_password(),
         dns_backend="NONE",
         serverrole="active directory domain controller",
         dom_for_fun_level=dsdb.DS_DOMAIN_FUNCTION_2008_R2,
@@ -208,7 +213,7 @@ def make_domain():
 def add_services(directory):
     """Adds the accounts of services, each with a password of its own; that of searches by LDAP is written to a file."""
     for account, flags, host, encryption in SERVICES:
-        password = secrets.token_urlsafe(24)
+        password = random_password()
         parent = "CN=Computers" if flags & MACHINE else "CN=Users"
         directory.add(
             {
