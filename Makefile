@@ -9,7 +9,9 @@ STUDY  ?=
 ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
 
 # What the tests and the bench meet for real, as program:package of Debian's.
-SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq \
+	pg_ctlcluster:postgresql psql:postgresql-client krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user \
+	slapd:slapd ldapsearch:ldap-utils
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 # A domain controller, and what asks it. What is not a program is there if its path is.
@@ -71,7 +73,7 @@ browser:
 
 # Real servers, each test starting its own. The policy file keeps Debian from starting one as a service.
 servers:
-	$(call debian,$(SERVERS),the tests need web servers)
+	$(call debian,$(SERVERS),the tests need servers)
 
 # The platforms whose runners are built and tried. .NET needs a compiler alone: pip brings its runtime.
 runtimes:

@@ -1,6 +1,6 @@
 """A lab to be ended, and a program that ends it and counts what is left.
 
-bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, over and over
+bed_lab.py trials BED [TRIALS]   starts, asks and stops the bed, or the embedded server before this service
 bed_lab.py kill BED SECONDS      does that in a child, kills it after so long, and says what was left when
 """
 
@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tollbar import beds, libraries, tls
 from tollbar.beds import driver
@@ -30,6 +31,8 @@ PATIENCE_S = 8.0
 NOBODY = 65534
 CANNOT_READ = 77
 PLAINTEXT = {"choice": "plaintext", "bytes": 4096}
+# Some in a hundred groups, some in fifty, and some in none.
+ACCOUNTS = {"choice": "none", "accounts": 600}
 SETTINGS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519", "bytes": 4096}
 
 
@@ -95,23 +98,36 @@ def start(
     return driver.start(sandbox, tls.request(sandbox, found, provider, settings), core)
 
 
+def before(service: str, words: Mapping[str, Any] | None = None) -> driver.Request:
+    """A request to the embedded server, with this service behind it."""
+    found = beds.here(beds.all_beds()["embedded"])
+    (provider,) = libraries.resolve(["libcrypto"])
+    return driver.Request(
+        found, provider, ACCOUNTS, words=words or {}, sizes=(4096,), services=(beds.service(service),)
+    )
+
+
 def trials(name: str, count: int) -> None:
     """Says where it is, and each address it serves on."""
-    bed = beds.all_beds()[name]
-    found = beds.find(bed)
-    assert isinstance(found, beds.Installed), found
-    provider = provider_of(bed)
     with Sandbox() as sandbox:
         print(sandbox.directory, flush=True)
         for _ in range(count):
             # As the lab does it: by a thread that ends before the server does.
             with ThreadPoolExecutor(1) as pool:
-                starting = pool.submit(start, sandbox, found, provider, SETTINGS)
+                starting = pool.submit(start_named, sandbox, name)
             with starting.result() as server:
                 print(server.address, flush=True)
-                answer = ask(server.address, anything_goes())
+                answer = ask(server.address, None if name in beds.services() else anything_goes())
                 assert ("200", 4096) == (answer.status, answer.length)
     print("done", flush=True)
+
+
+def start_named(sandbox: Sandbox, name: str) -> driver.Server:
+    """The bed under TLS, or the service."""
+    if name in beds.services():
+        return driver.start(sandbox, before(name))
+    bed = beds.all_beds()[name]
+    return start(sandbox, beds.here(bed), provider_of(bed), SETTINGS)
 
 
 def user(name: str) -> None:
@@ -120,7 +136,8 @@ def user(name: str) -> None:
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
-    if not (os.access(engine(), os.X_OK) and os.access(beds.all_beds()[name].folder / "bed.toml", os.R_OK)):
+    folder = {**beds.all_beds(), **beds.services()}[name].folder
+    if not (os.access(engine(), os.X_OK) and os.access(folder / "bed.toml", os.R_OK)):
         sys.exit(CANNOT_READ)
     trials(name, 1)
 

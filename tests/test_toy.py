@@ -1,4 +1,4 @@
-"""A toy family, its bed of two components, its metric, its workload and its runner in another language.
+"""A toy family, its bed, the service behind that, its metric, its workload and its runner in another language.
 
 All of it is in `tests/toy`, found by the search path: no stage has a line for it.
 """
@@ -121,6 +121,25 @@ def test_a_component_is_shared_by_its_setting(here: None, tmp_path: Path) -> Non
         assert {(Outcome.OK, None)} == {(each.outcome, each.reason) for each in proven}
         assert 2 == len(sandbox.shared) == len(sandbox.running)
     assert all("a path that is not there" in each.refused for each in proven)
+
+
+def test_a_service_that_is_not_here_is_a_row_with_what_would_help(
+    tollbar: Tollbar, tmp_path: Path, env: dict[str, str]
+) -> None:
+    """The cells that need it are not available here; the bed itself is."""
+    shutil.copytree(TOY, tmp_path / "mine")
+    ledger = tmp_path / "mine" / "beds" / "ledger" / "bed.toml"
+    ledger.write_text(ledger.read_text().replace('"toy-server"', '"no-such-server"'))
+    own = {**env, "TOLLBAR_PATH": str(tmp_path / "mine")}
+    (tmp_path / "toy.toml").write_text(SERVED)
+    done = tollbar("run", "toy.toml", "--json", "--no-report", env=own)
+    assert 0 == done.returncode, done.stderr
+    reason = "not available here: Ledger is not installed; to have it: it comes with the tests"
+    costs = rows(json.loads(done.stdout), "server-cpu")
+    assert {("unsupported", reason)} == {(row["outcome"], row["reason"]) for row in costs.values()}
+    listed = {row["bed"]: row for row in json.loads(tollbar("list", "beds", "--json", env=own).stdout)}
+    assert ("toy", "not available here") == (listed["toy"]["bed"], listed["ledger"]["version"])
+    assert "it comes with the tests" == listed["ledger"]["to have it"]
 
 
 def test_a_runner_in_another_language_is_a_provider(tollbar: Tollbar, tmp_path: Path, env: dict[str, str]) -> None:

@@ -151,6 +151,7 @@ def render_preparation(
         "directory": str(directory),
         "program": str(request.found.programs[component.name]),
         "tools": request.found.tools[component.name],
+        "places": request.found.places,
         "settings": {name: request.settings.get(name) for name in preparation.settings},
     }
     fill = _Filling(request, component, context, "; a preparation reads only what its `settings` name")

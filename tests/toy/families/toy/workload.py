@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 
+from tollbar import beds
 from tollbar.beds import Installed
 from tollbar.beds.configuration import Request
 from tollbar.beds.sandbox import Sandbox
@@ -19,8 +20,9 @@ class FamilyWorkload(RequestWorkload):
     """A request is stamped by the gate; known answers are the provider's, as everywhere."""
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
-        """The gate stamps so many times."""
-        return Request(found, cell.provider, settings_of(cell), words={"turns": cell.choice.setting.get("turns", 0)})
+        """The gate stamps so many times, and has a ledger behind it."""
+        words = {"turns": cell.choice.setting.get("turns", 0)}
+        return Request(found, cell.provider, settings_of(cell), words=words, services=(beds.service("ledger"),))
 
     @contextmanager
     def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:

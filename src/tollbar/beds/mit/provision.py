@@ -1,0 +1,228 @@
+"""Makes a Kerberos realm and an LDAP directory of the same accounts in the current folder.
+
+provision.py ACCOUNTS KDB5_UTIL KADMIN_LOCAL SLAPADD
+
+What is secret is made here and written to files for their owner alone: nothing of it is an argument, or printed.
+`kerberos/` is the KDC's database, `ldap/` slapd's; `accounts.tsv` has names, passwords and numbers of groups;
+`web1.keytab` to `web4.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import hashlib
+import hmac
+import math
+import os
+import secrets
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+REALM = "TOLLBAR.TEST"
+SUFFIX = "dc=tollbar,dc=test"
+ACCOUNTS_DN = f"ou=accounts,{SUFFIX}"
+BIND_DN = f"cn=svcweb,{SUFFIX}"
+GROUPS = 100
+# The first so many accounts are members of so many groups; all others of none.
+MEMBERS = ((250, 100), (500, 50))
+# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone.
+SERVICES = {"web1": "", "web2": "", "web3": "+ok_as_delegate ", "web4": "-e arcfour-hmac:normal "}
+# The principal whose entry all accounts' are copies of, but for their names and keys.
+TEMPLATE = "template"
+
+AES_256 = 18
+# RFC 3962.
+PBKDF2_ROUNDS = 4096
+# GnuTLS's numbers of algorithms.
+GNUTLS_SHA_1, GNUTLS_AES_256_CBC = 3, 5
+# slapd is linked with it, its PBKDF2 takes half the time of OpenSSL 3.0's, and Python itself has no AES.
+gnutls = ctypes.CDLL("libgnutls.so.30")
+
+
+class Datum(ctypes.Structure):
+    """GnuTLS's bytes."""
+
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_uint))
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data, len(data))
+
+
+def main(count: int, kdb5_util: str, kadmin: str, slapadd: str) -> None:
+    """Makes all of it."""
+    os.umask(0o077)
+    secret = secrets.token_bytes(32)
+    passwords = {name: password_of(name, secret) for name in (f"u{index:05d}" for index in range(count))}
+    make_directory(passwords, slapadd)
+    make_realm(passwords, kdb5_util, kadmin)
+    lines = [f"{name}\t{password}\t{groups_of(index)}\n" for index, (name, password) in enumerate(passwords.items())]
+    Path("accounts.tsv").write_text("".join(lines))
+
+
+def password_of(name: str, secret: bytes) -> str:
+    """An account's password: one secret is all that has to be random."""
+    return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")[:18]).decode()
+
+
+def groups_of(index: int) -> int:
+    """Of how many groups this account is a member."""
+    return next((groups for below, groups in MEMBERS if index < below), 0)
+
+
+def make_directory(passwords: dict[str, str], slapadd: str) -> None:
+    """Loads the accounts, their groups, and the account that searches are made with."""
+    bind_password = secrets.token_urlsafe(24)
+    Path("bind.password").write_text(bind_password)
+    Path("ldap").mkdir()
+    entries = [
+        f"dn: {SUFFIX}\nobjectClass: dcObject\nobjectClass: organization\no: Tollbar",
+        f"dn: {ACCOUNTS_DN}\nobjectClass: organizationalUnit",
+        f"dn: {BIND_DN}\nobjectClass: organizationalRole\nobjectClass: simpleSecurityObject\n"
+        f"userPassword: {ssha(bind_password)}",
+        *(
+            f"dn: uid={name},{ACCOUNTS_DN}\nobjectClass: inetOrgPerson\ncn: {name}\nsn: {name}\n"
+            f"userPassword: {ssha(password)}"
+            for name, password in passwords.items()
+        ),
+    ]
+    for group in range(GROUPS):
+        of_group = [name for index, name in enumerate(passwords) if group < groups_of(index)]
+        members = "".join(f"\nmember: uid={name},{ACCOUNTS_DN}" for name in of_group)
+        entries.append(f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}")
+    run([slapadd, "-f", "slapd.conf", "-q"], "\n\n".join(entries) + "\n")
+
+
+def ssha(password: str) -> str:
+    """What slapd itself stores by default: SHA-1 with salt. The passwords are random, and cannot be guessed."""
+    salt = secrets.token_bytes(8)
+    # It is what a measured server does.
+    digest = hashlib.sha1(password.encode() + salt).digest()
+    return "{SSHA}" + base64.b64encode(digest + salt).decode()
+
+
+def make_realm(passwords: dict[str, str], kdb5_util: str, kadmin: str) -> None:
+    """Makes the realm with its services, and loads the accounts.
+
+    kadmin takes 6 ms for an account, so it makes one, and the others are written as a dump to be loaded.
+    """
+    Path("kerberos").mkdir()
+    # Where the account has no name, kadmin cannot make up its own.
+    as_admin = [kadmin, "-p", "tollbar/admin"]
+    master = secrets.token_urlsafe(24)
+    run([kdb5_util, "create", "-s"], f"{master}\n{master}\n")
+    commands = [f"addprinc -randkey {TEMPLATE}"]
+    for host, options in SERVICES.items():
+        service = f"HTTP/{host}.{REALM.lower()}"
+        commands += [f"addprinc -randkey {options}{service}", f"ktadd -norandkey -k {host}.keytab {service}"]
+    run(as_admin, "\n".join(commands) + "\n")
+    run([kdb5_util, "dump", "kerberos/dump"])
+    header, *lines = Path("kerberos/dump").read_text().splitlines()
+    (template,) = (line.split("\t") for line in lines if f"\t{TEMPLATE}@{REALM}\t" in line)
+    Path("kerberos/dump").write_text("\n".join([header, *entries_like(template, passwords)]) + "\n")
+    run([kdb5_util, "load", "-update", "kerberos/dump"])
+    run(as_admin, f"delprinc -force {TEMPLATE}\n")
+    for dump in Path("kerberos").glob("dump*"):
+        dump.unlink()
+
+
+def entries_like(template: list[str], passwords: dict[str, str]) -> Iterator[str]:
+    """The accounts' lines of a dump: as the template's, each with a name and a key of its own."""
+    kind, base_length, _, extras, _, rest_length, _, *header = template[:15]
+    # Each of type, length and content; behind them are the keys.
+    kept = template[15 : 15 + 3 * int(extras)]
+    # Key usage 0.
+    encryption, integrity = (derived(stashed(), b"\0\0\0\0" + end) for end in (b"\xaa", b"\x55"))
+    # GnuTLS works while other threads do.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, key in zip(passwords, pool.map(key_of, passwords, passwords.values()), strict=True):
+            principal = f"{name}@{REALM}"
+            sealed = struct.pack("<H", len(key)) + encrypted(key, encryption, integrity)
+            # One key, of version 1, with the salt that a client expects.
+            keys = ["1", "1", str(AES_256), str(len(sealed)), sealed.hex()]
+            front = [kind, base_length, str(len(principal)), extras, "1", rest_length, principal]
+            yield "\t".join([*front, *header, *kept, *keys, "-1;"])
+
+
+def key_of(name: str, password: str) -> bytes:
+    """RFC 3962: an account's key."""
+    seed = ctypes.create_string_buffer(32)
+    word, salt = Datum(password.encode()), Datum(f"{REALM}{name}".encode())
+    size = ctypes.c_size_t(len(seed.raw))
+    check(gnutls.gnutls_pbkdf2(GNUTLS_SHA_1, ctypes.byref(word), ctypes.byref(salt), PBKDF2_ROUNDS, seed, size))
+    return derived(seed.raw, b"kerberos")
+
+
+def derived(key: bytes, constant: bytes) -> bytes:
+    """RFC 3961's DK: the folded constant encrypted, and that encrypted again, which CBC over zeros does."""
+    return aes_cbc(key, folded(constant, 16) + bytes(16))
+
+
+def encrypted(plain: bytes, encryption: bytes, integrity: bytes) -> bytes:
+    """RFC 3962's encryption of whole blocks: after a random one, the last two exchanged, and a code behind them."""
+    confounded = secrets.token_bytes(16) + plain
+    cipher = aes_cbc(encryption, confounded)
+    code = hmac.digest(integrity, confounded, "sha1")[:12]
+    return cipher[:-32] + cipher[-16:] + cipher[-32:-16] + code
+
+
+def folded(data: bytes, size: int) -> bytes:
+    """RFC 3961's n-fold: copies, each rotated by 13 bits more, added with end-around carry."""
+    bits = 8 * len(data)
+    value, mask = int.from_bytes(data, "big"), (1 << 8 * size) - 1
+    copies = math.lcm(len(data), size) // len(data)
+    turns = [13 * copy % bits for copy in range(copies)]
+    rotated = b"".join(
+        ((value >> turn | value << bits - turn) & (1 << bits) - 1).to_bytes(len(data), "big") for turn in turns
+    )
+    total = sum(int.from_bytes(rotated[at : at + size], "big") for at in range(0, len(rotated), size))
+    while total > mask:
+        total = (total & mask) + (total >> 8 * size)
+    return total.to_bytes(size, "big")
+
+
+def aes_cbc(key: bytes, plain: bytes) -> bytes:
+    """AES-256 in CBC mode, from a block of zeros."""
+    handle, text = ctypes.c_void_p(), ctypes.create_string_buffer(plain, len(plain))
+    word, start = Datum(key), Datum(bytes(16))
+    check(gnutls.gnutls_cipher_init(ctypes.byref(handle), GNUTLS_AES_256_CBC, ctypes.byref(word), ctypes.byref(start)))
+    check(gnutls.gnutls_cipher_encrypt(handle, text, ctypes.c_size_t(len(plain))))
+    gnutls.gnutls_cipher_deinit(handle)
+    return text.raw
+
+
+def stashed() -> bytes:
+    """The realm's master key, from the keytab that it was stashed in."""
+    file = Path("kerberos/stash").read_bytes()
+    # After the version and the entry's length: the number of words in the name, and with the realm one more.
+    (words,), at = struct.unpack_from(">H", file, 6), 8
+    for _ in range(words + 1):
+        at += 2 + struct.unpack_from(">H", file, at)[0]
+    # Type of the name, time and version of the key, its type and its length.
+    kind, length = struct.unpack_from(">IIBHH", file, at)[3:]
+    if kind != AES_256:
+        sys.exit(f"the master key has the encryption type {kind}, and not {AES_256}")
+    return file[at + 13 : at + 13 + length]
+
+
+def check(status: int) -> None:
+    """Ends the program where GnuTLS says that something went wrong."""
+    if status < 0:
+        sys.exit(f"GnuTLS: error {status}")
+
+
+def run(words: list[str], told: str = "") -> None:
+    """Runs a program; ends this one with what it said where it fails."""
+    done = subprocess.run(words, input=told, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # kadmin.local ends well, whatever became of its commands.
+    failed = done.returncode or "while " in done.stdout
+    if failed:
+        sys.exit(f"{Path(words[0]).name}: {done.stdout.strip()}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,289 @@
+"""Services: every one starts, answers a real question, refuses a wrong password, and leaves nothing."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import re
+import secrets
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from bed_lab import ACCOUNTS, CANNOT_READ, before
+from component_lab import PATIENCE_S, tree_of
+from conftest import here
+from survivors_ground import mentioning
+from test_beds import KILLS, LAB, NOTHING, left_after
+from tollbar import beds
+from tollbar.beds import driver, proc
+from tollbar.beds.configuration import rendered, write_files
+from tollbar.beds.driver import NotStarted, Server
+from tollbar.beds.sandbox import Sandbox
+
+SERVICES = sorted(beds.services())
+WEB_PASSWORD = secrets.token_urlsafe(24)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty cache, which labs in other processes use as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
+def started(at: Sandbox, name: str) -> Server:
+    """The service, behind the embedded server, with all that a workload would give it."""
+    here(name)
+    folder = at.directory / "tables"
+    if not folder.exists():
+        folder.mkdir()
+        folder.chmod(0o711)
+        write_files({"tables.sql": TABLES}, folder, at.account)
+    return driver.start(at, before(name, {"tables": str(folder / "tables.sql")}))
+
+
+def said(words: list[str], env: Mapping[str, str], told: str = "") -> tuple[int, str]:
+    """How a client program ended, and what it said."""
+    env = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "LC_ALL": "C", **env}
+    done = subprocess.run(words, env=env, input=told, capture_output=True, text=True, timeout=20)
+    return done.returncode, done.stdout + done.stderr
+
+
+TABLES = f"""
+create table users (name text primary key, password text not null);
+copy users from stdin;
+u00000\tfirst
+u00001\tsecond
+\\.
+create role web login password '{WEB_PASSWORD}';
+grant select on users to web;
+"""
+
+
+def ask_postgresql(server: Server, folder: Path) -> None:
+    """A web server reads a row with its password over TCP, or through the socket; other accounts do neither."""
+    socket_dir = server.work_dirs["database"]
+    (path,) = (path for path in socket_dir.glob(".s.PGSQL.*") if path.is_socket())
+    port = path.suffix.removeprefix(".")
+    select = [
+        "psql",
+        "-X",
+        "-At",
+        "-p",
+        port,
+        "-d",
+        "postgres",
+        "-c",
+        "select password from users where name = 'u00001'",
+    ]
+
+    def over_tcp(role: str, password: str) -> tuple[int, str]:
+        return said([*select, "-h", "127.0.0.1", "-U", role, "--no-password"], {"PGPASSWORD": password})
+
+    assert (0, "second\n") == over_tcp("web", WEB_PASSWORD)
+    for role, password in (("web", "wrong"), ("tollbar", ""), ("tollbar", WEB_PASSWORD), ("stranger", WEB_PASSWORD)):
+        status, words = over_tcp(role, password)
+        assert status != 0
+        assert "authentication failed" in words or "no password supplied" in words
+    through_socket = [*select, "-h", str(socket_dir), "-U", "tollbar"]
+    assert (0, "second\n") == said(through_socket, {})
+    if os.geteuid() == 0:
+        # A web server's worker has the account of the database.
+        owner = path.stat().st_uid
+        worker, stranger = (["setpriv", f"--reuid={uid}", "--regid=4242", "--clear-groups"] for uid in (owner, 4242))
+        assert (0, "second\n") == said([*worker, *through_socket], {})
+        status, words = said([*stranger, *through_socket], {})
+        assert status != 0
+        assert "Permission denied" in words
+
+
+def ask_mit(server: Server, folder: Path) -> None:
+    """Accounts sign on and get tickets that the keytabs open, and bind to the directory, in clear and over TLS."""
+    kdc_dir, directory = server.work_dirs["kdc"], server.work_dirs["directory"]
+    accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
+    assert [f"u{index:05d}" for index in range(ACCOUNTS["accounts"])] == [name for name, *_ in accounts]
+    assert len(accounts) == len({password for _, password, _ in accounts})
+    env = {"KRB5_CONFIG": str(kdc_dir / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
+    for name, password, _ in (accounts[0], accounts[-1]):
+        assert 0 == said(["kinit", name], env, f"{password}\n")[0]
+        for host, flag, encryption in (("web1", "", "aes256"), ("web3", "O", "aes256"), ("web4", "", "arcfour")):
+            service = f"HTTP/{host}.tollbar.test"
+            opened = said(["kvno", "-k", str(directory / f"{host}.keytab"), service], env)
+            assert (0, f"{service}@TOLLBAR.TEST: kvno = 1, keytab entry valid\n") == opened
+            ticket = said(["klist", "-f", "-e"], env)[1].partition(f"{service}@")[2]
+            assert encryption in ticket
+            assert (flag == "O") == ("O" in ticket.partition("Flags: ")[2].partition("\n")[0])
+    refused = {accounts[0][0]: "Password incorrect", "u99999": "not found in Kerberos database"}
+    for name, words in refused.items():
+        status, reason = said(["kinit", name], env, "wrong\n")
+        assert (True, True) == (status != 0, words in reason)
+    ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
+    trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
+    for url in (ldap, ldaps):
+        for name, password, groups in (accounts[0], accounts[250], accounts[500]):
+            dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
+            assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
+            assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
+        by = ("cn=svcweb,dc=tollbar,dc=test", (directory / "bind.password").read_text())
+        assert (0, 1) == bound(folder, url, *by, "(uid=u00042)", trusted)
+    # Its certificate is one that a client has to trust.
+    assert 0 != bound(folder, ldaps, *by, "(uid=u00042)", {"LDAPTLS_REQCERT": "demand"})[0]
+
+
+def bound(folder: Path, url: str, dn: str, password: str, wanted: str, env: Mapping[str, str]) -> tuple[int, int]:
+    """How a search that begins with a simple bind ended, and how many entries it found."""
+    (folder / "password").write_text(password)
+    words = [
+        "ldapsearch",
+        "-x",
+        "-LLL",
+        "-H",
+        url,
+        "-D",
+        dn,
+        "-y",
+        str(folder / "password"),
+        "-b",
+        "dc=tollbar,dc=test",
+    ]
+    status, text = said([*words, wanted, "1.1"], env)
+    return status, text.count("dn: ")
+
+
+QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {"postgresql": ask_postgresql, "mit": ask_mit}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: Path) -> None:
+    """It is prepared once; what a later run has unpacked answers as well. Nothing is left of either."""
+    here(name)
+    archives: list[set[tuple[str, int]]] = []
+    for time_of in ("first", "second"):
+        began, segments = time.monotonic(), shared_memory()
+        with Sandbox() as at:
+            with started(at, name) as server:
+                print(f"{name}: ready for the {time_of} time after {time.monotonic() - began:.2f} s")
+                components = [component.name for component in beds.services()[name].components]
+                assert [*components, "web"] == [*server.components]
+                pids = tree_of(server)
+                QUESTIONS[name](server, tmp_path)
+                for component, work_dir in server.work_dirs.items():
+                    owner = at.account.user_id if at.account and component != "web" else os.geteuid()
+                    assert {owner} == {
+                        Path(f"/proc/{pid}").stat().st_uid for pid in proc.tree(server.components[component])[1:]
+                    }
+                    assert work_dir.is_dir()
+            assert server.fault() is None
+        assert [] == [pid for pid in pids if proc.start_time(pid)]
+        assert not at.directory.exists()
+        assert segments == shared_memory()
+        archives.append({(path.name, path.stat().st_ino) for path in cache.rglob("*.tar")})
+    assert archives[0] == archives[1]
+    assert archives[0]
+
+
+def shared_memory() -> str:
+    """The segments of shared memory that there are, which outlive their processes unless they are marked."""
+    return Path("/proc/sysvipc/shm").read_text()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
+    """The trial that used it says how it ended; the next has another, which answers."""
+    segments = shared_memory()
+    for component in beds.services()[name].components:
+        with started(at, name) as server:
+            program = proc.tree(server.components[component.name])[1]
+            os.kill(program, signal.SIGKILL)
+            assert "was ended by SIGKILL" in (server.fault(PATIENCE_S) or "")
+    with started(at, name) as fresh:
+        assert fresh.fault() is None
+        QUESTIONS[name](fresh, tmp_path)
+    for running in at.running[:]:
+        running.end()
+    assert segments == shared_memory()
+
+
+@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_port_that_is_taken_costs_a_try(
+    at: Sandbox, name: str, moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of its ports another program has taken meanwhile, the service is started again on another."""
+    free_port, drawn = driver.free_port, itertools.count()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(driver, "free_port", lambda *at: taken if next(drawn) == moment else free_port(*at))
+        with started(at, name) as server:
+            QUESTIONS[name](server, tmp_path)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
+    """No password or key is in a configuration, a command line, a log or a file that another user can read."""
+    with started(at, name) as server:
+        secret_words = [WEB_PASSWORD]
+        for work_dir in server.work_dirs.values():
+            for file in ("accounts.tsv", "bind.password"):
+                if (work_dir / file).exists():
+                    secret_words += (work_dir / file).read_text().split()[1:2] or [(work_dir / file).read_text()]
+        lines = [Path(f"/proc/{pid}/cmdline").read_text() for pid in tree_of(server)]
+        texts = [server.configuration, *lines, *(path.read_text() for path in at.directory.glob("*/*.log"))]
+        assert [] == [word for word in secret_words for text in texts if word in text]
+        for path in at.directory.rglob("*"):
+            if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077 and not path.is_relative_to(at.documents):
+                content = path.read_bytes()
+                assert b"PRIVATE KEY" not in content, path
+                assert not any(word.encode() in content for word in secret_words), path
+                assert path.suffix != ".keytab", path
+
+
+@pytest.mark.parametrize("moment", range(KILLS))
+@pytest.mark.parametrize("name", SERVICES)
+def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
+    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
+    here(name)
+    after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5)
+    assert NOTHING == left_after("SIGKILL", name, after_s)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_an_ordinary_user_can_start_it(name: str) -> None:
+    """Nothing about a service needs root."""
+    here(name)
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all tests have shown it")
+    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=120)
+    if lab.returncode == CANNOT_READ:
+        pytest.skip("an ordinary user cannot read the engine")
+    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_can_be_shown(name: str) -> None:
+    """What it would be told is shown before the bed's, and nothing is started."""
+    here(name)
+    shown = rendered(before(name))
+    assert shown.count("==> command <==") == len(beds.services()[name].components) + 1
+    assert set() == mentioning("tollbar-RUN")
+
+
+def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database whose tables are wrong is never ready, and says why."""
+    here("postgresql")
+    monkeypatch.setattr(beds.Readiness, "limit", 1.0)
+    with pytest.raises(NotStarted, match="No such file or directory"):
+        driver.start(at, before("postgresql", {"tables": "/no/such/file"}))
