@@ -166,7 +166,7 @@ def ask_samba(server: Server, folder: Path) -> None:
     directory = server.work_dirs["directory"]
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
     env = {"KRB5_CONFIG": str(directory / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
-    (address,) = re.findall(r"kdc = (\S+)", (directory / "krb5.conf").read_text())
+    address, _ = (directory / "hosts").read_text().split()
     for name, password, groups in (accounts[0], accounts[250], accounts[500]):
         dn = f"CN={name},OU=Accounts,DC=tollbar,DC=test"
         assert 0 == said(["kinit", name], env, f"{password}\n")[0]
