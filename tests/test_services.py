@@ -29,8 +29,7 @@ from tollbar.beds.configuration import rendered, write_files
 from tollbar.beds.driver import NotStarted, Server
 from tollbar.beds.sandbox import Sandbox
 
-# A domain controller has tests of its own, and not every ordinary user can start one.
-SERVICES = sorted(beds.services().keys() - {"samba"})
+SERVICES = sorted(beds.services())
 WEB_PASSWORD = secrets.token_urlsafe(24)
 
 
@@ -180,7 +179,7 @@ QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {
     "mit": ask_mit,
     "samba": ask_samba,
 }
-# Which one has a port that is for root, unless it is said otherwise.
+# Those with a port that not every ordinary user may have.
 PRIVILEGED = {name for name in SERVICES for one in beds.services()[name].components if one.port and one.port < 1024}
 
 
