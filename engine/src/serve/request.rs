@@ -86,7 +86,7 @@ fn understand<'a>(
     headers: &[Header<'a>],
     is_1_0: bool,
 ) -> Result<Request<'a>, Refused> {
-    let (mut close, mut keep, mut hosts, mut body) = (false, false, 0, Body::None);
+    let (mut close, mut keep, mut hosts, mut lengths, mut body) = (false, false, 0, 0, Body::None);
     let (mut authorization, mut cookie, mut content_type) = (None, None, None);
     for header in headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -107,8 +107,9 @@ fn understand<'a>(
             },
             14 if is("content-length") => {
                 let length = length(header.value)?;
-                // Two lengths that differ, or one beside chunks: where the body ends cannot be known.
-                if body != Body::None {
+                lengths += 1;
+                // With two lengths, or one beside chunks, where the body ends cannot be known.
+                if lengths > 1 || body != Body::None {
                     body = Body::Endless;
                 } else if length != Body::Counted(0) {
                     body = length;

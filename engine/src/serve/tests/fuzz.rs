@@ -63,6 +63,9 @@ impl Chance {
             " folded: x",
             "X: \u{7f}",
             "Range: bytes=0-",
+            "Authorization: Basic eDp5",
+            "Cookie: a=b",
+            "Content-Type: text/plain",
         ];
         let mut text = format!(
             "{} {} {}",

@@ -91,6 +91,7 @@ fn what_is_no_request_is_answered_so_and_the_connection_ends() {
         (400, "GET /bytes/1 HTTP/2.0\r\nHost: x\r\n\r\n".to_owned()),
         (400, "GET /bytes/1 HTTP/1.1\r\n\r\n".to_owned()),
         (400, "GET /bytes/1 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned()),
+        (400, "GET /bytes/1 HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n".to_owned()),
         (400, "GET /bytes/1 HTTP/1.1\r\nHost : x\r\n\r\n".to_owned()),
         (400, "GET /bytes/1 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n".to_owned()),
         (400, "GET /bytes/1 HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n".to_owned()),

@@ -7,6 +7,7 @@ mod life;
 mod operations;
 mod pressure;
 mod secured;
+mod sign_in;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,0 +1,44 @@
+//! Forms: which bodies are read, and which are not.
+
+use serde_json::json;
+
+use super::Served;
+
+/// A body is read where the form of a sign-in is, as forms are sent, and nowhere else.
+#[test]
+fn a_body_is_read_at_the_form_alone() {
+    let path = std::env::temp_dir().join(format!("tollbar-{}-form", std::process::id()));
+    std::fs::write(&path, "u1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n").expect("a file");
+    let config = json!({"listen": "127.0.0.1:0", "sign_in": {"scheme": "form", "store": {"file": path}}});
+    let served = Served::start(&config, None);
+    std::fs::remove_file(&path).expect("the file");
+    let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n";
+    let length = "Content-Length: 25\r\n";
+    for (status, method, target, headers) in [
+        (302, "POST", "/login", format!("{form}{length}")),
+        (302, "POST", "/login?x=y", format!("{form}{length}")),
+        (405, "POST", "/login", length.to_owned()),
+        (405, "POST", "/login", format!("Content-Type: text/plain\r\n{length}")),
+        (405, "POST", "/bytes/1", format!("{form}{length}")),
+        (405, "PUT", "/login", format!("{form}{length}")),
+        (400, "GET", "/login", format!("{form}{length}")),
+        (405, "POST", "/login", format!("{form}{length}{length}")),
+        (405, "POST", "/login", format!("{form}{length}Transfer-Encoding: chunked\r\n")),
+        (405, "POST", "/login", format!("{form}Content-Length: 8193\r\n")),
+    ] {
+        let mut client = served.client();
+        client
+            .send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\nname=u1&password=passwor"));
+        if status == 302 {
+            // In two pieces, and with another request right behind.
+            client.send("dGET /login HTTP/1.1\r\nHost: x\r\n\r\n");
+        }
+        let reply = client.reply();
+        assert_eq!(status, reply.status, "{method} {target} {headers}");
+        if status == 302 {
+            assert_eq!(200, client.reply().status);
+        } else {
+            assert_eq!(Some("close"), reply.header("Connection"), "{method} {target} {headers}");
+        }
+    }
+}
