@@ -89,6 +89,7 @@ class Accounts:
         self._count = count
         self._account = account
         self._secret = secrets.token_bytes(32)
+        self._web_password = secrets.token_urlsafe(24)
         self._making = threading.Lock()
 
     def __iter__(self) -> Iterator[Credential]:
@@ -114,6 +115,15 @@ class Accounts:
     def sqlite(self, stored: str) -> Path:
         """A table `accounts` of names and what is stored."""
         return self._made(f"{stored}.sqlite", self._account, lambda: self._database(stored))
+
+    def postgresql(self, stored: str) -> Path:
+        """SQL that makes a table `accounts` of names and what is stored, and the role `web`, which may read it."""
+        return self._made(f"{stored}.sql", self._account, lambda: self._tables(stored))
+
+    @property
+    def web_password(self) -> Path:
+        """The password of the role `web`, as PostgreSQL's clients read it."""
+        return self._made("web.password", self._account, lambda: f"*:*:*:web:{self._web_password}\n".encode())
 
     def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
         path = self._folder / name
@@ -146,6 +156,23 @@ class Accounts:
             connection.executemany("insert into accounts values (?, ?)", self._stored(stored))
             connection.commit()
             return connection.serialize()
+
+    def _tables(self, stored: str) -> bytes:
+        # Nothing that is stored of a password has a backslash, which alone would mean something here.
+        rows = "".join(f"{name}\t{text}\n" for name, text in self._stored(stored))
+        return (
+            "create table accounts (name text primary key, hash text not null);\n"
+            f"copy accounts from stdin;\n{rows}\\.\n"
+            f"create role web login password '{self._web_password}';\n"
+            "grant select on accounts to web;\n"
+        ).encode()
+
+
+class UnmadeAccounts(Accounts):
+    """Where accounts would be, to be shown: nothing is made."""
+
+    def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
+        return self._folder / name
 
 
 _OF_RUNS: WeakKeyDictionary[Sandbox, dict[int, Accounts]] = WeakKeyDictionary()

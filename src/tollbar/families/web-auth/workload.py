@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tollbar import libraries, tls
-from tollbar.accounts import Accounts, accounts_of
+from tollbar import beds, libraries, tls
+from tollbar.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.beds import Installed, NotStarted
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
@@ -20,8 +20,51 @@ Settings = Mapping[str, str | int]
 # TLS as it is spoken today, where it is spoken at all.
 OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
-# Which accounts ask, by the number of groups that they are members of.
+# Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
+# Where a password is looked up, for a choice that leaves nothing to choose there.
+LOOKED_UP = {"session-cookie": "sql"}
+
+
+def _file(accounts: Accounts, stored: str) -> dict[str, Any]:
+    return {"store": {"file": str(accounts.file(stored))}}
+
+
+def _sqlite(accounts: Accounts, stored: str) -> dict[str, Any]:
+    return {"store": {"sql": str(accounts.sqlite(stored))}}
+
+
+def _postgresql(accounts: Accounts, stored: str) -> dict[str, Any]:
+    """The server's password is in a file, which its client library reads."""
+    return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(stored))}
+
+
+def _directory(accounts: Accounts, stored: str) -> dict[str, Any]:
+    """Where it is, templates read of what was started before."""
+    return {"store": {}}
+
+
+# What each server can look passwords up in, and what its templates are told of that.
+STORES: Mapping[str, Mapping[str, Callable[[Accounts, str], dict[str, Any]]]] = {
+    "embedded": {"sql": _sqlite, "file": _file},
+    "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
+    "nginx": {"file": _file},
+}
+# What else a server cannot do: settings with their values, and the reason.
+CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "httpd": {
+        ("choice", "session-cookie"): "Apache has no sessions that it looks up by a random identifier and a password",
+        ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
+        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id",
+        ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
+    },
+    "nginx": {
+        ("choice", "digest"): "nginx has no Digest",
+        ("choice", "form"): "nginx has no login form",
+        ("choice", "session-cookie"): "nginx has no sessions",
+        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
+    },
+}
 
 
 class FamilyWorkload(RequestWorkload):
@@ -32,15 +75,16 @@ class FamilyWorkload(RequestWorkload):
         settings = settings_of(cell)
         transport = _transport(settings)
         if sandbox is None:
-            shown = tls.shown_request(found, cell.provider, transport)
-            return replace(shown, settings=settings, words={**shown.words, "sign_in": _sign_in(settings, found, None)})
-        asked = tls.request(sandbox, found, cell.provider, {**transport, "bytes": settings["bytes"]})
-        sign_in = _sign_in(settings, found, accounts_of(sandbox, _count(settings)))
+            asked = tls.shown_request(found, cell.provider, transport)
+        else:
+            asked = tls.request(sandbox, found, cell.provider, {**transport, "bytes": settings["bytes"]})
+        words = _words(settings, found, _accounts(settings, sandbox))
         return replace(
             asked,
             settings=settings,
-            words={**asked.words, "sign_in": sign_in},
-            shown_words={**(asked.shown_words or {}), "sign_in": _sign_in(settings, found, None)},
+            words={**asked.words, **words},
+            shown_words={**(asked.shown_words or asked.words), **words},
+            services=_services(settings, words),
         )
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
@@ -53,20 +97,19 @@ class FamilyWorkload(RequestWorkload):
         return kinds
 
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
-        """How its users sign in, and with which accounts."""
+        """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
         settings = settings_of(cell)
         if cell.choice.name == "anonymous":
             return None
-        count = _count(settings)
-        if sandbox is None:
-            file, usable = SHOWN / "accounts.tsv", count
+        if "directory" in settings:
+            accounts = _of_directory(settings, server)
         else:
-            accounts = accounts_of(sandbox, count)
-            file, usable = accounts.passwords, accounts.usable(_stored(settings))
+            made = _accounts(settings, sandbox)
+            accounts = {"file": str(made.passwords), "first": 0, "count": made.usable(_stored(settings))}
         return {
             "scheme": cell.choice.name,
             "operation": cell.coordinates["op"],
-            "accounts": {"file": str(file), "first": 0, "count": usable},
+            "accounts": accounts,
             **_of_scheme(settings),
         }
 
@@ -83,11 +126,29 @@ def _count(settings: Settings) -> int:
     return int(settings.get("accounts", 0))
 
 
+def _accounts(settings: Settings, sandbox: Sandbox | None) -> Accounts:
+    """Those that are made for the run; without a sandbox, to be shown."""
+    count = _count(settings)
+    return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count, None)
+
+
+def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
+    """Those that were made with the directory, which has their keys: the members of so many groups."""
+    first, most = MEMBERS[int(settings["groups"])]
+    count = _count(settings)
+    if count <= first:
+        reason = f"of {count} accounts none is a member of {settings['groups']} groups: take {first + 1} at least"
+        raise NotStarted(Outcome.UNSUPPORTED, reason)
+    # One that is only shown is nowhere.
+    work_dir = server.work_dirs.get("directory", SHOWN / "directory")
+    return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
+
+
 def _stored(settings: Settings) -> str:
-    """What the server keeps of a password."""
+    """What the server keeps of a password, where it is not a directory's to keep."""
     if settings["choice"] == "digest":
         return f"digest-{settings['digest-algorithm']}"
-    return str(settings["password-hash"])
+    return str(settings.get("password-hash", ""))
 
 
 def _of_scheme(settings: Settings) -> dict[str, Any]:
@@ -95,15 +156,27 @@ def _of_scheme(settings: Settings) -> dict[str, Any]:
     return {"algorithm": settings["digest-algorithm"]} if settings["choice"] == "digest" else {}
 
 
-def _sign_in(settings: Settings, found: Installed, accounts: Accounts | None) -> dict[str, Any] | None:
-    """What a bed's templates are told; without accounts, to be shown."""
+def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str, Any]:
+    """What templates are told: `sign_in`, and what services are made of. Nothing of it is secret; files have that.
+
+    Raises NotStarted where the server cannot do it.
+    """
     if settings["choice"] == "anonymous":
-        return None
-    stored = _stored(settings)
-    if settings["store"] == "sql":
-        store = {"sql": str(accounts.sqlite(stored) if accounts else SHOWN / f"{stored}.sqlite")}
-    elif settings["store"] == "file":
-        store = {"file": str(accounts.file(stored) if accounts else SHOWN / f"{stored}.txt")}
-    else:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {settings['store']}")
-    return {"scheme": settings["choice"], "store": store, **_of_scheme(settings)}
+        return {"sign_in": None}
+    for (name, value), reason in CANNOT.get(found.bed.name, {}).items():
+        if settings.get(name) == value:
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
+    store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
+    made = STORES.get(found.bed.name, {}).get(store)
+    if made is None:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
+    told = made(accounts, _stored(settings))
+    sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
+    return {"sign_in": sign_in, **told}
+
+
+def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, ...]:
+    """What has to stand behind the server. Raises NotStarted where it is not available here."""
+    if "directory" in settings:
+        return (beds.service(str(settings["directory"])),)
+    return (beds.service("postgresql"),) if "tables" in words else ()
