@@ -253,6 +253,8 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         "user": request.account.user if request.account else None,
         "group": request.account.group if request.account else None,
         "group_id": request.account.group_id if request.account else None,
+        # Whom processes without rights belong to.
+        "user_id": request.account.user_id if request.account else os.geteuid(),
         "files_limit": files_limit(),
         "places": request.found.places,
         **readable(request, component),
@@ -282,7 +284,8 @@ def _templates(folder: Path) -> jinja2.Environment:
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        # Its own templates first; those of a bed beside it as `BED/NAME`.
+        loader=jinja2.FileSystemLoader([folder, folder.parent]),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
         trim_blocks=True,

@@ -103,6 +103,8 @@ class Component:
     prepare: Preparation | None = None
     render: tuple[str, ...] = ()
     """Files to make in its directory, each from the template of that name, or as it is where there is no template."""
+    writable: tuple[str, ...] = ()
+    """Folders to make in its directory, for the account that its workers have when the lab is root."""
     start: tuple[str, ...]
     stdin: str | None = None
     """The template of its standard input: the one place where a key may be."""

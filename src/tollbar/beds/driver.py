@@ -188,6 +188,8 @@ class Server:
         try:
             locations = {**self._locations(), component.name: Location(work_dir, endpoint)}
             configured = render(request, component, locations)
+            for folder in component.writable:
+                self._sandbox.folder_for_workers(work_dir / folder)
             if component.prepare:
                 prepared.unpack(request, component, component.prepare, self._sandbox, work_dir)
         except BaseException:

@@ -124,6 +124,12 @@ class Sandbox:
             os.chown(work_dir, account.user_id, account.group_id)
         return work_dir
 
+    def folder_for_workers(self, folder: Path) -> None:
+        """Makes a folder in which the workers of a server that was started by root can write as well."""
+        folder.mkdir(mode=0o700)
+        if self.account:
+            os.chown(folder, self.account.user_id, self.account.group_id)
+
     def account_of(self, component: Component) -> Account | None:
         """The account that this component is started under; None: the lab's own."""
         return self.account if component.run_as == "unprivileged" else None

@@ -78,6 +78,10 @@ class RequestWorkload(Workload):
         """The kinds of client that ask, with their shares; without a sandbox, to be shown."""
         return [{"share": 100, "tls": None}]
 
+    def host(self, cell: Cell) -> str:
+        """What the bed is called by those that ask it."""
+        return urlsplit(cell.bed.url).netloc if isinstance(cell.bed, Remote) else "localhost"
+
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in; None: they do not. Without a sandbox, to be shown."""
         return None
@@ -156,7 +160,7 @@ class RequestWorkload(Workload):
         return cell.task(mode, seed) | {
             "load": {
                 "address": server.address,
-                "host": urlsplit(cell.bed.url).netloc if isinstance(cell.bed, Remote) else "localhost",
+                "host": self.host(cell),
                 "clients": self.clients(cell, sandbox),
                 **_shape(load, at),
                 "connection": load.connection or ("new" if at["op"] == "connect" else "user"),

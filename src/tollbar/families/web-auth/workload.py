@@ -76,6 +76,18 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
     },
 }
+# By which name the web server is asked, and whose keys it has: a machine's account, a service's, one that is trusted
+# for delegation; and one that has tickets encrypted with RC4.
+HOSTS = {"machine": "web1", "service": "web2", "delegation": "web3"}
+RC4_HOST = "web4"
+REALM = "tollbar.test"
+NT_DOMAIN = "TOLLBAR"
+# Where each server can have a ticket checked.
+CHECKED = {"httpd": ("in-server", "gssproxy"), "nginx": ("auth-request",)}
+# What stands for that between the directory and the server.
+CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
+# A ticket takes the directory milliseconds, so those of requests are of so many users.
+TICKETS = 250
 
 
 class FamilyWorkload(RequestWorkload):
@@ -107,11 +119,19 @@ class FamilyWorkload(RequestWorkload):
                 kind["tls"]["libcrypto"] = libraries.libcryptos().get("psycopg")
         return kinds
 
+    def host(self, cell: Cell) -> str:
+        """The name that the web server's key is for, where it has one."""
+        settings = settings_of(cell)
+        return _host(settings) if _negotiates(settings) else super().host(cell)
+
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
         settings = settings_of(cell)
         if cell.choice.name == "anonymous":
             return None
+        operation = str(cell.coordinates["op"])
+        if _negotiates(settings):
+            return _negotiation(settings, operation, server)
         if "directory" in settings:
             accounts = _of_directory(settings, server)
         else:
@@ -119,7 +139,7 @@ class FamilyWorkload(RequestWorkload):
             accounts = {"file": str(made.passwords), "first": 0, "count": made.usable(_stored(settings))}
         return {
             "scheme": cell.choice.name,
-            "operation": cell.coordinates["op"],
+            "operation": operation,
             "accounts": accounts,
             **_of_scheme(settings),
         }
@@ -155,6 +175,53 @@ def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
     return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
 
 
+def _negotiates(settings: Settings) -> bool:
+    """Whether it is the directory that says who asks."""
+    return settings["choice"] in ("kerberos", "ntlm")
+
+
+def _host(settings: Settings) -> str:
+    name = RC4_HOST if settings.get("encryption") == "rc4" else HOSTS[str(settings.get("identity", "machine"))]
+    return f"{name}.{REALM}"
+
+
+def _negotiated(settings: Settings, found: Installed) -> dict[str, Any]:
+    """What a server is told of Kerberos or NTLM. Raises NotStarted where it cannot have it."""
+    runs = str(settings.get("runs", "in-server"))
+    if runs not in CHECKED.get(found.bed.name, ()):
+        has = {"in-server": "of its own", "gssproxy": "by gssproxy", "auth-request": "by asking another server"}[runs]
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no {settings['choice']} {has}")
+    return {
+        "scheme": settings["choice"],
+        "runs": runs,
+        "persistence": settings.get("persistence", "connection"),
+        "delegation": settings.get("delegation", "no"),
+        "keytab": _host(settings).replace(REALM, "keytab"),
+    }
+
+
+def _negotiation(settings: Settings, operation: str, server: Server) -> dict[str, Any]:
+    """How users get tickets and answer challenges."""
+    accounts, host = _of_directory(settings, server), _host(settings)
+    common = {"scheme": settings["choice"], "operation": operation, "accounts": accounts, "service": f"HTTP@{host}"}
+    if settings["choice"] == "ntlm":
+        return {**common, "domain": NT_DOMAIN}
+    asks_often = operation == "request"
+    if asks_often:
+        accounts["count"] = min(accounts["count"], TICKETS)
+    directory = "kdc" if settings["directory"] == "mit" else "directory"
+    return {
+        **common,
+        "krb5_config": str(server.work_dirs.get(directory, SHOWN / directory) / "krb5.conf"),
+        # Any other one that the directory knows.
+        "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
+        "persistence": settings["persistence"],
+        "delegate": settings["delegation"] == "yes",
+        # What is measured is the server.
+        "ahead": asks_often and settings["persistence"] == "request",
+    }
+
+
 def _stored(settings: Settings) -> str:
     """What the server keeps of a password, where it is not a directory's to keep."""
     if settings["choice"] == "digest":
@@ -177,6 +244,8 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     for (name, value), reason in CANNOT.get(found.bed.name, {}).items():
         if settings.get(name) == value:
             raise NotStarted(Outcome.UNSUPPORTED, reason)
+    if _negotiates(settings):
+        return {"sign_in": _negotiated(settings, found)}
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     made = STORES.get(found.bed.name, {}).get(store)
     if made is None:
@@ -189,5 +258,6 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
 def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, ...]:
     """What has to stand behind the server. Raises NotStarted where it is not available here."""
     if "directory" in settings:
-        return (beds.service(str(settings["directory"])),)
+        between = CHECKED_BY.get(str(settings.get("runs")))
+        return tuple(beds.service(name) for name in (str(settings["directory"]), between) if name)
     return (beds.service("postgresql"),) if "tables" in words else ()
