@@ -15,6 +15,7 @@ from conftest import here
 from tollbar import accounts, beds, measure, plan, study, workloads
 from tollbar.accounts import accounts_of
 from tollbar.beds import driver
+from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.runner import Outcome
@@ -176,6 +177,18 @@ def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> No
 def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
     """Whether the server remembers them or not."""
     holds(lab, cell, True)
+
+
+@pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
+def test_every_cell_is_shown(cell: Cell) -> None:
+    """What its servers would be told, or why they cannot be; nothing is started or made."""
+    all_here(cell)
+    shown = workloads.of(cell).shown(cell, 1)
+    assert is_offered(cell) == ("impossible" not in shown.task)
+    if is_offered(cell):
+        assert cell.choice.name == shown.task["load"]["exchange"]["scheme"]
+        assert str(SHOWN) in (shown.configuration or "")
+    assert not SHOWN.exists()
 
 
 @pytest.mark.parametrize("cell", [cell for cell in cells(EVERY_WAY) if is_offered(cell)], ids=name_of)
