@@ -24,7 +24,7 @@ IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
 # A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
-RETURNING = 16
+RETURNING = 4
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
 # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
