@@ -17,6 +17,8 @@ RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 # A domain controller, and what asks it. What is not a program is there if its path is.
 SERVERS  += samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
 	openssl:openssl cc:gcc kinit:krb5-user ldapsearch:ldap-utils
+# How a web server asks a database, and finds the name of a directory's certificate.
+SERVERS  += /usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
 
 .PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
 

@@ -91,6 +91,7 @@ class Accounts:
         self._secret = secrets.token_bytes(32)
         self._web_password = secrets.token_urlsafe(24)
         self._making = threading.Lock()
+        self._hashes: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[Credential]:
         for number in range(self._count):
@@ -140,10 +141,11 @@ class Accounts:
         return "".join(line.format(name=one.name, password=one.password) + "\n" for one in self).encode()
 
     def _stored(self, stored: str) -> Iterator[tuple[str, str]]:
-        own = list(self)[: self.usable(stored)]
-        # Those that make dear hashes let others run meanwhile.
-        with ThreadPoolExecutor(2) as pool:
-            made = list(pool.map(STORED[stored].of, own))
+        made = self._hashes.get(stored)
+        if made is None:
+            # Those that make dear hashes let others run meanwhile.
+            with ThreadPoolExecutor(2) as pool:
+                made = self._hashes[stored] = list(pool.map(STORED[stored].of, list(self)[: self.usable(stored)]))
         # The others fill the table: theirs is another's, and signs nobody in.
         yield from ((one.name, made[number % len(made)]) for number, one in enumerate(self))
 

@@ -23,6 +23,8 @@ OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
+# A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
+RETURNING = 4
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
 # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
@@ -170,6 +172,8 @@ def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
     if count <= first:
         reason = f"of {count} accounts none is a member of {settings['groups']} groups: take {first + 1} at least"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
+    if settings.get("directory-cache") == "on":
+        most = RETURNING
     # One that is only shown is nowhere.
     work_dir = server.work_dirs.get("directory", SHOWN / "directory")
     return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
