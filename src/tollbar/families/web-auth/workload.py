@@ -76,7 +76,7 @@ CHECKED = {"httpd": ("in-server", "gssproxy"), "nginx": ("auth-request",)}
 # What stands for that between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
 # A ticket takes the directory milliseconds, so those of requests are of so many users.
-TICKETS = 250
+TICKETS = 50
 
 
 class FamilyWorkload(RequestWorkload):
@@ -112,6 +112,10 @@ class FamilyWorkload(RequestWorkload):
         """The name that the web server's key is for, where it has one."""
         settings = settings_of(cell)
         return _host(settings) if _negotiates(settings) else super().host(cell)
+
+    def connection(self, cell: Cell) -> str:
+        """A user that signs on has not been there before."""
+        return "new" if cell.coordinates["op"] == "sign-on" else super().connection(cell)
 
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
