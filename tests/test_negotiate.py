@@ -178,7 +178,7 @@ def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbo
 
 
 def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
-    """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks it where it is asked to."""
+    """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks what it is asked."""
     for directory, component in (("samba", "directory"), ("mit", "kdc")):
         at_sign_on = shares(measured(lab, "kerberos", {"op": "sign-on", "directory": directory}))
         assert at_sign_on[component] > 0.1

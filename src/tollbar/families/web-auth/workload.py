@@ -65,8 +65,8 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
     },
 }
-# By which name the web server is asked, and whose keys it has: a machine's account, a service's, one that is trusted for
-# delegation; and one that has tickets encrypted with RC4.
+# By which name the web server is asked, and whose keys it has: a machine's account, a service's, one that is trusted
+# for delegation; and one whose tickets are encrypted with RC4.
 HOSTS = {"machine": "web1", "service": "web2", "delegation": "web3"}
 RC4_HOST = "web4"
 REALM = "tollbar.test"
