@@ -55,8 +55,8 @@ lock: $(VENV)/.dependencies ## Resolve the dependencies anew
 # Installs what is missing of a list of program:package, if that can be done here; if not, says how.
 # $(1): the list, $(2): what for.
 define debian
-	@missing=; for one in $(1); do [ -e $${one%:*} ] || command -v $${one%:*} >/dev/null || PATH=$$PATH:/usr/sbin command -v $${one%:*} >/dev/null \
-		|| missing="$$missing $${one#*:}"; done; \
+	@missing=; for one in $(1); do [ -e $${one%:*} ] || command -v $${one%:*} >/dev/null \
+		|| PATH=$$PATH:/usr/sbin command -v $${one%:*} >/dev/null || missing="$$missing $${one#*:}"; done; \
 	[ -z "$$missing" ] || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		policy=/usr/sbin/policy-rc.d; \
 		if [ ! -e $$policy ]; then printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; trap "rm -f $$policy" EXIT; fi; \

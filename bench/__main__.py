@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, chunks, equal, load, precise, repeatable, servers, true
+from bench import cheap, chunks, equal, load, precise, repeatable, servers, true, warm
 from bench.figures import Figure
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "precise": precise.figures,
     "equal": equal.figures,
     "chunks": chunks.figures,
+    "warm": warm.figures,
     "repeatable": repeatable.figures,
     "load": load.figures,
     "servers": servers.figures,

@@ -1,7 +1,6 @@
 """Beds of fake components, and a lab that starts one to be ended while it does.
 
-component_lab.py FOLDER [SETTINGS]   starts the bed in this folder with these settings (JSON), says `ready`, and waits
-                                     for the end of its standard input
+component_lab.py FOLDER     starts the bed in this folder, says `ready`, and waits for the end of its standard input
 """
 
 from __future__ import annotations
@@ -144,16 +143,16 @@ def wait_until(there: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def main(folder: Path, settings: str = "{}") -> None:
+def main(folder: Path) -> None:
     """Starts the bed and says where, before and after."""
     found = beds.find(beds.read(folder))
     assert isinstance(found, beds.Installed), found
     with Sandbox() as sandbox:
         print(sandbox.directory, flush=True)
-        with start(sandbox, found, json.loads(settings)):
+        with start(sandbox, found):
             print("ready", flush=True)
             sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    main(Path(sys.argv[1]))

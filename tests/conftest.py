@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -113,10 +115,23 @@ def here(name: str) -> beds.Installed:
     """The bed, or a skip that can be seen; where beds must be there, a failure."""
     found = beds.find({**beds.all_beds(), **beds.services()}[name])
     if isinstance(found, beds.Installed):
+        for component in found.bed.components:
+            if component.port and not may_listen(component.port):
+                pytest.skip(f"{found.bed.title} has port {component.port}, on which this user may not listen")
         return found
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
         pytest.fail(found.reason)
     pytest.skip(found.reason)
+
+
+def may_listen(port: int) -> bool:
+    """Whether this user may have this port, taken or not."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.errno != errno.EACCES
+    return True
 
 
 @pytest.fixture

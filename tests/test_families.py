@@ -27,19 +27,19 @@ from tollbar.families import (
 )
 from tollbar.runners import all_platforms
 
-NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls"]
+NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls", "web-auth"]
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs.
-WITHOUT_STRENGTH = {"spin", "password-hash"}
+WITHOUT_STRENGTH = {"spin", "password-hash", "web-auth"}
 
 # A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"tls"}
 
 # Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated.
-WITHOUT_ANSWERS = {"tls"}
+WITHOUT_ANSWERS = {"tls", "web-auth"}
 
 # What a family calls doing nothing, where it is not `none`.
-NULLS = {"tls": "plaintext"}
+NULLS = {"tls": "plaintext", "web-auth": "anonymous"}
 
 
 def complaints(choice: Choice, *, strength: bool = True, answer: bool = True) -> list[str]:

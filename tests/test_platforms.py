@@ -60,7 +60,7 @@ class Ground:
         text = TOML.format(log=self.log, versions=self.versions, step=step)
         assert old in text
         (self.folder / "runner.toml").write_text(text.replace(old, new) if old else text)
-        runners._read.cache_clear()
+        runners.read.cache_clear()
         return runners.all_platforms()["toy"]
 
     @property
@@ -76,7 +76,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield Ground(tmp_path)
     libraries.open_provider.cache_clear()
-    runners._read.cache_clear()
+    runners.read.cache_clear()
 
 
 def test_a_runner_is_built_once(ground: Ground) -> None:

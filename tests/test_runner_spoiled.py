@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tollbar import families
 from tollbar.runner import Outcome, ask
-from tollbar.runners import all_platforms, command_of
+from tollbar.runners import all_platforms, command_of, read
 
 LIMIT_S = 60.0
 GO = all_platforms()["go"]
@@ -76,6 +75,6 @@ def test_a_spoiled_runner_is_caught(what: str, tmp_path: Path, monkeypatch: pyte
     inputs = families.family("rsa-api").choices["key-cached"].inputs
     task = {"mode": "verify", "family": "rsa-api", "op": op, "choice": choice, "provider": {"kind": "go"}}
     task |= {"contract": 2, "setting": {"bytes": 60}, "inputs": dict(inputs), "seed": 3}
-    record = ask(command_of(replace(GO, folder=folder)), task, limit_s=LIMIT_S)
+    record = ask(command_of(read(folder)), task, limit_s=LIMIT_S)
     assert Outcome.FAILED == record.outcome
     assert words in (record.reason or "")

@@ -128,13 +128,13 @@ BAD = {
     "claim about throughput": (
         "[measure]",
         "[[claim]]\nmetric = 'throughput'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
-        "`claim.0.metric`: no such value: `throughput`",
+        "`claim.metric`: no such metric: `throughput`",
         "`capacity`",
     ),
     "claim about luck": (
         "[measure]",
         "[[claim]]\nmetric = 'luck'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
-        "no such value: `luck`",
+        "no such metric: `luck`",
         None,
     ),
     "unknown statistic": (

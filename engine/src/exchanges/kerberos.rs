@@ -17,6 +17,7 @@ use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
 use crate::load::fault::Fault;
 use crate::load::request::Prebuilt;
 use crate::load::response::{Expected, Response};
+use crate::load::task::ConnectionReuse;
 
 pub const SCHEME: Scheme = Scheme {
     name: "kerberos",
@@ -74,6 +75,8 @@ struct KerberosClient {
     library: &'static Library,
     settings: Settings,
     kind: Kind,
+    /// Whether each operation is a request with a token of its own.
+    has_token_each: bool,
     /// A proof holds the server to its own token.
     is_proof: bool,
     requests: Vec<Prebuilt>,
@@ -111,7 +114,13 @@ struct User {
 
 fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let settings: Settings = setup.settings()?;
-    if settings.ahead && (setup.kind == Kind::SignOn || settings.persistence != Persistence::Request) {
+    let has_token_each = setup.kind == Kind::Request
+        && match settings.persistence {
+            Persistence::Request => true,
+            Persistence::Connection => setup.load.connection == ConnectionReuse::New,
+            Persistence::Session => false,
+        };
+    if settings.ahead && !has_token_each {
         let words = "`load.exchange.ahead` means something only where each request has a token of its own";
         return Err(Failure::Failed(words.to_owned()));
     }
@@ -123,6 +132,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     Ok(Box::new(KerberosClient {
         library,
         kind: setup.kind,
+        has_token_each,
         is_proof: setup.is_proof,
         requests: setup.requests(),
         bare: setup.requests(),
@@ -199,14 +209,14 @@ impl Client for KerberosClient {
     }
 
     fn prepares(&self) -> bool {
-        self.kind == Kind::Request && self.settings.persistence == Persistence::Request
+        self.has_token_each
     }
 
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
-        let index = operation.user as usize;
         if self.repeats {
             return Ok(());
         }
+        let index = operation.user as usize;
         if self.is_signed_in(operation) {
             let user = &mut self.users[index];
             user.header = user.cookie.clone().unwrap_or_default();

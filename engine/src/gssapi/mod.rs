@@ -47,8 +47,7 @@ impl Mechanism {
         }
     }
 
-    /// Which modules the library loads: SPNEGO would else go over to NTLM without a word where Kerberos fails, and a
-    /// machine's gssproxy might step between.
+    /// Which modules the library loads: with NTLM's, SPNEGO would go over to that without a word where Kerberos fails.
     fn modules(self) -> Option<&'static str> {
         match self {
             Mechanism::Spnego => Some("/dev/null"),
@@ -81,6 +80,7 @@ pub fn open(mechanism: Mechanism, krb5_config: Option<&Path>) -> Result<&'static
             ("KRB5_CONFIG", krb5_config.map(Path::as_os_str)),
             ("KRB5CCNAME", Some(OsStr::new("MEMORY:tollbar"))),
             ("KRB5_CLIENT_KTNAME", Some(OsStr::new("MEMORY:tollbar"))),
+            ("GSS_USE_PROXY", Some(OsStr::new("no"))),
             ("GSS_MECH_CONFIG", mechanism.modules().map(OsStr::new)),
         ];
         for (name, value) in variables {

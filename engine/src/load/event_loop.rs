@@ -343,7 +343,7 @@ impl EventLoop {
         if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
             && counts.ended > 0
         {
-            self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns() as f64);
+            self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns().max(1) as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
         std::mem::take(&mut self.state.counts)

@@ -77,8 +77,15 @@ def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf |
 
 
 def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
-    ratio = _directed(claim, ledger.undisturbed_ratio(of, over))
-    floor = floor_for(ledger, (of, over))
+    metric = next((metric for metric in ledger.observed_metrics if metric.name == claim.metric), None)
+    if metric is None:
+        ratio, floor = _directed(claim, ledger.undisturbed_ratio(of, over)), floor_for(ledger, (of, over))
+    else:
+        # What is counted is not disturbed: the noise of costs says nothing of it.
+        seen, floor = ledger.observed_ratio(of, over, metric), 1.0
+        if seen is None:
+            return replace(untried, reason=f"its runners observed no `{metric.name}`")
+        ratio = seen
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
@@ -94,7 +101,7 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
     return replace(
         untried,
         ratio=ratio,
-        typical=_directed(claim, ledger.typical_ratio(of, over)),
+        typical=_directed(claim, ledger.typical_ratio(of, over)) if metric is None else ratio,
         verdict=verdict,
         reason=reason,
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),

@@ -12,7 +12,7 @@ from tollbar.judge.decisions import Terms
 from tollbar.judge.moments import with_moments
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
-from tollbar.metrics import BACKGROUND
+from tollbar.metrics import BACKGROUND, Metric
 from tollbar.results import Row
 from tollbar.stats import Interval, Visit
 
@@ -70,6 +70,20 @@ class Ledger:
         """The same as disturbed."""
         return self._ratio(stats.typical_ratio, row, against)
 
+    def observed(self, row: Row, metric: Metric) -> Interval | None:
+        """What its runners observed of a metric, on average; None where they did not."""
+        visits = self.observing(row, metric)
+        return stats.typical(visits, confidence=self.confidence) if visits else None
+
+    def observed_ratio(self, row: Row, against: Row, metric: Metric) -> Interval | None:
+        """What was observed of one cell over that of another; None where one of them has nothing."""
+        own, others = self.observing(row, metric), self.observing(against, metric)
+        return stats.typical_ratio(own, others, confidence=self.confidence) if own and others else None
+
+    def observing(self, row: Row, metric: Metric, component: str = "") -> Visits:
+        """The chunks of a cell's trials at what was observed in them; of the whole, or of a component."""
+        return self.visits_of(row, row.trials, _observed(component, metric))
+
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
         """The visits that a ratio of these two is made of: none where no block has both."""
         own = self.twins(row) if row.key == against.key else self.visits(row)
@@ -118,6 +132,16 @@ class Ledger:
             own, others = self.sides(row, against)
             self._ratios[key] = of(own, others, confidence=self.confidence, **how) if own else None
         return self._ratios[key]
+
+
+def _observed(component: str, metric: Metric) -> Value:
+    def value(trial: Trial, chunk: Chunk) -> float:
+        if metric.is_rare:
+            return sum(each.observed.get((component, metric.name), 0.0) for each in trial.chunks) / trial.operations
+        seen = chunk.observed.get((component, metric.name), 0.0)
+        return seen / chunk.operations if metric.is_per_operation else seen
+
+    return value
 
 
 def _varies(row: Row, family: Family) -> bool:

@@ -26,6 +26,11 @@ def crosstables(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Cros
 
 
 def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger, terms: Terms) -> CrossCell:
+    metric = next((metric for metric in ledger.observed_metrics if metric.name == table.metric), None)
+    if metric is not None:
+        seen = ledger.observed(row, metric)
+        reason = ledger.why_unmeasured(row) or (None if seen else f"its runners observed no `{metric.name}`")
+        return CrossCell(row, seen, None, unit=metric.unit, reason=reason)
     cell = CrossCell(row, ledger.undisturbed(row), over, reason=ledger.why_unmeasured(row))
     if cell.reason is not None or not table.over or cell.is_over:
         return cell

@@ -103,20 +103,10 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
     seen = dict.fromkeys(key for trial in trials for chunk in trial.chunks for key in chunk.observed)
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
-            visits = ledger.visits_of(row, trials, _observed(component, metric))
+            visits = ledger.observing(row, metric, component)
             if visits:
                 found = stats.typical(visits, confidence=ledger.confidence)
                 yield _measurement(row, metric, found, component=component or None)
-
-
-def _observed(component: str, metric: Metric) -> Value:
-    def value(trial: Trial, chunk: Chunk) -> float:
-        if metric.is_rare:
-            return sum(each.observed.get((component, metric.name), 0.0) for each in trial.chunks) / trial.operations
-        seen = chunk.observed.get((component, metric.name), 0.0)
-        return seen / chunk.operations if metric.is_per_operation else seen
-
-    return value
 
 
 def _share_of(component: str) -> Value:

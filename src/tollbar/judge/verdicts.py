@@ -116,13 +116,14 @@ class CrossCell:
 
     row: Row
     cost: Interval | None
-    """Nanoseconds per operation, undisturbed."""
+    """Nanoseconds per operation, undisturbed; in a table of another metric, what was observed of that."""
     over: Row | None
     """What the table compares it with: itself, where it is that."""
     ratio: Interval | None = None
     """Of the undisturbed costs; None in a table of costs, and of the cell that others are compared with."""
     verdict: Verdict | None = None
     more_blocks: int | None = None
+    unit: str = "ns/op"
     reason: str | None = None
     """Why there is no cost, or no ratio where the table has ratios."""
 
@@ -175,7 +176,7 @@ class ClaimResult:
     """A published comparison beside the same comparison here."""
 
     says: str
-    metric: Literal["capacity", "cost"]
+    metric: str
     """Capacity is one over server CPU: what the server could answer, were it the bottleneck."""
     published: float | None
     order: str | None

@@ -62,7 +62,13 @@ def _caption(study: StudyJudgement, result: CrossTableResult) -> str:
     )
     times = f", as a multiple of that {over}, all else alike" if over else ""
     sure = f"with {words.percent(study.confidence)} intervals"
-    return "; ".join(filter(None, (f"{cost_words(study).title}, undisturbed{times}", at, sure)))
+    return "; ".join(filter(None, (f"{shown(study, result)}{times}", at, sure)))
+
+
+def shown(study: StudyJudgement, result: CrossTableResult) -> str:
+    """What its numbers are."""
+    metric = study.about.family.metrics.get(result.table.metric or "")
+    return metric.title if metric else f"{cost_words(study).title}, undisturbed"
 
 
 def gaps(study: StudyJudgement, result: CrossTableResult, name: NameOf | None = None) -> list[str]:
@@ -103,8 +109,8 @@ def _title_of(study: StudyJudgement) -> NameOf:
 def _cell(cell: CrossCell) -> Cell:
     if cell.cost is None:
         return Cell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
-    cost = words.amount(cell.cost.estimate, "ns/op")
+    cost = words.amount(cell.cost.estimate, cell.unit)
     if cell.ratio is None or cell.verdict is None:
-        return Cell(cost, small=cell.reason or words.ends(cell.cost.low, cell.cost.high, "ns/op"))
+        return Cell(cost, small=cell.reason or words.ends(cell.cost.low, cell.cost.high, cell.unit))
     small = f"{words.bracket(cell.ratio)} {cell.verdict}"
     return Cell(words.times(cell.ratio.estimate), small=small, mark=words.VERDICT_MARKS[cell.verdict])

@@ -202,6 +202,7 @@ def _crosstable(result: CrossTableResult, study: StudyRun) -> dict[str, Any]:
         "title": table.title,
         "rows_are": table.rows,
         "columns_are": table.columns,
+        "metric": table.metric,
         "over": _named(table.over, study),
         "where": _named(table.where, study),
         "rows": [
@@ -218,7 +219,7 @@ def _cross_cell(cell: CrossCell, table: CrossTable, study: StudyRun) -> dict[str
         **_fields(cell, "verdict", "more_blocks"),
         "cost": cell.cost.estimate if cell.cost else None,
         "cost_interval": _ends(cell.cost),
-        "unit": "ns/op",
+        "unit": cell.unit,
         "is_over": cell.is_over,
         "outcome": cell.row.outcome,
         "reason": cell.reason,

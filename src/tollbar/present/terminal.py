@@ -149,7 +149,7 @@ def crosstable(study: StudyJudgement, result: CrossTableResult) -> Table:
         ", ".join(name(*item) for item in of.items()) for of in (result.table.over, crosstables.where(study, result))
     )
     times = f", as a multiple of {over}, all else alike" if over else ""
-    said = (f"{cost_words(study).title}, undisturbed{times}", where, f"{_interval_title(study)}s")
+    said = (f"{crosstables.shown(study, result)}{times}", where, f"{_interval_title(study)}s")
     return crosstables.laid_out(study, result, name, _cross_cell, " · ".join(filter(None, said)))
 
 
@@ -166,7 +166,7 @@ def _cross_cell(cell: CrossCell) -> Cell:
     if cell.cost is None:
         return Cell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
     if cell.ratio is None:
-        return Cell(units.show_nanoseconds(cell.cost.estimate))
+        return Cell(words.amount(cell.cost.estimate, cell.unit))
     ratio, ends = (part.says for part in _interval(cell.ratio))
     return Cell(f"{ratio} {ends} {cell.verdict}" if cell.ratio.is_bounded else ratio, verdict=cell.verdict)
 

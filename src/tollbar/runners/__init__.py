@@ -23,10 +23,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from tollbar import units
+from tollbar import units, wire
 from tollbar.files import cache_folder, folders_with
 from tollbar.runner import Outcome, engine
-from tollbar.wire import KEYS, read
+from tollbar.wire import KEYS
 
 # Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.
 BUILD_LIMIT_S = 600.0
@@ -83,12 +83,13 @@ class NotBuilt(Exception):
 
 def all_platforms() -> Mapping[str, Platform]:
     """Every platform that comes with Tollbar or is on the user's search path, by name."""
-    return {name: _read(folder) for name, folder in folders_with("runner.toml", Path(__file__).parent).items()}
+    return {name: read(folder) for name, folder in folders_with("runner.toml", Path(__file__).parent).items()}
 
 
 @cache
-def _read(folder: Path) -> Platform:
-    return read(folder / "runner.toml", Platform, folder=folder)
+def read(folder: Path) -> Platform:
+    """The platform in this folder. Raises TollbarError that names the file, the key and the nearest right one."""
+    return wire.read(folder / "runner.toml", Platform, folder=folder)
 
 
 def is_built(platform: Platform) -> bool:

@@ -44,8 +44,8 @@ class Claim:
     says: str
     of: Coordinates
     over: Coordinates
-    metric: Literal["capacity", "cost"]
-    """`capacity`: how much one core can do, which is one over its cost."""
+    metric: str
+    """`cost`; `capacity`: how much one core can do, which is one over its cost; or a metric of the family."""
     ratio: float | None
     order: Literal["more", "less"] | None
     note: str | None
@@ -67,6 +67,8 @@ class CrossTable:
     """Each cell's cost is shown as a multiple of that of the cell that differs in these alone; empty: as it is."""
     where: Coordinates
     """Which cells stand in it. What means nothing to a cell is not asked of it."""
+    metric: str | None = None
+    """A metric of the family to be shown instead of the cost."""
 
 
 @dataclass(frozen=True, slots=True)

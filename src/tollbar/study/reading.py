@@ -32,6 +32,9 @@ from tollbar.study.definition import (
 )
 from tollbar.wire import Wire, parse
 
+# What a claim may be about in every family.
+JUDGED = ("capacity", "cost")
+
 Named = TypeVar("Named", bound=Value)
 
 
@@ -96,7 +99,7 @@ class _WireClaim(Wire):
     says: str
     of: dict[str, Value]
     over: dict[str, Value]
-    metric: Literal["capacity", "cost"] = "capacity"
+    metric: str = "capacity"
     ratio: float | None = None
     order: Literal["more", "less"] | None = None
     note: str | None = None
@@ -116,6 +119,13 @@ class _WireTable(Wire):
     columns: str
     over: dict[str, Value] = {}
     where: dict[str, Value] = {}
+    metric: str | None = None
+
+    @model_validator(mode="after")
+    def _compares_costs(self) -> _WireTable:
+        if self.metric and self.over:
+            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
+        return self
 
 
 class _WireStudy(Wire):
@@ -265,16 +275,25 @@ class _Reader:
         return found
 
     def claim(self, wire: _WireClaim) -> Claim:
+        self._has_metric("claim.metric", wire.metric, *JUDGED)
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
         return Claim(**dict(wire) | sides)
 
     def table(self, wire: _WireTable) -> CrossTable:
         for side in ("rows", "columns"):
             self._known(f"table.{side}", getattr(wire, side))
+        if wire.metric:
+            self._has_metric("table.metric", wire.metric)
         if wire.rows == wire.columns:
             raise TollbarError(f"`table.columns`: `{wire.columns}` has the rows already", where=self.where)
         sides = {side: self.coordinates(f"table.{side}", getattr(wire, side)) for side in ("over", "where")}
         return CrossTable(**dict(wire) | sides)
+
+    def _has_metric(self, key: str, name: str, *others: str) -> None:
+        known = (*others, *self.family.metrics)
+        if name not in known:
+            hint = _GONE.get(name) or nearest(name, known)
+            raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=hint)
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}

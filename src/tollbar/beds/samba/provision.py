@@ -63,7 +63,6 @@ OWN_SID = "relax:0"
 FIRST_RID = 1_000_000
 # What stands before the packages of supplementalCredentials.
 PREFIX = " " * 48
-NEVER = "-9223372036854775808"
 
 # Samba is linked with it, and its PBKDF2 takes half the time of OpenSSL 3.0's.
 gnutls = ctypes.CDLL("libgnutls.so.30")
@@ -89,39 +88,34 @@ def password_of(name, secret):
     return base64.urlsafe_b64encode(hmac.digest(secret, name.encode(), "sha256")[:18]).decode()
 
 
+def random_password():
+    """For what Samba hashes itself: in a new domain, a password has characters of several kinds."""
+    return secrets.token_urlsafe(24) + "aA0-"
+
+
 def hashed(name, secret):
     """An account's stored keys: NT hash, and `supplementalCredentials` with those of AES.
 
     Samba itself takes 19 ms for an account, most of it for PBKDF2.
     """
-    password = password_of(name, secret).encode()
-    salt = REALM + name
+    password, salt = password_of(name, secret), REALM + name
     seed = ctypes.create_string_buffer(32)
-    check(
-        gnutls.gnutls_pbkdf2(
-            GNUTLS_SHA_1,
-            ctypes.byref(Datum(password)),
-            ctypes.byref(Datum(salt.encode())),
-            PBKDF2_ROUNDS,
-            seed,
-            ctypes.c_size_t(32),
-        )
-    )
+    inputs = (ctypes.byref(Datum(text.encode())) for text in (password, salt))
+    check(gnutls.gnutls_pbkdf2(GNUTLS_SHA_1, *inputs, PBKDF2_ROUNDS, seed, ctypes.c_size_t(len(seed))))
     # The seed of the shorter key is the beginning of the longer one's.
     keys = [
         (ETYPE_AES_256, derived(GNUTLS_AES_256_CBC, seed.raw)),
         (ETYPE_AES_128, derived(GNUTLS_AES_128_CBC, seed.raw[:16])),
     ]
-    return bytes(md4_hash_blob(password.decode().encode("utf-16-le"))), supplemental_credentials(salt, keys)
+    return bytes(md4_hash_blob(password.encode("utf-16-le"))), supplemental_credentials(salt, keys)
 
 
 def derived(cipher, seed):
     """RFC 3961's DK(seed, "kerberos"): blocks that are each the encryption of the one before."""
     handle = ctypes.c_void_p()
     key = ctypes.create_string_buffer(len(seed))
-    check(
-        gnutls.gnutls_cipher_init(ctypes.byref(handle), cipher, ctypes.byref(Datum(seed)), ctypes.byref(Datum(FOLDED)))
-    )
+    inputs = (ctypes.byref(Datum(data)) for data in (seed, FOLDED))
+    check(gnutls.gnutls_cipher_init(ctypes.byref(handle), cipher, *inputs))
     # Chained with zeros, a block is just that.
     check(gnutls.gnutls_cipher_encrypt(handle, key, ctypes.c_size_t(len(seed))))
     gnutls.gnutls_cipher_deinit(handle)
@@ -204,7 +198,7 @@ def make_domain():
         domain=DOMAIN,
         hostname="dc1",
         hostip="127.0.0.1",
-        adminpass=secrets.token_urlsafe(24) + "aA1-",
+        adminpass=random_password(),
         dns_backend="NONE",
         serverrole="active directory domain controller",
         dom_for_fun_level=dsdb.DS_DOMAIN_FUNCTION_2008_R2,
@@ -217,9 +211,9 @@ def make_domain():
 
 
 def add_services(directory):
-    """Adds the services' accounts, each with a password of its own, and writes the one that searches are made with."""
+    """Adds the accounts of services, each with a password of its own; that of searches by LDAP is written to a file."""
     for account, flags, host, encryption in SERVICES:
-        password = secrets.token_urlsafe(24)
+        password = random_password()
         parent = "CN=Computers" if flags & MACHINE else "CN=Users"
         directory.add(
             {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from glob import glob
 from typing import Any
 
 from tollbar import beds, libraries, tls
@@ -24,28 +25,38 @@ IN_CLEAR = {"choice": tls.PLAINTEXT}
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
+# Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
+NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
 
 
-def _file(accounts: Accounts, stored: str) -> dict[str, Any]:
-    return {"store": {"file": str(accounts.file(stored))}}
+def _file(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+    return {"store": {"file": str(accounts.file(_stored(settings)))}}
 
 
-def _sqlite(accounts: Accounts, stored: str) -> dict[str, Any]:
-    return {"store": {"sql": str(accounts.sqlite(stored))}}
+def _sqlite(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+    return {"store": {"sql": str(accounts.sqlite(_stored(settings)))}}
 
 
-def _postgresql(accounts: Accounts, stored: str) -> dict[str, Any]:
+def _postgresql(settings: Settings, accounts: Accounts) -> dict[str, Any]:
     """The server's password is in a file, which its client library reads."""
-    return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(stored))}
+    return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(_stored(settings)))}
 
 
-def _directory(accounts: Accounts, stored: str) -> dict[str, Any]:
-    """Where it is, templates read of what was started before."""
-    return {"store": {}}
+def _directory(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+    """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
+    if settings["choice"] == "digest":
+        raise NotStarted(Outcome.UNSUPPORTED, "a directory has no hash of the password that Digest could use")
+    if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
+        return {"store": {}}
+    found = [path for pattern in NAME_LIBRARIES for path in sorted(glob(pattern))]
+    if not found:
+        reason = "not available here: libnss_wrapper, for the name in Samba's certificate, is not installed"
+        raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; to have it: apt-get install libnss-wrapper")
+    return {"store": {"names": found[0]}}
 
 
 # What each server can look passwords up in, and what its templates are told of that.
-STORES: Mapping[str, Mapping[str, Callable[[Accounts, str], dict[str, Any]]]] = {
+STORES: Mapping[str, Mapping[str, Callable[[Settings, Accounts], dict[str, Any]]]] = {
     "embedded": {"sql": _sqlite, "file": _file},
     "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
     "nginx": {"file": _file},
@@ -243,7 +254,7 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     made = STORES.get(found.bed.name, {}).get(store)
     if made is None:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
-    told = made(accounts, _stored(settings))
+    told = made(settings, accounts)
     sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
     return {"sign_in": sign_in, **told}
 

@@ -1,0 +1,361 @@
+"""Kerberos and NTLM: the load client's side of them, against a real KDC and Apache's mod_auth_gssapi."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bed_lab import listens
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import engine
+
+PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
+KDC = ["krb5kdc", "-n"]
+PROGRAMS = ["kdb5_util", "kadmin.local", "krb5kdc", "apache2"]
+MODULES = Path("/usr/lib/apache2/modules")
+NTLM_MODULE = Path("/etc/gss/mech.d/mech.ntlmssp.conf")
+INSTALL = "apt-get install krb5-kdc krb5-admin-server apache2 libapache2-mod-auth-gssapi gss-ntlmssp"
+REALM = "TOLLBAR.TEST"
+ACCOUNTS = {f"u{index:05d}": f"password-{index}" for index in range(4)}
+BYTES = 1000
+
+# Location to what decides how often it authenticates.
+WITH_KEYS = "GssapiAllowedMech krb5\nGssapiCredStore keytab:{folder}/keytab\n"
+LOCATIONS = {
+    "request": WITH_KEYS,
+    "connection": WITH_KEYS + "GssapiConnectionBound On",
+    "session": WITH_KEYS
+    + "GssapiUseSessions On\nGssapiSessionKey file:{folder}/session.key\n"
+    + "Session On\nSessionCookieName session path=/session",
+    "ntlm": "GssapiAllowedMech ntlmssp\nGssapiConnectionBound On",
+}
+
+KRB5_CONF = """
+[libdefaults]
+default_realm = {realm}
+dns_lookup_realm = false
+dns_lookup_kdc = false
+dns_canonicalize_hostname = false
+rdns = false
+udp_preference_limit = 1
+forwardable = true
+[realms]
+{realm} = {{
+  kdc = 127.0.0.1:{kdc}
+}}
+[domain_realm]
+.tollbar.test = {realm}
+[dbmodules]
+{realm} = {{
+  db_library = db2
+  database_name = {folder}/principal
+}}
+"""
+
+KDC_CONF = """
+[kdcdefaults]
+kdc_listen = 127.0.0.1:{kdc}
+kdc_tcp_listen = 127.0.0.1:{kdc}
+[realms]
+{realm} = {{
+  key_stash_file = {folder}/stash
+  supported_enctypes = aes256-cts:normal
+  default_principal_flags = +preauth
+}}
+[logging]
+kdc = FILE:{folder}/kdc.log
+"""
+
+HTTPD_CONF = """
+ServerRoot {folder}
+ServerName web1.tollbar.test
+PidFile {folder}/httpd.pid
+DefaultRuntimeDir {folder}
+Mutex file:{folder} default
+ErrorLog {folder}/error.log
+# What mod_auth_gssapi says each time that it authenticates.
+LogLevel info auth_gssapi:debug
+Listen 127.0.0.1:{web}
+DocumentRoot {folder}/documents
+MaxKeepAliveRequests 0
+ServerLimit 1
+StartServers 1
+Header set X-User "expr=%{{REMOTE_USER}}"
+{locations}
+"""
+LOADED = ["mpm_event", "authn_core", "authz_core", "authz_user", "auth_gssapi", "headers", "session", "session_cookie"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A KDC and a web server that knows its users."""
+
+    folder: Path
+    ports: Mapping[str, int]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        names = {"KRB5_CONFIG": "krb5.conf", "KRB5_KDC_PROFILE": "kdc.conf", "NTLM_USER_FILE": "ntlm"}
+        files = {variable: f"{self.folder}/{name}" for variable, name in names.items()}
+        return {"PATH": PATH, **files, "KRB5RCACHENAME": f"file2:{self.folder}/replays"}
+
+    def run(self, *words: str, text: str = "") -> None:
+        subprocess.run(words, input=text, env=self.environment, capture_output=True, text=True, check=True, timeout=60)
+
+    def start(self, name: str, *words: str, **more: Any) -> None:
+        """Starts a server, and waits until it listens."""
+        with (self.folder / f"{name}.out").open("wb") as out:
+            self.processes[name] = subprocess.Popen(
+                words, env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, **more
+            )
+        address = f"127.0.0.1:{self.ports[name]}"
+        end = time.monotonic() + 20
+        while not listens(address):
+            assert self.processes[name].poll() is None, out.name
+            assert time.monotonic() < end, out.name
+            time.sleep(0.02)
+
+    def stop(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.terminate()
+        process.wait(timeout=20)
+
+    def authentications(self) -> int:
+        """How often the web server has authenticated."""
+        log = (self.folder / "error.log").read_text()
+        return log.count("GSSapiImpersonate not On") - log.count("Already established context found")
+
+    def exchange(self, scheme: str, **settings: Any) -> dict[str, Any]:
+        accounts = {"file": str(self.folder / "accounts.tsv"), "count": len(ACCOUNTS)}
+        of_scheme = {
+            "kerberos": {"krb5_config": f"{self.folder}/krb5.conf", "another_service": "HTTP@web2.tollbar.test"},
+            "ntlm": {"domain": "TOLLBAR"},
+        }[scheme]
+        common = {"scheme": scheme, "accounts": accounts, "service": "HTTP@web1.tollbar.test"}
+        return {**common, **of_scheme, **settings}
+
+    def load(
+        self, mode: str, location: str, exchange: dict[str, Any], chunks: Sequence[int] = (), **more: Any
+    ) -> list[dict[str, Any]]:
+        """What the load client answers, line by line; each chunk is of so many operations at least."""
+        load = {
+            "address": f"127.0.0.1:{self.ports['web']}",
+            "host": "web1.tollbar.test",
+            "clients": [{"share": 1}],
+            "users": 2,
+            "connection": "user",
+            "request": {"paths": [f"/{location}/page"]},
+            "expect": {"status": 200, "bytes": BYTES},
+            "components": {"web": self.processes["web"].pid},
+            "exchange": exchange,
+            **more,
+        }
+        advances = [{"advance": {"seconds": 0.001, "operations": operations}} for operations in chunks]
+        lines = [{"contract": 2, "mode": mode, "provider": {"kind": "load"}, "seed": 7, "load": load}, *advances]
+        # Nothing of it may depend on what the user has.
+        bare = {"PATH": PATH, "HOME": str(self.folder), "KRB5CCNAME": f"FILE:{self.folder}/must-not-be-made"}
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        done = subprocess.run(
+            [str(engine()), "load"], input=text, env=bare, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert not (self.folder / "must-not-be-made").exists()
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def free_ports() -> dict[str, int]:
+    with ExitStack() as held:
+        sockets = {name: held.enter_context(socket.create_server(("127.0.0.1", 0))) for name in ("kdc", "web")}
+        return {name: held.getsockname()[1] for name, held in sockets.items()}
+
+
+def write(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A KDC with a few users and two services, of which the web server is one."""
+    lacking = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
+    lacking += [str(path) for path in (MODULES / "mod_auth_gssapi.so", NTLM_MODULE) if not path.exists()]
+    if lacking:
+        reason = f"not here: {', '.join(lacking)}: {INSTALL}"
+        if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with Sandbox(tmp_path_factory.mktemp("logs")) as sandbox:
+        account = sandbox.account
+        site = Site(sandbox.work_dir("site", account), free_ports())
+        values = {"folder": site.folder, "realm": REALM, **site.ports}
+        write(site.folder / "krb5.conf", KRB5_CONF.format(**values))
+        write(site.folder / "kdc.conf", KDC_CONF.format(**values))
+        write(site.folder / "accounts.tsv", "".join(f"{name}\t{word}\t0\n" for name, word in ACCOUNTS.items()))
+        write(site.folder / "ntlm", "".join(f"TOLLBAR:{name}:{word}\n" for name, word in ACCOUNTS.items()))
+        write(site.folder / "httpd.conf", configuration(values))
+        for location in LOCATIONS:
+            (site.folder / "documents" / location).mkdir(parents=True)
+            (site.folder / "documents" / location / "page").write_bytes(b"a" * BYTES)
+        site.run("kdb5_util", "create", "-s", text="master\nmaster\n")
+        services = [f"HTTP/web{number}.tollbar.test" for number in (1, 2)]
+        commands = [f"addprinc -pw {word} {name}" for name, word in ACCOUNTS.items()]
+        commands += [f"addprinc -randkey {service}" for service in services]
+        site.run("kadmin.local", text="\n".join([*commands, f"ktadd -k {site.folder}/keytab {services[0]}"]) + "\n")
+        more: dict[str, Any] = (
+            {"user": account.user_id, "group": account.group_id, "extra_groups": []} if account else {}
+        )
+        for path in (site.folder, *site.folder.rglob("*")):
+            if account:
+                os.chown(path, account.user_id, account.group_id)
+        site.start("kdc", *KDC)
+        site.start("web", "apache2", "-f", f"{site.folder}/httpd.conf", "-DFOREGROUND", **more)
+        try:
+            yield site
+        finally:
+            for name in list(site.processes):
+                site.stop(name)
+
+
+def configuration(values: Mapping[str, Any]) -> str:
+    """The web server's configuration."""
+    loaded = [f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in LOADED]
+    locations = [
+        f"<Location /{name}>\nAuthType GSSAPI\nAuthName tollbar\nRequire valid-user\n"
+        f"{text.format(**values)}\n</Location>"
+        for name, text in LOCATIONS.items()
+    ]
+    return "\n".join([*loaded, HTTPD_CONF.format(**values, locations="\n".join(locations))])
+
+
+OF_KERBEROS = [
+    "no credentials",
+    r"a wrong password: u\d+ cannot sign in: Preauthentication failed",
+    r"an unknown user: .* not found in Kerberos database",
+    "a replayed token",
+    "a token for another service",
+]
+PROOFS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "request": ("kerberos", {}, OF_KERBEROS),
+    "connection": ("kerberos", {"persistence": "connection"}, OF_KERBEROS),
+    "session": ("kerberos", {"persistence": "session"}, OF_KERBEROS),
+    "ntlm": ("ntlm", {}, ["no credentials", "a wrong password", "an unknown user", "the answer to another challenge"]),
+}
+
+
+@pytest.mark.parametrize("location", PROOFS)
+def test_right_users_are_let_in_and_all_others_refused(site: Site, location: str) -> None:
+    """The server saw the user that signed in; what is wrong or said twice is refused; nothing is left untried."""
+    scheme, settings, refused = PROOFS[location]
+    (answer,) = site.load("verify", location, site.exchange(scheme, **settings))
+    assert "ok" == answer["outcome"], answer
+    proof = answer["proof"]
+    assert "the user that signed in is the one that the server saw" in proof["accepted"]
+    assert [] == proof["not_tried"]
+    for expected in refused:
+        assert any(re.fullmatch(expected, words) for words in proof["refused"]), (expected, proof["refused"])
+    # Behind the engine's own name stands the library that made the tokens.
+    assert "MIT krb5-" in answer["receipt"]["provider"]
+
+
+# Settings of a load, what a request carries at least and at most, and whether the server authenticates each.
+PERSISTENCE: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], tuple[int, int], bool]] = {
+    "each request": ("request", "kerberos", {}, {}, (700, 2000), True),
+    "each request, made ahead": ("request", "kerberos", {"ahead": True}, {}, (700, 2000), True),
+    "with the user's ticket": ("request", "kerberos", {"ahead": True, "delegate": True}, {}, (1500, 4000), True),
+    "a connection": ("connection", "kerberos", {"persistence": "connection"}, {}, (30, 100), False),
+    "a connection each": (
+        "connection",
+        "kerberos",
+        {"persistence": "connection"},
+        {"connection": "new"},
+        (700, 2000),
+        True,
+    ),
+    "a session": ("session", "kerberos", {"persistence": "session"}, {}, (100, 500), False),
+    "sign-on": ("request", "kerberos", {"operation": "sign-on"}, {}, (700, 2000), True),
+    "ntlm": ("ntlm", "ntlm", {}, {}, (30, 100), False),
+    "ntlm, sign-on": ("ntlm", "ntlm", {"operation": "sign-on"}, {"connection": "new"}, (400, 1000), True),
+}
+
+
+@pytest.mark.parametrize("case", PERSISTENCE)
+def test_a_server_authenticates_as_often_as_asked(site: Site, case: str) -> None:
+    """Each operation is right, carries a token only where it should, and only then is authenticated."""
+    location, scheme, settings, more, (least, most), each = PERSISTENCE[case]
+    before = site.authentications()
+    *lines, end = site.load("measure", location, site.exchange(scheme, **settings), [20, 20], **more)
+    assert "ok" == end["outcome"], end
+    chunks = lines[1:]
+    requests = sum(chunk["operations"] for chunk in chunks)
+    assert requests >= 40
+    for chunk in chunks:
+        assert least < chunk["observed"]["bytes_sent"] / chunk["operations"] < most
+    authenticated = site.authentications() - before
+    # Each user once, before anything is accounted for.
+    assert authenticated >= requests if each else authenticated == 2
+
+
+def test_a_sign_on_is_an_exchange_with_the_directory(site: Site) -> None:
+    """Each sign-on fetches a ticket of its user, and one for the service; a request's tickets were there before."""
+
+    def issued() -> dict[str, int]:
+        log = (site.folder / "kdc.log").read_text()
+        return {kind: len(re.findall(f"{kind}_REQ.*ISSUE", log)) for kind in ("AS", "TGS")}
+
+    for operation in ("sign-on", "request"):
+        before = issued()
+        *_, end = site.load("measure", "request", site.exchange("kerberos", operation=operation), [20])
+        assert "ok" == end["outcome"], end
+        for kind, count in issued().items():
+            asked = count - before[kind]
+            assert asked >= 20 if operation == "sign-on" else asked == len(ACCOUNTS), (operation, kind)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a setting that is none": ({"colour": 1}, "unknown field `colour`"),
+    "ahead of a sign-on": ({"ahead": True, "operation": "sign-on"}, "`load.exchange.ahead` means something only"),
+    "a directory that is not there": ({"krb5_config": "/nowhere"}, "cannot sign in"),
+    "a service that is none": ({"service": "HTTP@web9.tollbar.test"}, "not found in Kerberos database"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_work_says_why(site: Site, case: str) -> None:
+    """A failure, in the words of the library where it has any."""
+    settings, words = WRONG[case]
+    *_, end = site.load("measure", "request", site.exchange("kerberos", **settings), [1])
+    assert "failed" == end["outcome"]
+    assert words in end["reason"]
+
+
+def test_a_directory_that_is_gone_is_named(site: Site) -> None:
+    """The trial fails in the words of the library."""
+    site.stop("kdc")
+    try:
+        *_, end = site.load("measure", "request", site.exchange("kerberos"), [1])
+    finally:
+        site.start("kdc", *KDC)
+    assert "failed" == end["outcome"]
+    assert "Cannot contact any KDC for realm" in end["reason"]
+
+
+@pytest.mark.parametrize("scheme", ["kerberos", "ntlm"])
+def test_the_embedded_server_does_not_offer_it(scheme: str) -> None:
+    """It says so, and does not start."""
+    config = {"listen": "127.0.0.1:0", "sign_in": {"scheme": scheme}}
+    done = subprocess.run(
+        [str(engine()), "serve"], input=json.dumps(config), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert f"the embedded server does not offer {scheme}" in done.stdout + done.stderr

@@ -1,0 +1,100 @@
+"""What runners count of a family's own metrics: claims and tables about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import claim, example, study, study_run
+from tollbar.errors import TollbarError
+from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
+from tollbar.metrics import Metric
+from tollbar.present import crosstables, terminal
+from tollbar.results import Row
+from tollbar.study import CrossTable, read
+
+HEADER = Metric("request-header", "heads of the requests", "B/op")
+TABLE = CrossTable("How large its head is", "choice", "provider", {}, {}, "request-header")
+SIGN_ON = """
+question = "?"
+family   = "web-auth"
+beds     = ["embedded"]
+choices  = ["anonymous", "basic"]
+load     = { request = { get = "/" } }
+"""
+
+
+def with_heads(row: Row, bytes_each: float) -> Row:
+    """The same row, whose runner saw heads of so many bytes."""
+    trials = tuple(
+        replace(
+            trial,
+            chunks=tuple(
+                replace(one, observed={("", HEADER.name): bytes_each * one.operations}) for one in trial.chunks
+            ),
+        )
+        for trial in row.trials
+    )
+    return replace(row, trials=trials)
+
+
+def judged(heads: Mapping[str, float], ratio: float = 2.0) -> StudyJudgement:
+    """A study with a claim and a table about it; cells that are not named saw nothing."""
+    says = claim({"choice": "double"}, {"choice": "same"}, ratio, metric=HEADER.name)
+    about = study(claims=[says])
+    about = replace(about, family=replace(about.family, metrics={HEADER.name: HEADER}), tables=(TABLE,))
+    rows = [with_heads(row, heads[row.choice]) if row.choice in heads else row for row in example()]
+    return judge_study(study_run(rows, of=about))
+
+
+def test_a_claim_may_be_about_what_is_counted() -> None:
+    """It is judged by that, whatever the cells cost, and noise of costs has no part in it."""
+    (claimed,) = judged({"double": 3000, "same": 1500}).claims
+    assert ClaimVerdict.STILL_TRUE == claimed.verdict
+    assert claimed.ratio is not None
+    assert 2.0 == pytest.approx(claimed.ratio.estimate)
+    (claimed,) = judged({"double": 1500, "same": 1500}).claims
+    assert ClaimVerdict.SMALLER == claimed.verdict
+
+
+def test_a_claim_about_what_was_not_seen_says_so() -> None:
+    """A runner that does not count leaves it open."""
+    (claimed,) = judged({"double": 3000}).claims
+    assert ClaimVerdict.CANNOT_TELL != claimed.verdict or claimed.ratio is None
+    assert "its runners observed no `request-header`" == claimed.reason
+
+
+def test_a_table_may_show_what_is_counted() -> None:
+    """In its own unit, on page and terminal; a cell that saw nothing says why."""
+    found = judged({"double": 3000, "same": 1500})
+    (result,) = found.tables
+    assert {"double": 3000, "same": 1500} == {
+        cell.row.choice: round(cell.cost.estimate) for cell in result.cells if cell.cost
+    }
+    for table in (terminal.crosstable(found, result), crosstables.table(found, result)):
+        assert "heads of the requests" in table.caption
+        assert any("3,000 B/op" == cell.says for row in table.rows for cell in row)
+    assert {"none": "its runners observed no `request-header`"} == {
+        cell.row.choice: cell.reason for cell in result.cells if cell.cost is None
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[[claim]]\nsays = "x"\nof = {}\nover = {}\nmetric = "request-heder"\nratio = 2.0', "request-heder"),
+        ('[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "cost"', "no such metric: `cost`"),
+        (
+            '[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "request-header"\nover = { op = "x" }',
+            "no `over`",
+        ),
+    ],
+)
+def test_a_metric_that_is_none_is_refused_in_words(text: str, words: str) -> None:
+    """Where it stands, and the nearest that there is."""
+    with pytest.raises(TollbarError) as caught:
+        read("x", SIGN_ON + text, where="x.toml")
+    assert words in str(caught.value)
+    assert "x.toml" in str(caught.value.where)
