@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,22 @@ def test_a_service_stands_behind_a_bed(at: Sandbox, fake: FakeBed, service: Fake
         assert f"a store at {port}" in server.configuration
         assert server.address == server.configuration.rpartition("serve tcp none ")[2].split("\n")[0].replace(" ", ":")
     assert [] == at.running
+
+
+def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeBed) -> None:
+    """Of the account without rights, where there is one, and of no other."""
+    with start(at, fake.of(fake.component(writable=["kept"]))) as server:
+        about = (server.work_dirs["web"] / "kept").stat()
+        assert (at.account.user_id if at.account else os.geteuid(), 0o700) == (about.st_uid, stat.S_IMODE(about.st_mode))
+
+
+def test_a_bed_uses_a_template_of_another(fake: FakeBed, service: FakeBed) -> None:
+    """Of one beside it, by the names of both."""
+    (service.folder / "part.jinja").write_text("a part for {{ user_id }}")
+    (fake.folder / "conf.jinja").write_text(f"{{% include '{service.folder.name}/part.jinja' %}}")
+    owner = account()
+    expected = f"a part for {owner.user_id if owner else os.geteuid()}"
+    assert expected in rendered(component_lab.request(fake.of(fake.component(render=["conf"]))))
 
 
 def test_components_of_the_run_are_started_first(at: Sandbox, fake: FakeBed, service: FakeBed) -> None:

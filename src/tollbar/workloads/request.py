@@ -82,6 +82,10 @@ class RequestWorkload(Workload):
         """What the bed is called by those that ask it."""
         return urlsplit(cell.bed.url).netloc if isinstance(cell.bed, Remote) else "localhost"
 
+    def connection(self, cell: Cell) -> str:
+        """Unless the study says it: `new` for each operation, or each `user`'s own."""
+        return "new" if cell.coordinates["op"] == "connect" else "user"
+
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in; None: they do not. Without a sandbox, to be shown."""
         return None
@@ -163,7 +167,7 @@ class RequestWorkload(Workload):
                 "host": self.host(cell),
                 "clients": self.clients(cell, sandbox),
                 **_shape(load, at),
-                "connection": load.connection or ("new" if at["op"] == "connect" else "user"),
+                "connection": load.connection or self.connection(cell),
                 "request": {
                     "method": "GET",
                     "paths": [load.get.format_map(dict(at))],

@@ -79,7 +79,7 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     },
 }
 # By which name the web server is asked, and whose keys it has: a machine's account, a service's, one that is trusted
-# for delegation; and one that has tickets encrypted with RC4.
+# for delegation; and one whose tickets are encrypted with RC4.
 HOSTS = {"machine": "web1", "service": "web2", "delegation": "web3"}
 RC4_HOST = "web4"
 REALM = "tollbar.test"
@@ -89,7 +89,7 @@ CHECKED = {"httpd": ("in-server", "gssproxy"), "nginx": ("auth-request",)}
 # What stands for that between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
 # A ticket takes the directory milliseconds, so those of requests are of so many users.
-TICKETS = 250
+TICKETS = 50
 
 
 class FamilyWorkload(RequestWorkload):
@@ -125,6 +125,10 @@ class FamilyWorkload(RequestWorkload):
         """The name that the web server's key is for, where it has one."""
         settings = settings_of(cell)
         return _host(settings) if _negotiates(settings) else super().host(cell)
+
+    def connection(self, cell: Cell) -> str:
+        """A user that signs on has not been there before."""
+        return "new" if cell.coordinates["op"] == "sign-on" else super().connection(cell)
 
     def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""

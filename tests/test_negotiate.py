@@ -1,0 +1,195 @@
+"""Kerberos and NTLM on real servers: who is right signs in, who is wrong does not, and nothing is left outside the run.
+
+What is not installed fails here: without it these schemes would be proved nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tollbar import measure, plan, study
+from tollbar.beds.sandbox import Sandbox
+from tollbar.measure import Proven, Trial
+from tollbar.plan import Plan
+from tollbar.runner import Outcome
+from tollbar.workloads import CLIENT
+
+STUDY = """
+question  = "Who asks?"
+family    = "web-auth"
+beds      = ["{bed}"]
+providers = ["libcrypto"]
+choices   = ["anonymous", "{choice}"]
+baseline  = {{ choice = "anonymous", op = "request" }}
+[vary]
+{vary}
+[[leave-out]]
+where   = {{ choice = "anonymous", op = "sign-on" }}
+because = "There is none."
+[load]
+users   = [2]
+request = {{ get = "/bytes/{{bytes}}" }}
+expect  = {{ status = 200, bytes = "{{bytes}}" }}
+[measure]
+rounds = 3
+blocks = 1
+"""
+REFUSED = {
+    "kerberos": {
+        "no credentials",
+        "a wrong password",
+        "an unknown user",
+        "a replayed token",
+        "a token for another service",
+    },
+    "ntlm": {"no credentials", "a wrong password", "an unknown user", "the answer to another challenge"},
+}
+# Of accounts there are a few more than are members of groups.
+OF_DIRECTORY = {"op": "request", "accounts": 510, "directory": "samba", "groups": 0, "transport": "clear"}
+OF_TICKETS = {
+    "encryption": "aes-256",
+    "persistence": "request",
+    "runs": "in-server",
+    "identity": "machine",
+    "delegation": "no",
+}
+USUAL: Mapping[str, Mapping[str, str | int]] = {"kerberos": {**OF_DIRECTORY, **OF_TICKETS}, "ntlm": OF_DIRECTORY}
+KERBEROS: list[Mapping[str, str | int]] = [
+    {},
+    {"directory": "mit"},
+    {"persistence": "connection"},
+    {"persistence": "session"},
+    {"directory": "mit", "persistence": "connection"},
+    {"directory": "mit", "persistence": "session"},
+    {"identity": "service"},
+    {"identity": "delegation"},
+    {"directory": "mit", "identity": "service"},
+    {"identity": "delegation", "delegation": "yes", "groups": 100},
+    {"directory": "mit", "identity": "delegation", "delegation": "yes"},
+    {"identity": "service", "encryption": "rc4"},
+    {"directory": "mit", "identity": "service", "encryption": "rc4"},
+    {"runs": "gssproxy"},
+    {"directory": "mit", "runs": "gssproxy", "persistence": "session"},
+    {"bed": "nginx", "runs": "auth-request"},
+    {"transport": "tls"},
+    {"op": "sign-on", "groups": 50},
+    {"op": "sign-on", "directory": "mit"},
+]
+NTLM: list[Mapping[str, str | int]] = [{}, {"op": "sign-on", "groups": 100}, {"transport": "tls"}]
+SIGNED_IN = [("kerberos", said) for said in KERBEROS] + [("ntlm", said) for said in NTLM]
+# Where libkrb5 keeps what it is not told to keep elsewhere.
+OF_THE_MACHINE = [Path("/var/tmp"), Path("/tmp")]
+
+
+def planned(choice: str, said: Mapping[str, str | int]) -> Plan:
+    """A cell with these settings, and else the usual ones, beside the baseline."""
+    settings = {**USUAL[choice], **said}
+    bed = settings.pop("bed", "httpd")
+    # The baseline is a plain request.
+    vary = {name: list({"request": 0, value: 0} if name == "op" else [value]) for name, value in settings.items()}
+    text = "\n".join(f"{name} = {json.dumps(values)}" for name, values in vary.items())
+    text = STUDY.format(bed=bed, choice=choice, vary=text)
+    return plan.make([study.read("some", text, where="some.toml")], seed=1)
+
+
+def proved(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Proven:
+    """What is proved of the cell."""
+    (proven,) = measure.prove([planned(choice, said).studies[0].cells[-1]], 1, sandbox=at)
+    return proven
+
+
+def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
+    """A short trial of the cell."""
+    made = planned(choice, said)
+    left = measure.heats_left(made, counts={"some": 1}, done=(), excluded=())
+    trials = [trial for heat in measure.measured(made, left, sandbox=at) for trial in heat]
+    (trial,) = (trial for trial in trials if trial.cell == made.studies[0].cells[-1].key and not trial.twin)
+    assert (Outcome.OK, None) == (trial.outcome, trial.reason)
+    return trial
+
+
+def words(said: object) -> str:
+    """A test's name."""
+    return "-".join(map(str, said.values())) or "usual" if isinstance(said, dict) else str(said)
+
+
+def of_the_machine() -> set[Path]:
+    """Caches of tickets, and of what was replayed, that are none of a run's."""
+    return {path for folder in OF_THE_MACHINE for path in folder.glob("krb5*")}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One lab for all: each directory is made and started once."""
+    before = of_the_machine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with Sandbox(tmp_path_factory.mktemp("logs")) as at:
+            yield at
+    assert before == of_the_machine()
+
+
+@pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)
+def test_who_is_right_signs_in_and_who_is_wrong_does_not(
+    lab: Sandbox, choice: str, said: Mapping[str, str | int]
+) -> None:
+    """The server sees the user that asked, and refuses all that it should."""
+    proven = proved(lab, choice, said)
+    assert (Outcome.OK, None) == (proven.outcome, proven.reason)
+    assert "the user that signed in is the one that the server saw" in proven.accepted
+    assert REFUSED[choice] <= {refused.partition(":")[0] for refused in proven.refused}
+
+
+@pytest.mark.parametrize(
+    ("choice", "said", "reason"),
+    [
+        ("kerberos", {"bed": "nginx"}, "nginx has no kerberos of its own"),
+        ("kerberos", {"runs": "auth-request"}, "Apache httpd has no kerberos by asking another server"),
+        ("ntlm", {"bed": "nginx"}, "nginx has no ntlm of its own"),
+    ],
+    ids=words,
+)
+def test_what_a_server_does_not_have_is_said(
+    lab: Sandbox, choice: str, said: Mapping[str, str | int], reason: str
+) -> None:
+    """Before anything is started."""
+    proven = proved(lab, choice, said)
+    assert (Outcome.UNSUPPORTED, reason) == (proven.outcome, proven.reason)
+
+
+def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbox) -> None:
+    """Seen in the heads of the requests that are measured, for which nobody asks the directory."""
+    sent = {}
+    for groups in (0, 100):
+        for delegation in ("no", "yes"):
+            said = {"groups": groups, "delegation": delegation, "identity": "delegation"}
+            load = measured(lab, "kerberos", said).load
+            assert load is not None
+            sent[groups, delegation] = load.bytes_sent / load.requests
+    # Eight bytes a group in the ticket, and more in base64.
+    assert 100 * 8 < sent[100, "no"] - sent[0, "no"] < 100 * 16
+    for groups in (0, 100):
+        assert 1.6 < sent[groups, "yes"] / sent[groups, "no"] < 2.2
+
+
+def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
+    """The directory makes tickets at sign-on, and is not asked about a request; gssproxy checks what it is asked."""
+    for directory, component in (("samba", "directory"), ("mit", "kdc")):
+        at_sign_on = shares(measured(lab, "kerberos", {"op": "sign-on", "directory": directory}))
+        assert at_sign_on[component] > 0.1
+        assert 0.05 > shares(measured(lab, "kerberos", {"directory": directory}))[component]
+    assert 0.2 < shares(measured(lab, "kerberos", {"runs": "gssproxy"}))["proxy"]
+    assert 0.2 < shares(measured(lab, "ntlm", {"op": "sign-on"}))["directory"]
+
+
+def shares(trial: Trial) -> dict[str, float]:
+    """Which part of the servers' CPU time was each component's."""
+    used: Counter[str] = Counter()
+    for chunk in trial.chunks:
+        used.update(chunk.cpu_ns)
+    return {name: used[name] / (used.total() - used[CLIENT]) for name in used}
