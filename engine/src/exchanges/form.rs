@@ -159,6 +159,11 @@ impl Client for FormClient {
         Ok(Judgement::Continue)
     }
 
+    /// A cookie stands for a login.
+    fn signs_on(&self, operation: &Operation) -> bool {
+        operation.leg > 0
+    }
+
     fn user(&self, operation: &Operation) -> Option<&str> {
         Some(&self.accounts[self.users[operation.user as usize].account].name)
     }

@@ -7,12 +7,17 @@
 mod accounts;
 mod anonymous;
 mod basic;
+mod bearer;
 pub mod client;
+mod client_certificate;
 mod digest;
 mod form;
+mod hmac;
+mod jwt;
 mod kerberos;
 mod negotiate;
 mod ntlm;
+mod opaque_token;
 mod password;
 pub mod server;
 mod session_cookie;
@@ -33,10 +38,14 @@ pub use accounts::LONGEST_NAME;
 const SCHEMES: &[Scheme] = &[
     anonymous::SCHEME,
     basic::SCHEME,
+    client_certificate::SCHEME,
     digest::SCHEME,
     form::SCHEME,
+    hmac::SCHEME,
+    jwt::SCHEME,
     kerberos::SCHEME,
     ntlm::SCHEME,
+    opaque_token::SCHEME,
     session_cookie::SCHEME,
 ];
 
