@@ -254,6 +254,8 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
             raise NotStarted(Outcome.UNSUPPORTED, reason)
     if _negotiates(settings):
         return {"sign_in": _negotiated(settings, found)}
+    if settings.get("runs", "in-server") != "in-server":
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} checks passwords itself, or asks where they are kept")
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     made = STORES.get(found.bed.name, {}).get(store)
     if made is None:
