@@ -66,7 +66,7 @@ STORES: Mapping[str, Mapping[str, Callable[[Settings, Accounts], dict[str, Any]]
 # What else a server cannot do: settings with their values, and the reason.
 CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "httpd": {
-        ("choice", "session-cookie"): "Apache has no sessions that it looks up by a random identifier and a password",
+        ("choice", "session-cookie"): "Apache's sessions hold name and password, which it checks with each request",
         ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
         ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id",
         ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
@@ -74,7 +74,7 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "nginx": {
         ("choice", "digest"): "nginx has no Digest",
         ("choice", "form"): "nginx has no login form",
-        ("choice", "session-cookie"): "nginx has no sessions",
+        ("choice", "session-cookie"): "nginx has no login form",
         ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
     },
 }
