@@ -67,6 +67,12 @@ directory        = ["mit"]
 groups           = [0, 50, 100]
 directory-cache  = ["off", "on"]
 """
+ELSEWHERE = """
+op               = ["request"]
+store            = ["file"]
+password-hash    = ["sha-1"]
+runs             = ["gssproxy", "auth-request"]
+"""
 PROVIDERS = {"embedded": "aws-lc", "httpd": "libcrypto", "nginx": "libcrypto"}
 
 # Where each server looks passwords up, for each scheme that it has.
@@ -108,7 +114,17 @@ def cells(vary: str, names: Sequence[str] = tuple(PROVIDERS)) -> list[Cell]:
 
 def name_of(cell: Cell) -> str:
     """What is different between cells here."""
-    shown = ("op", "store", "directory", "groups", "directory-cache", "password-hash", "digest-algorithm", "transport")
+    shown = (
+        "op",
+        "store",
+        "directory",
+        "groups",
+        "directory-cache",
+        "runs",
+        "password-hash",
+        "digest-algorithm",
+        "transport",
+    )
     words = [bed_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
     return "-".join(filter(None, words))
 
@@ -177,6 +193,12 @@ def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> No
 def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
     """Whether the server remembers them or not."""
     holds(lab, cell, True)
+
+
+@pytest.mark.parametrize("cell", [cell for cell in cells(ELSEWHERE) if cell.choice.name == "basic"], ids=name_of)
+def test_passwords_are_checked_in_the_server(lab: Sandbox, cell: Cell) -> None:
+    """Where tickets may be checked is no place for passwords."""
+    holds(lab, cell, False)
 
 
 @pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)

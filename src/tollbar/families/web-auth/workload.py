@@ -93,7 +93,7 @@ WITHOUT_PASSWORD: Mapping[str, Callable[[Settings, Accounts], tuple[dict[str, An
 # What else a server cannot do: settings with their values, and the reason.
 CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "httpd": {
-        ("choice", "session-cookie"): "Apache has no sessions that it looks up by a random identifier and a password",
+        ("choice", "session-cookie"): "Apache's sessions hold name and password, which it checks with each request",
         ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
         ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id",
         ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
@@ -101,7 +101,7 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "nginx": {
         ("choice", "digest"): "nginx has no Digest",
         ("choice", "form"): "nginx has no login form",
-        ("choice", "session-cookie"): "nginx has no sessions",
+        ("choice", "session-cookie"): "nginx has no login form",
         ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
     },
 }
@@ -284,6 +284,8 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
         return {"sign_in": _negotiated(settings, found)}
     if settings["choice"] in WITHOUT_PASSWORD:
         return {"sign_in": _without_password(settings, found, accounts)}
+    if settings.get("runs", "in-server") != "in-server":
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} checks passwords itself, or asks where they are kept")
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     made = STORES.get(found.bed.name, {}).get(store)
     if made is None:
