@@ -20,6 +20,8 @@ SERVERS  += samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-sch
 # Kerberos and NTLM, in Apache and beside it.
 SERVERS  += /usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \
 	/etc/gss/mech.d/mech.ntlmssp.conf:gss-ntlmssp
+# How a web server asks a database, and finds the name of a directory's certificate.
+SERVERS  += /usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
 
 .PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
 

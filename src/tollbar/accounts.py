@@ -9,20 +9,27 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tollbar.beds.sandbox import Account, Sandbox
 from tollbar.files import write
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
 REALM = "tollbar"
 # A dear hash takes some 50 ms of CPU time to make, and as long to check: ten thousand of them would take minutes.
 DEAR_ACCOUNTS = 64
 BCRYPT_COST = 10
+# Longer than any run.
+TOKEN_S = 30 * 86400
 ARGON2_KIB, ARGON2_PASSES, ARGON2_LANES = 19 * 1024, 2, 1
 
 
@@ -69,7 +76,13 @@ def _digest(algorithm: str, one: Credential) -> str:
     return f"{REALM}:" + hashlib.new(algorithm, f"{one.name}:{REALM}:{one.password}".encode()).hexdigest()
 
 
+def _key(one: Credential) -> str:
+    """The password itself, as the key of what the user signs."""
+    return one.password
+
+
 STORED: Mapping[str, Stored] = {
+    "key": Stored(_key),
     "sha-1": Stored(_unsalted_sha_1),
     "salted-sha-1": Stored(_salted_sha_1),
     "bcrypt": Stored(_bcrypt, is_dear=True),
@@ -78,6 +91,28 @@ STORED: Mapping[str, Stored] = {
     "digest-sha-256": Stored(partial(_digest, "sha256")),
 }
 """What can be stored of a password, by name."""
+
+
+def _rsa() -> PrivateKeyTypes:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    return rsa.generate_private_key(65537, 2048)
+
+
+def _p256() -> PrivateKeyTypes:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _ed25519() -> PrivateKeyTypes:
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    return ed25519.Ed25519PrivateKey.generate()
+
+
+KEYS: Mapping[str, Callable[[], PrivateKeyTypes]] = {"rs256": _rsa, "es256": _p256, "eddsa": _ed25519}
+"""How the key of an issuer of tokens is made, by the signature's name; other signatures have a secret in its place."""
 
 
 class Accounts:
@@ -90,7 +125,10 @@ class Accounts:
         self._account = account
         self._secret = secrets.token_bytes(32)
         self._web_password = secrets.token_urlsafe(24)
+        self._expired_token = secrets.token_urlsafe(24)
         self._making = threading.Lock()
+        self._hashes: dict[str, list[str]] = {}
+        self._keys: dict[str, tuple[bytes, bytes]] = {}
 
     def __iter__(self) -> Iterator[Credential]:
         for number in range(self._count):
@@ -125,6 +163,56 @@ class Accounts:
         """The password of the role `web`, as PostgreSQL's clients read it."""
         return self._made("web.password", self._account, lambda: f"*:*:*:web:{self._web_password}\n".encode())
 
+    @property
+    def tokens(self) -> Path:
+        """A table `tokens`: of each password, which stands for a token here, its hash; and of one that has expired."""
+        return self._made("tokens.sqlite", self._account, self._token_database)
+
+    @property
+    def expired_token(self) -> Path:
+        """That one."""
+        return self._made("expired.token", None, self._expired_token.encode)
+
+    def issuer_key(self, signature: str) -> Path:
+        """With which tokens are signed: PEM, or the secret."""
+        return self._made(f"{signature}.key", None, lambda: self._key_pair(signature)[0])
+
+    def verification_key(self, signature: str) -> Path:
+        """With which a server verifies them: PEM, or the same secret."""
+        return self._made(f"{signature}.pub", self._account, lambda: self._key_pair(signature)[1])
+
+    def _key_pair(self, signature: str) -> tuple[bytes, bytes]:
+        if signature not in self._keys:
+            if signature in KEYS:
+                from cryptography.hazmat.primitives.serialization import (
+                    Encoding,
+                    NoEncryption,
+                    PrivateFormat,
+                    PublicFormat,
+                )
+
+                key = KEYS[signature]()
+                private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+                public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            else:
+                private = public = secrets.token_urlsafe(32).encode()
+            self._keys[signature] = (private, public)
+        return self._keys[signature]
+
+    def _token_database(self) -> bytes:
+        """Each with the second from which it is not taken any more."""
+        now = int(time.time())
+        tokens = [(one.password, one.name, now + TOKEN_S) for one in self]
+        tokens.append((self._expired_token, tokens[0][1], now - TOKEN_S))
+        rows = ((hashlib.sha256(token.encode()).hexdigest(), name, until) for token, name, until in tokens)
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute(
+                "create table tokens (hash text primary key, name text not null, expires integer not null)"
+            )
+            connection.executemany("insert into tokens values (?, ?, ?)", rows)
+            connection.commit()
+            return connection.serialize()
+
     def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
         path = self._folder / name
         with self._making:
@@ -140,10 +228,11 @@ class Accounts:
         return "".join(line.format(name=one.name, password=one.password) + "\n" for one in self).encode()
 
     def _stored(self, stored: str) -> Iterator[tuple[str, str]]:
-        own = list(self)[: self.usable(stored)]
-        # Those that make dear hashes let others run meanwhile.
-        with ThreadPoolExecutor(2) as pool:
-            made = list(pool.map(STORED[stored].of, own))
+        made = self._hashes.get(stored)
+        if made is None:
+            # Those that make dear hashes let others run meanwhile.
+            with ThreadPoolExecutor(2) as pool:
+                made = self._hashes[stored] = list(pool.map(STORED[stored].of, list(self)[: self.usable(stored)]))
         # The others fill the table: theirs is another's, and signs nobody in.
         yield from ((one.name, made[number % len(made)]) for number, one in enumerate(self))
 

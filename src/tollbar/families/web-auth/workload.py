@@ -23,6 +23,8 @@ OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
+# A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
+RETURNING = 4
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
 # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
@@ -60,6 +62,33 @@ STORES: Mapping[str, Mapping[str, Callable[[Settings, Accounts], dict[str, Any]]
     "embedded": {"sql": _sqlite, "file": _file},
     "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
     "nginx": {"file": _file},
+}
+
+
+def _jwt(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    signature = str(settings["signature"])
+    verifies = {"signature": signature, "verification_key": str(accounts.verification_key(signature))}
+    return verifies, {**verifies, "key": str(accounts.issuer_key(signature))}
+
+
+def _opaque_token(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"tokens": str(accounts.tokens)}, {"expired": str(accounts.expired_token)}
+
+
+def _hmac(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"store": {"sql": str(accounts.sqlite("key"))}}, {}
+
+
+def _client_certificate(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {}, {}
+
+
+# Schemes without a password, which the embedded server alone has: what the server is told, and what its users.
+WITHOUT_PASSWORD: Mapping[str, Callable[[Settings, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
+    "jwt": _jwt,
+    "opaque-token": _opaque_token,
+    "hmac": _hmac,
+    "client-certificate": _client_certificate,
 }
 # What else a server cannot do: settings with their values, and the reason.
 CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
@@ -136,17 +165,17 @@ class FamilyWorkload(RequestWorkload):
         operation = str(cell.coordinates["op"])
         if _negotiates(settings):
             return _negotiation(settings, operation, server)
+        made, told = _accounts(settings, sandbox), _of_scheme(settings)
         if "directory" in settings:
             accounts = _of_directory(settings, server)
         else:
-            made = _accounts(settings, sandbox)
-            accounts = {"file": str(made.passwords), "first": 0, "count": made.usable(_stored(settings))}
-        return {
-            "scheme": cell.choice.name,
-            "operation": operation,
-            "accounts": accounts,
-            **_of_scheme(settings),
-        }
+            count = _count(settings)
+            if cell.choice.name in WITHOUT_PASSWORD:
+                _, told = WITHOUT_PASSWORD[cell.choice.name](settings, made)
+            else:
+                count = made.usable(_stored(settings))
+            accounts = {"file": str(made.passwords), "first": 0, "count": count}
+        return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, **told}
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Nothing: without a server and its users there is no sign-in."""
@@ -154,7 +183,8 @@ class FamilyWorkload(RequestWorkload):
 
 
 def _transport(settings: Settings) -> dict[str, str | int]:
-    return dict(OVER_TLS if settings["transport"] == "tls" else IN_CLEAR)
+    mutual = {"client-certificate": "ecdsa-p256"} if settings["choice"] == "client-certificate" else {}
+    return {**OVER_TLS, **mutual} if settings["transport"] == "tls" else dict(IN_CLEAR)
 
 
 def _count(settings: Settings) -> int:
@@ -174,6 +204,8 @@ def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
     if count <= first:
         reason = f"of {count} accounts none is a member of {settings['groups']} groups: take {first + 1} at least"
         raise NotStarted(Outcome.UNSUPPORTED, reason)
+    if settings.get("directory-cache") == "on":
+        most = RETURNING
     # One that is only shown is nowhere.
     work_dir = server.work_dirs.get("directory", SHOWN / "directory")
     return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
@@ -250,6 +282,8 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
             raise NotStarted(Outcome.UNSUPPORTED, reason)
     if _negotiates(settings):
         return {"sign_in": _negotiated(settings, found)}
+    if settings["choice"] in WITHOUT_PASSWORD:
+        return {"sign_in": _without_password(settings, found, accounts)}
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     made = STORES.get(found.bed.name, {}).get(store)
     if made is None:
@@ -257,6 +291,17 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     told = made(settings, accounts)
     sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
     return {"sign_in": sign_in, **told}
+
+
+def _without_password(settings: Settings, found: Installed, accounts: Accounts) -> dict[str, Any]:
+    """What the embedded server is told of tokens and keys. Raises NotStarted where another is asked, or in clear."""
+    choice = str(settings["choice"])
+    if found.bed.name != "embedded":
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no {choice} of its own")
+    if choice == "client-certificate" and settings["transport"] == "clear":
+        raise NotStarted(Outcome.UNSUPPORTED, "a client shows its certificate over TLS alone")
+    told, _ = WITHOUT_PASSWORD[choice](settings, accounts)
+    return {"scheme": choice, **told}
 
 
 def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, ...]:

@@ -1,0 +1,220 @@
+"""Signing in on the real servers: every scheme, wherever passwords are kept, with right credentials and wrong ones."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from component_lab import tree_of
+from conftest import here
+from tollbar import accounts, beds, measure, plan, study, workloads
+from tollbar.accounts import accounts_of
+from tollbar.beds import driver
+from tollbar.beds.configuration import SHOWN
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import Outcome
+from tollbar.workloads.request import RequestWorkload
+
+# A few more than have groups.
+ACCOUNTS = 600
+STUDY = """
+question  = "Who is asking?"
+family    = "web-auth"
+beds      = ["{bed}"]
+providers = ["{provider}"]
+choices   = ["anonymous", "basic", "digest", "form", "session-cookie"]
+baseline  = {{ choice = "anonymous", op = "request" }}
+
+[[leave-out]]
+where   = {{ choice = ["anonymous", "basic"], op = "sign-on" }}
+because = "Neither has a sign-on."
+
+[vary]
+accounts = [{accounts}]
+bytes    = ["1 KiB"]
+{vary}
+
+[load]
+users      = [2]
+connection = "new"
+request    = {{ get = "/bytes/{{bytes}}" }}
+expect     = {{ status = 200, bytes = "{{bytes}}" }}
+"""
+EVERY_WAY = """
+op               = ["request", "sign-on"]
+store            = ["file", "sql", "ldap", "ldaps"]
+directory        = ["samba", "mit"]
+password-hash    = ["sha-1"]
+digest-algorithm = ["md5"]
+"""
+EVERY_HASH = """
+op               = ["request"]
+store            = ["file"]
+password-hash    = ["sha-1", "salted-sha-1", "bcrypt", "argon2id"]
+digest-algorithm = ["md5", "sha-256"]
+transport        = ["tls"]
+"""
+OF_GROUPS = """
+op               = ["request"]
+store            = ["ldap"]
+directory        = ["mit"]
+groups           = [0, 50, 100]
+directory-cache  = ["off", "on"]
+"""
+PROVIDERS = {"embedded": "aws-lc", "httpd": "libcrypto", "nginx": "libcrypto"}
+
+# Where each server looks passwords up, for each scheme that it has.
+OFFERED = {
+    "embedded": {
+        "basic": {"file", "sql"},
+        "digest": {"file", "sql"},
+        "form": {"file", "sql"},
+        "session-cookie": {""},
+    },
+    "httpd": {
+        "basic": {"file", "sql", "ldap", "ldaps"},
+        "digest": {"file", "sql"},
+        "form": {"file", "sql", "ldap", "ldaps"},
+    },
+    "nginx": {"basic": {"file"}},
+}
+# What each server can have stored of a password: for Basic and forms, and for Digest.
+STORED = {
+    "embedded": {"sha-1", "salted-sha-1", "bcrypt", "argon2id", "md5", "sha-256"},
+    "httpd": {"sha-1", "bcrypt", "md5"},
+    "nginx": {"sha-1", "salted-sha-1", "bcrypt"},
+}
+REFUSED = {
+    "basic": {"no credentials", "a wrong password", "an unknown user"},
+    "digest": {"no credentials", "a wrong password", "an unknown user", "a request that was sent before"},
+    "form": {"no credentials", "a wrong password", "an unknown user", "a forged cookie"},
+    "session-cookie": {"no credentials", "a wrong password", "an unknown user", "a forged cookie"},
+}
+RIGHT_USER = "the user that signed in is the one that the server saw"
+
+
+def cells(vary: str, names: Sequence[str] = tuple(PROVIDERS)) -> list[Cell]:
+    """Those of all servers."""
+    texts = [STUDY.format(bed=name, provider=PROVIDERS[name], accounts=ACCOUNTS, vary=vary) for name in names]
+    planned = plan.make([study.read(name, text, where=name) for name, text in zip(names, texts, strict=True)], seed=1)
+    return [cell for one in planned.studies for cell in one.cells if cell.choice.name != "anonymous"]
+
+
+def name_of(cell: Cell) -> str:
+    """What is different between cells here."""
+    shown = ("op", "store", "directory", "groups", "directory-cache", "password-hash", "digest-algorithm", "transport")
+    words = [bed_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
+    return "-".join(filter(None, words))
+
+
+def bed_of(cell: Cell) -> str:
+    """The name of its server."""
+    assert isinstance(cell.bed, beds.Bed)
+    return cell.bed.name
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox for all tests, in which each service is started once; directories are made once for all processes."""
+    base = tmp_path_factory.getbasetemp()
+    cache = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "sign-in"
+    with pytest.MonkeyPatch.context() as patch, Sandbox() as sandbox:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        # As few as have wrong neighbours: each takes longer than its proof.
+        patch.setattr(accounts, "DEAR_ACCOUNTS", 2)
+        yield sandbox
+
+
+def all_here(cell: Cell) -> None:
+    """Its servers, or a skip or a failure without them."""
+    here(bed_of(cell))
+    if "directory" in cell.coordinates:
+        here(str(cell.coordinates["directory"]))
+    if cell.coordinates.get("store") == "sql":
+        here("postgresql")
+
+
+def is_offered(cell: Cell) -> bool:
+    """Whether its server has the scheme, with passwords kept there."""
+    return str(cell.coordinates.get("store", "")) in OFFERED[bed_of(cell)].get(cell.choice.name, set())
+
+
+def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
+    """It signs in who may, and no one else; or it says that it cannot."""
+    all_here(cell)
+    (one,) = measure.prove([cell], 1, sandbox=lab)
+    if not can:
+        assert Outcome.UNSUPPORTED == one.outcome, one.reason
+        assert "not available here" not in (one.reason or "not available here")
+        return
+    assert (Outcome.OK, None) == (one.outcome, one.reason)
+    assert RIGHT_USER in one.accepted
+    assert REFUSED[cell.choice.name] <= {*one.refused}
+
+
+@pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
+def test_the_right_user_signs_in_and_no_other(lab: Sandbox, cell: Cell) -> None:
+    """By every scheme of every server, wherever it looks passwords up; what it does not offer, it says."""
+    holds(lab, cell, is_offered(cell))
+
+
+@pytest.mark.parametrize("cell", cells(EVERY_HASH), ids=name_of)
+def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> None:
+    """Over TLS. A server is never given a hash that it would not find right."""
+    stored = cell.coordinates.get("password-hash", cell.coordinates.get("digest-algorithm"))
+    holds(lab, cell, stored in STORED[bed_of(cell)] and is_offered(cell))
+
+
+@pytest.mark.parametrize(
+    "cell", [cell for cell in cells(OF_GROUPS, ["httpd"]) if cell.choice.name == "basic"], ids=name_of
+)
+def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
+    """Whether the server remembers them or not."""
+    holds(lab, cell, True)
+
+
+@pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)
+def test_every_cell_is_shown(cell: Cell) -> None:
+    """What its servers would be told, or why they cannot be; nothing is started or made."""
+    all_here(cell)
+    shown = workloads.of(cell).shown(cell, 1)
+    assert is_offered(cell) == ("impossible" not in shown.task)
+    if is_offered(cell):
+        assert cell.choice.name == shown.task["load"]["exchange"]["scheme"]
+        assert str(SHOWN) in (shown.configuration or "")
+    assert not SHOWN.exists()
+
+
+@pytest.mark.parametrize("cell", [cell for cell in cells(EVERY_WAY) if is_offered(cell)], ids=name_of)
+def test_no_secret_can_be_seen(lab: Sandbox, cell: Cell) -> None:
+    """No password is in a configuration, a command, a log, or a file that another account can read."""
+    all_here(cell)
+    assert isinstance(cell.bed, beds.Bed)
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    with driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab)) as server:
+        words = secrets_of(lab, server)
+        commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in tree_of(server)]
+        seen = [server.configuration, *commands, *(path.read_text() for path in lab.directory.glob("*/*.log"))]
+        assert [] == [word for word, text in itertools.product(words, seen) if word in text]
+        for folder in (server.work_dirs["web"], *lab.directory.glob("accounts-*")):
+            for path in filter(Path.is_file, folder.rglob("*")):
+                is_private = not stat.S_IMODE(path.stat().st_mode) & 0o077
+                assert is_private or not any(word.encode() in path.read_bytes() for word in words), path
+
+
+def secrets_of(lab: Sandbox, server: driver.Server) -> list[str]:
+    """Some users' passwords, and those with which servers ask each other."""
+    made = [one.password for one in accounts_of(lab, ACCOUNTS)]
+    for work_dir in server.work_dirs.values():
+        for table in work_dir.glob("accounts.tsv"):
+            made += [line.split("\t")[1] for line in table.read_text().splitlines()]
+        made += [path.read_text() for path in work_dir.glob("bind.password")]
+    web = [path.read_text().strip().rpartition(":")[2] for path in lab.directory.glob("accounts-*/web.password")]
+    return made[::100] + made[-1:] + web
