@@ -17,6 +17,9 @@ RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 # A domain controller, and what asks it. What is not a program is there if its path is.
 SERVERS  += samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
 	openssl:openssl cc:gcc kinit:krb5-user ldapsearch:ldap-utils
+# Kerberos and NTLM, in Apache and beside it.
+SERVERS  += /usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \
+	/etc/gss/mech.d/mech.ntlmssp.conf:gss-ntlmssp
 # How a web server asks a database, and finds the name of a directory's certificate.
 SERVERS  += /usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
 

@@ -123,10 +123,8 @@ def test_workers_write_in_folders_of_their_own(at: Sandbox, fake: FakeBed) -> No
     """Of the account without rights, where there is one, and of no other."""
     with start(at, fake.of(fake.component(writable=["kept"]))) as server:
         about = (server.work_dirs["web"] / "kept").stat()
-        assert (at.account.user_id if at.account else os.geteuid(), 0o700) == (
-            about.st_uid,
-            stat.S_IMODE(about.st_mode),
-        )
+    owner = at.account.user_id if at.account else os.geteuid()
+    assert (owner, 0o700) == (about.st_uid, stat.S_IMODE(about.st_mode))
 
 
 def test_a_bed_uses_a_template_of_another(fake: FakeBed, service: FakeBed) -> None:

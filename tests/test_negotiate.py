@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import measure, plan, study
+from tollbar import measure, plan, study, workloads
+from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
@@ -164,17 +165,41 @@ def test_what_a_server_does_not_have_is_said(
 
 def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbox) -> None:
     """Seen in the heads of the requests that are measured, for which nobody asks the directory."""
-    sent = {}
-    for groups in (0, 100):
-        for delegation in ("no", "yes"):
-            said = {"groups": groups, "delegation": delegation, "identity": "delegation"}
-            load = measured(lab, "kerberos", said).load
-            assert load is not None
-            sent[groups, delegation] = load.bytes_sent / load.requests
+    usual = {"identity": "delegation"}
+    smallest, larger, forwarded = (
+        sent_by(measured(lab, "kerberos", {**usual, **more}))
+        for more in ({}, {"groups": 100}, {"groups": 100, "delegation": "yes"})
+    )
     # Eight bytes a group in the ticket, and more in base64.
-    assert 100 * 8 < sent[100, "no"] - sent[0, "no"] < 100 * 16
-    for groups in (0, 100):
-        assert 1.6 < sent[groups, "yes"] / sent[groups, "no"] < 2.2
+    assert 100 * 8 < larger - smallest < 100 * 16
+    assert 1.6 < forwarded / larger < 2.2
+
+
+@pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)
+def test_it_can_be_shown(choice: str, said: Mapping[str, str | int]) -> None:
+    """Nothing is started or made, and nothing secret is in it."""
+    cell = planned(choice, said).studies[0].cells[-1]
+    shown = workloads.of(cell).shown(cell, 1)
+    assert shown.configuration is not None
+    assert ("AuthType GSSAPI" in shown.configuration) == ("impossible" not in shown.task)
+    assert str(SHOWN) in shown.task["load"]["exchange"]["accounts"]["file"]
+
+
+def test_later_requests_carry_no_ticket(lab: Sandbox) -> None:
+    """Where a connection or a session proves them, the server answers without having authenticated again."""
+    ticket = sent_by(measured(lab, "kerberos", {}))
+    for choice, said in (
+        ("kerberos", {"persistence": "connection"}),
+        ("kerberos", {"persistence": "session"}),
+        ("ntlm", {}),
+    ):
+        assert 0.4 * ticket > sent_by(measured(lab, choice, said))
+
+
+def sent_by(trial: Trial) -> float:
+    """Bytes sent for a request."""
+    assert trial.load is not None
+    return trial.load.bytes_sent / trial.load.requests
 
 
 def test_who_does_the_work_is_seen(lab: Sandbox) -> None:
