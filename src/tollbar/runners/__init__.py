@@ -103,7 +103,8 @@ def kept_libcryptos() -> Mapping[str, str]:
     """The libcryptos that builds have brought, by their platforms; nothing is built for it."""
     found = {}
     for platform in all_platforms().values():
-        with suppress(RuntimeError):
+        # Without a home, or with one of another user, nothing is kept.
+        with suppress(RuntimeError, OSError):
             builds = cache_folder().glob(f"runners/{platform.name}-*/.built") if platform.libcrypto else ()
             for mark in sorted(builds, key=lambda mark: mark.stat().st_mtime):
                 (path,) = _filled([str(platform.libcrypto)], platform, mark.parent)
