@@ -171,12 +171,16 @@ impl Client for FormClient {
     fn do_wrong(&mut self, wrong: &'static str) {
         self.forges = wrong == FORGED;
         for User { cookie, .. } in &mut self.users {
-            // The first character after the cookie's name, for which another stands.
-            if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
-                let other = if cookie[value..].starts_with('A') { "B" } else { "A" };
-                cookie.replace_range(value..=value, other);
-            }
+            forge(cookie);
         }
+    }
+}
+
+/// Puts another first character after the cookie's name; one that is another to readers of hexadecimal digits as well.
+fn forge(cookie: &mut String) {
+    if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
+        let other = if cookie[value..].starts_with(['A', 'a']) { "B" } else { "A" };
+        cookie.replace_range(value..=value, other);
     }
 }
 
@@ -357,6 +361,18 @@ mod tests {
         assert_eq!(Some(b"a b".to_vec()), field(b"name=a+b", b"name"));
         for wrong in ["", "name", "names=a", "name=%", "name=%4", "name=%4x", "&&"] {
             assert_eq!(None, field(wrong.as_bytes(), b"name"), "{wrong}");
+        }
+    }
+
+    /// Also where the cookie is a number, whose digits may be small or capital.
+    #[test]
+    fn a_forged_cookie_is_another() {
+        for digit in "0123456789abcdefABCDEF".chars() {
+            let right = format!("{digit}1");
+            let mut cookie = format!("Cookie: ticket={right}\r\n");
+            forge(&mut cookie);
+            let forged = cookie.trim().rsplit('=').next().unwrap_or_default();
+            assert_ne!(hex::decode(&right), hex::decode(forged), "{digit}");
         }
     }
 
