@@ -41,6 +41,11 @@ impl Client for Anonymous {
     fn expected(&self, _operation: &Operation) -> &Expected {
         &self.expected
     }
+
+    #[inline]
+    fn signs_on(&self, _operation: &Operation) -> bool {
+        false
+    }
 }
 
 struct Everyone;

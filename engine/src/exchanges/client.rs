@@ -65,6 +65,12 @@ pub trait Client {
         response.check(self.expected(operation)).map(|()| Judgement::Done)
     }
 
+    /// Whether the server has authenticated the user by a credential in this operation, which is done: and not by what
+    /// it gave for one before, or by the connection.
+    fn signs_on(&self, _operation: &Operation) -> bool {
+        true
+    }
+
     /// The name of the user that the operation signs in, where it signs one in.
     fn user(&self, _operation: &Operation) -> Option<&str> {
         None

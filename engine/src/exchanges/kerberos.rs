@@ -107,6 +107,8 @@ struct User {
     /// The connection on which a token was last accepted.
     connection: Option<u32>,
     cookie: Option<Vec<u8>>,
+    /// Whether the request under way has a token.
+    signs_on: bool,
 }
 
 fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
@@ -210,6 +212,7 @@ impl Client for KerberosClient {
         if self.is_signed_in(operation) {
             let user = &mut self.users[index];
             user.header = user.cookie.clone().unwrap_or_default();
+            user.signs_on = false;
             return Ok(());
         }
         let account = self.accounts.drawn(operation);
@@ -220,7 +223,7 @@ impl Client for KerberosClient {
             Some(token) => token,
             None => self.token(account)?,
         };
-        self.users[index] = User { account, header, context, ..User::default() };
+        self.users[index] = User { account, header, context, signs_on: true, ..User::default() };
         Ok(())
     }
 
@@ -249,6 +252,10 @@ impl Client for KerberosClient {
         }
         self.users[index] = user;
         Ok(Judgement::Done)
+    }
+
+    fn signs_on(&self, operation: &Operation) -> bool {
+        self.users[operation.user as usize].signs_on
     }
 
     fn user(&self, operation: &Operation) -> Option<&str> {

@@ -156,6 +156,11 @@ impl Client for NtlmClient {
         Ok(Judgement::Done)
     }
 
+    /// A connection that has signed in is asked for nothing more.
+    fn signs_on(&self, operation: &Operation) -> bool {
+        operation.leg > 0
+    }
+
     fn user(&self, operation: &Operation) -> Option<&str> {
         Some(&self.accounts[self.users[operation.user as usize].account].name)
     }

@@ -122,7 +122,10 @@ impl Connection {
             result = stream.flush();
         }
         match result {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                state.counts.exchanged.sent(bytes);
+                Ok(true)
+            }
             Err(error) => self.wait(error, true, "sending", state).map(|()| false),
         }
     }

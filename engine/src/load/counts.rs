@@ -22,6 +22,8 @@ pub struct Counts {
     pub latencies: Latencies,
     pub bytes_sent: u64,
     pub bytes_received: u64,
+    #[serde(skip)]
+    pub exchanged: Exchanged,
     /// Made meanwhile; those kept from before are not among them.
     pub connections: u64,
     /// Of those, the ones in place of others that were to be kept and that the server closed.
@@ -42,6 +44,33 @@ pub struct Counts {
     #[serde(skip)]
     pub answered_ns: u64,
 }
+
+/// What the users' way of signing in comes to: the family's own metrics, by their names.
+#[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub struct Exchanged {
+    /// Bytes of the heads of requests.
+    pub request_header: u64,
+    /// Requests on the wire.
+    pub round_trips: u64,
+    /// Operations in which the server authenticated the user by a credential.
+    pub sign_ons: u64,
+}
+
+impl Exchanged {
+    /// Counts a request that was sent whole.
+    #[inline]
+    pub fn sent(&mut self, request: &[u8]) {
+        self.round_trips += 1;
+        // Most have no body, and no body here ends with an empty line.
+        self.request_header += match request.ends_with(END_OF_HEAD) {
+            true => request.len(),
+            false => request.windows(4).position(|four| four == END_OF_HEAD).map_or(0, |at| at + 4),
+        } as u64;
+    }
+}
+
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 #[derive(Serialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Steady {
@@ -118,6 +147,9 @@ impl Counts {
         self.latencies.merge(&other.latencies);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        self.exchanged.request_header += other.exchanged.request_header;
+        self.exchanged.round_trips += other.exchanged.round_trips;
+        self.exchanged.sign_ons += other.exchanged.sign_ons;
         self.connections += other.connections;
         self.reopened += other.reopened;
         self.handshakes_full += other.handshakes_full;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::counts::{Counts, is_zero};
+use super::counts::{Counts, Exchanged, is_zero};
 use crate::accounting::{Paid, Usage};
 use crate::contract::{self, Proof, Receipt};
 use crate::tls::Negotiated;
@@ -26,6 +26,9 @@ pub struct Observed {
     pub components: BTreeMap<String, Paid>,
     #[serde(flatten)]
     pub counts: Counts,
+    /// Where users sign in, or could.
+    #[serde(flatten)]
+    pub exchanged: Option<Exchanged>,
     /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
     #[serde(skip_serializing_if = "is_false")]
     pub ticks: bool,

@@ -171,6 +171,7 @@ impl Trial {
             wall_ns: counts.wall_ns(),
             observed: Observed {
                 components: closing.since(&opening),
+                exchanged: self.plan.load.exchange.is_some().then_some(counts.exchanged),
                 counts,
                 ticks: closing.inexact != opening.inexact,
                 unsettled: !settled,

@@ -240,6 +240,7 @@ impl User {
         }
         self.stage = Stage::Resting;
         if done {
+            state.counts.exchanged.sign_ons += u64::from(state.exchange.signs_on(&self.operation));
             return Step::Answered;
         }
         self.operation.leg += 1;
