@@ -7,12 +7,15 @@
 mod accounts;
 mod anonymous;
 mod basic;
+mod bearer;
 pub mod client;
 mod digest;
 mod form;
+mod jwt;
 mod kerberos;
 mod negotiate;
 mod ntlm;
+mod opaque_token;
 mod password;
 pub mod server;
 mod session_cookie;
@@ -35,8 +38,10 @@ const SCHEMES: &[Scheme] = &[
     basic::SCHEME,
     digest::SCHEME,
     form::SCHEME,
+    jwt::SCHEME,
     kerberos::SCHEME,
     ntlm::SCHEME,
+    opaque_token::SCHEME,
     session_cookie::SCHEME,
 ];
 

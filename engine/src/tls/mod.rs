@@ -13,7 +13,7 @@ mod socket;
 mod spec;
 mod stream;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use std::os::fd::OwnedFd;
 
