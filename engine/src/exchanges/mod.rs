@@ -11,6 +11,7 @@ mod bearer;
 pub mod client;
 mod digest;
 mod form;
+mod hmac;
 mod jwt;
 mod kerberos;
 mod negotiate;
@@ -38,6 +39,7 @@ const SCHEMES: &[Scheme] = &[
     basic::SCHEME,
     digest::SCHEME,
     form::SCHEME,
+    hmac::SCHEME,
     jwt::SCHEME,
     kerberos::SCHEME,
     ntlm::SCHEME,

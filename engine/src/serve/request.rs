@@ -20,10 +20,15 @@ pub struct Request<'a> {
     /// How many bytes of the input it takes.
     pub bytes: usize,
     pub body: Body,
-    /// The headers `Authorization`, `Cookie` and `Content-Type`, where there is one.
+    /// Headers of these names, where there is one.
+    pub host: Option<&'a [u8]>,
     pub authorization: Option<&'a [u8]>,
     pub cookie: Option<&'a [u8]>,
     pub content_type: Option<&'a [u8]>,
+    pub signature: Option<&'a [u8]>,
+    pub signature_input: Option<&'a [u8]>,
+    /// The common name in the client's certificate, where the sign-in goes by that.
+    pub certificate_name: Option<&'a str>,
 }
 
 /// What comes after a request that is not another one.
@@ -87,12 +92,17 @@ fn understand<'a>(
     is_1_0: bool,
 ) -> Result<Request<'a>, Refused> {
     let (mut close, mut keep, mut hosts, mut lengths, mut body) = (false, false, 0, 0, Body::None);
-    let (mut authorization, mut cookie, mut content_type) = (None, None, None);
+    let [mut host, mut authorization, mut cookie, mut content_type] = [None; 4];
+    let [mut signature, mut signature_input] = [None; 2];
     for header in headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         match header.name.len() {
-            4 if is("host") => hosts += 1,
+            4 if is("host") => {
+                hosts += 1;
+                host = Some(header.value);
+            }
             6 if is("cookie") => cookie = Some(header.value),
+            9 if is("signature") => signature = Some(header.value),
             10 if is("connection") => {
                 for word in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
                     close |= word.eq_ignore_ascii_case(b"close");
@@ -115,6 +125,7 @@ fn understand<'a>(
                     body = length;
                 }
             }
+            15 if is("signature-input") => signature_input = Some(header.value),
             17 if is("transfer-encoding") => body = Body::Endless,
             _ => {}
         }
@@ -128,7 +139,20 @@ fn understand<'a>(
         (false, true, true) => Persistence::KeptOnRequest,
         _ => Persistence::Closed,
     };
-    Ok(Request { method, target, persistence, bytes, body, authorization, cookie, content_type })
+    Ok(Request {
+        method,
+        target,
+        persistence,
+        bytes,
+        body,
+        host,
+        authorization,
+        cookie,
+        content_type,
+        signature,
+        signature_input,
+        certificate_name: None,
+    })
 }
 
 fn length(text: &[u8]) -> Result<Body, Refused> {
