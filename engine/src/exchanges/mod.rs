@@ -9,6 +9,7 @@ mod anonymous;
 mod basic;
 mod bearer;
 pub mod client;
+mod client_certificate;
 mod digest;
 mod form;
 mod hmac;
@@ -37,6 +38,7 @@ pub use accounts::LONGEST_NAME;
 const SCHEMES: &[Scheme] = &[
     anonymous::SCHEME,
     basic::SCHEME,
+    client_certificate::SCHEME,
     digest::SCHEME,
     form::SCHEME,
     hmac::SCHEME,

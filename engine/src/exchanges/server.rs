@@ -46,6 +46,11 @@ pub trait Server {
     /// Who asks for a protected page.
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_>;
 
+    /// Whether it goes by the certificates that clients show under TLS.
+    fn needs_certificates(&self) -> bool {
+        false
+    }
+
     /// Where its form is, for which alone the server takes a body: `application/x-www-form-urlencoded`, by POST.
     fn form_path(&self) -> Option<&'static str> {
         None

@@ -45,6 +45,10 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
         let without = ClientSpec { identity: None, ..loosened(spec) };
         trials.configuration("a client without a certificate", "", vec![("", without)])?;
     }
+    if let Some(revoked) = &spec.revoked {
+        let revoked = ClientSpec { identity: Some(revoked.clone()), ..loosened(spec) };
+        trials.configuration("a client with a revoked certificate", "", vec![("", revoked)])?;
+    }
     trials.session(spec)
 }
 

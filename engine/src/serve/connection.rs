@@ -30,6 +30,8 @@ pub struct Connection {
     /// Whether the descriptor is watched for room to write instead of something to read.
     pub watched_for_write: bool,
     in_clear: bool,
+    /// The common name in the client's certificate, where the sign-in goes by that.
+    certificate_name: Option<String>,
     /// When it last made progress.
     since_s: u32,
 }
@@ -73,6 +75,7 @@ impl Connection {
             resuming: false,
             watched_for_write: false,
             in_clear,
+            certificate_name: None,
             since_s: now_s,
         }
     }
@@ -98,6 +101,9 @@ impl Connection {
     fn go_on(&mut self, scratch: &mut [u8], service: &mut Service, now_s: u32) -> io::Result<Next> {
         if self.stage == Stage::Handshake {
             self.stream.handshake()?;
+            if service.needs_certificates() {
+                self.certificate_name = self.stream.peer_name();
+            }
             self.stage = Stage::Serving;
         }
         loop {
@@ -143,7 +149,8 @@ impl Connection {
         while self.stage == Stage::Serving && used < input.len() {
             let answer = match request::parse(&input[used..]) {
                 Ok(None) => break,
-                Ok(Some(request)) => {
+                Ok(Some(mut request)) => {
+                    request.certificate_name = self.certificate_name.as_deref();
                     let body_bytes = service.body_of(&request);
                     let body_from = used + request.bytes;
                     let body_to = body_from + body_bytes.unwrap_or(0);

@@ -119,6 +119,11 @@ fn prepare() -> Result<Ready, Failure> {
     }
     let receipt = operations.receipt();
     let sign_in = config.sign_in.as_ref().map(exchanges::server::Spec::prepare).transpose()?;
+    let asks_for_certificates = config.tls.as_ref().is_some_and(|tls| tls.client_authority_pem.is_some());
+    if sign_in.as_ref().is_some_and(|sign_in| sign_in.needs_certificates()) && !asks_for_certificates {
+        let words = "this sign-in needs certificates of clients: `tls` with `client_authority_pem`";
+        return Err(Failure::Unsupported(words.to_owned()));
+    }
     let service = Service::new(operations, sign_in);
     Ok(Ready { listen: config.listen, service, tls, library, receipt })
 }

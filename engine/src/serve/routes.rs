@@ -28,6 +28,11 @@ impl Service {
         Service { operations, sign_in, answers: Answers::new() }
     }
 
+    /// Whether requests have to say whose certificate their connection has.
+    pub fn needs_certificates(&self) -> bool {
+        self.sign_in.as_ref().is_some_and(|sign_in| sign_in.needs_certificates())
+    }
+
     /// How long a body is read before this request is answered; None where none is.
     pub fn body_of(&self, request: &Request<'_>) -> Option<usize> {
         match request.body {

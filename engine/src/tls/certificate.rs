@@ -6,8 +6,10 @@ use aws_lc_rs::digest;
 use rsa::pkcs1::RsaPublicKeyRef;
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
 
 use super::spec::{Identity, Signer};
 use crate::contract::Failure;
@@ -22,6 +24,12 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
     }
 }
 
+/// All lists of revoked certificates of a PEM text.
+pub fn revocations(pem: &str) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
+    let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()).collect();
+    lists.map_err(|error| failed(&format!("the revocations cannot be read: {error}")))
+}
+
 pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Failure> {
     PrivateKeyDer::from_pem_slice(pem.as_bytes())
         .map_err(|error| failed(&format!("the private key cannot be read: {error}")))
@@ -32,6 +40,11 @@ fn failed(reason: &str) -> Failure {
 }
 
 impl Identity {
+    /// The common name that the leaf certifies.
+    pub fn common_name(&self) -> Option<String> {
+        common_name(chain(&self.chain_pem).ok()?.first()?)
+    }
+
     /// The kind and size of the key that the leaf certifies.
     pub fn key(&self) -> Result<Key, Failure> {
         let chain = chain(&self.chain_pem)?;
@@ -40,6 +53,12 @@ impl Identity {
             .and_then(|leaf| Key::of(leaf))
             .ok_or_else(|| failed("the certificate holds a key of an unknown kind"))
     }
+}
+
+/// The common name of a certificate's subject.
+pub fn common_name(der: &[u8]) -> Option<String> {
+    let certificate = Certificate::from_der(der).ok()?;
+    certificate.tbs_certificate().subject().common_name().ok()?.map(|name| name.value().into_owned())
 }
 
 /// The public key of a certificate.

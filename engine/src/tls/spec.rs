@@ -96,6 +96,8 @@ pub struct ClientSpec {
     pub rsa_bits: u32,
     /// What the client shows of itself, for mutual TLS.
     pub identity: Option<Identity>,
+    /// What the client's authority has revoked: a server has to refuse it.
+    pub revoked: Option<Identity>,
     /// Whether sessions are kept and resumed.
     #[serde(default)]
     pub resume: bool,
@@ -122,6 +124,8 @@ pub struct ServerSpec {
     pub resumption: Resumption,
     /// Clients must show a certificate that this authority signed, as PEM.
     pub client_authority_pem: Option<String>,
+    /// Certificates that the authority has revoked: its list (CRL), as PEM.
+    pub client_revocations_pem: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::certificate::common_name;
 use super::spec::{Agreement, Negotiated};
 use super::{libssl, rustls, socket};
 
@@ -90,6 +91,12 @@ impl Stream {
             Stream::RustlsServer(tls) => tls.agreement(),
             Stream::Plain(_) | Stream::Libssl(_) => None,
         }
+    }
+
+    /// The common name in the certificate that the peer has shown and that was verified, if it has shown one.
+    pub fn peer_name(&self) -> Option<String> {
+        let certificate = on!(self, plain _socket => None, tls stream => stream.peer_certificate());
+        common_name(&certificate?)
     }
 
     /// What was agreed on; None in clear, and before the handshake is complete.

@@ -5,9 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::{SCHEMES, Scheme, Wrong, digest};
+use super::{SCHEMES, Scheme, Wrong, jwt};
+use crate::clock;
 use crate::contract::Failure;
 use crate::load::random::Sequence;
 use crate::load::task::Load;
@@ -15,6 +17,7 @@ use crate::load::trial::Trial;
 use crate::load::verify::verify;
 use crate::serve::tests::Served;
 use crate::session::Advance;
+use crate::tls::tests as tls;
 
 /// Thousands of inputs of these pieces and of bytes without any sense; the same ones each time.
 pub fn any_bytes(pieces: &'static [&'static [u8]]) -> impl Iterator<Item = Vec<u8>> {
@@ -88,17 +91,20 @@ fn accounts_file(files: &Files) -> PathBuf {
 
 /// A scheme as client and server have it configured: `exchange` without its scheme and accounts, `sign_in` without its
 /// scheme.
+#[derive(Clone)]
 struct Case {
     scheme: &'static str,
     exchange: Value,
     sign_in: Value,
+    /// The server's TLS, and the client's; null in clear.
+    tls: [Value; 2],
 }
 
 impl Case {
     fn served(&self) -> Served {
         let mut sign_in = self.sign_in.clone();
         sign_in["scheme"] = json!(self.scheme);
-        Served::start(&json!({"listen": "127.0.0.1:0", "sign_in": sign_in}), None)
+        Served::start(&json!({"listen": "127.0.0.1:0", "tls": self.tls[0], "sign_in": sign_in}), None)
     }
 
     fn load(&self, served: &Served, accounts: &Path, change: Value) -> Load {
@@ -106,7 +112,7 @@ impl Case {
         exchange["scheme"] = json!(self.scheme);
         exchange["accounts"] = json!({"file": accounts, "first": 1, "count": ACCOUNTS - 1});
         let mut fields = json!({
-            "address": served.address, "host": "localhost", "clients": [{"share": 1}], "users": 3,
+            "address": served.address, "host": "localhost", "clients": [{"share": 1, "tls": self.tls[1]}], "users": 3,
             "connection": "user", "request": {"paths": ["/bytes/100"], "unique_query": true},
             "expect": {"bytes": 100}, "exchange": exchange, "components": {"web": served.process.id()},
         });
@@ -114,6 +120,40 @@ impl Case {
         fields.as_object_mut().expect("fields").extend(changed);
         serde_json::from_value(fields).expect("a load")
     }
+}
+
+/// A database of tokens, which are the accounts' passwords, and of one that has expired.
+fn tokens(files: &Files) -> PathBuf {
+    let database = files.0.join("tokens.sqlite");
+    let connection = rusqlite::Connection::open(&database).expect("a database");
+    let table = "CREATE TABLE tokens (hash TEXT PRIMARY KEY, name TEXT, expires INTEGER)";
+    connection.execute_batch(table).expect("a table");
+    let good = (0..ACCOUNTS).map(|account| (name(account), password(account), i64::MAX));
+    for (name, token, expires_s) in
+        good.chain([(name(0), "expired".to_owned(), clock::unix_s() as i64 - 3600)])
+    {
+        let hash = hex::encode(digest(&SHA256, token.as_bytes()));
+        connection.execute("INSERT INTO tokens VALUES (?1, ?2, ?3)", (hash, name, expires_s)).expect("a row");
+    }
+    database
+}
+
+const CLEAR: [Value; 2] = [Value::Null, Value::Null];
+
+/// Both sides show certificates, of which the client's authority has revoked one.
+fn mutual_tls() -> [Value; 2] {
+    let identity = |name| {
+        let identity = tls::identity(name);
+        json!({"chain_pem": identity.chain_pem, "key_pem": identity.key_pem})
+    };
+    let both = json!({"protocol": "tls-1.3", "key_exchange": "x25519", "cipher": "aes-128-gcm"});
+    let (mut server, mut client) = (both.clone(), both);
+    server["identities"] = json!([identity("ecdsa-p256")]);
+    server["client_authority_pem"] = json!(tls::AUTHORITY);
+    server["client_revocations_pem"] = json!(tls::REVOCATIONS);
+    client["identity"] = identity("client");
+    client["revoked"] = identity("revoked");
+    [server, client]
 }
 
 /// Each scheme with each of its stores and settings.
@@ -124,7 +164,7 @@ fn cases(files: &Files) -> Vec<Case> {
     let hashed = files.stores("hashed", &bcrypt);
     let sessions = files.0.join("sessions.sqlite");
     let with_password = hashed.into_iter().flat_map(|store| {
-        let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in };
+        let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in, tls: CLEAR };
         [
             case("basic", json!({"store": store})),
             case("form", json!({"store": store})),
@@ -134,17 +174,49 @@ fn cases(files: &Files) -> Vec<Case> {
     let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
         let stored = (0..ACCOUNTS).map(|account| {
             let name = name(account);
-            let stored = digest::tests::stored(algorithm, &name, &password(account));
+            let stored = super::digest::tests::stored(algorithm, &name, &password(account));
             (name, stored)
         });
         files.stores(algorithm, &stored.collect::<Vec<_>>()).map(|store| Case {
             scheme: "digest",
             exchange: json!({"algorithm": algorithm}),
             sign_in: json!({"algorithm": algorithm, "store": store}),
+            tls: CLEAR,
         })
     });
-    let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}) };
-    [anonymous].into_iter().chain(with_password).chain(digest).collect()
+    let jwt = jwt::tests::keys().map(|(signature, key, verification_key)| {
+        let key = files.put(&format!("{signature}.key"), &key);
+        let verification_key = files.put(&format!("{signature}.verification-key"), &verification_key);
+        let shared = json!({"signature": signature, "verification_key": verification_key});
+        let mut exchange = shared.clone();
+        exchange["key"] = json!(key);
+        Case { scheme: "jwt", exchange, sign_in: shared, tls: CLEAR }
+    });
+    let opaque_token = Case {
+        scheme: "opaque-token",
+        exchange: json!({"expired": files.put("expired", "expired\n")}),
+        sign_in: json!({"tokens": tokens(files)}),
+        tls: CLEAR,
+    };
+    let keys: Vec<(String, String)> =
+        (0..ACCOUNTS).map(|account| (name(account), password(account))).collect();
+    let hmac = files.stores("keys", &keys).map(|store| Case {
+        scheme: "hmac",
+        exchange: json!({}),
+        sign_in: json!({"store": store}),
+        tls: CLEAR,
+    });
+    let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}), tls: CLEAR };
+    let certificate =
+        Case { scheme: "client-certificate", exchange: json!({}), sign_in: json!({}), tls: mutual_tls() };
+    [anonymous, certificate]
+        .into_iter()
+        .chain(with_password)
+        .chain(digest)
+        .chain(jwt)
+        .chain([opaque_token])
+        .chain(hmac)
+        .collect()
 }
 
 fn scheme(name: &str) -> &'static Scheme {
@@ -165,19 +237,27 @@ fn every_scheme_is_tried() {
 fn every_scheme_is_proved() {
     let files = Files::new("proved");
     let accounts = accounts_file(&files);
-    for case in cases(&files) {
+    let kinds = |case: Case| [(case.clone(), "request"), (case, "sign-on")];
+    for (mut case, kind) in cases(&files).into_iter().flat_map(kinds) {
+        let scheme = scheme(case.scheme);
+        if kind == "sign-on" && !scheme.has_sign_on {
+            continue;
+        }
+        case.exchange["operation"] = json!(kind);
         let served = case.served();
         let load = case.load(&served, &accounts, json!({}));
-        let proof = verify(&load).unwrap_or_else(|failure| panic!("{}: {failure:?}", case.scheme));
-        let refused = scheme(case.scheme).refused;
-        if refused.contains(&Wrong::User) {
+        let proof = verify(&load).unwrap_or_else(|failure| panic!("{} {kind}: {failure:?}", case.scheme));
+        if case.scheme != "anonymous" {
             let saw = "the user that signed in is the one that the server saw".to_owned();
             assert!(proof.accepted.contains(&saw), "{:?}", proof.accepted);
         }
         let expected: Vec<&str> = std::iter::once("a path that is not there")
-            .chain(refused.iter().map(|wrong| wrong.words()))
+            .chain(scheme.refused.iter().map(|wrong| wrong.words()))
             .collect();
-        assert_eq!(expected, proof.refused, "{}", case.scheme);
+        // Then what TLS has to refuse.
+        assert_eq!(expected, proof.refused[..expected.len()], "{} {kind}", case.scheme);
+        let revoked = proof.refused.contains(&"a client with a revoked certificate".to_owned());
+        assert_eq!(case.tls != CLEAR, revoked, "{:?}", proof.refused);
     }
 }
 
@@ -193,13 +273,27 @@ fn every_scheme_carries_a_load() {
             kinds.push("sign-on");
         }
         for (kind, connection) in kinds.iter().flat_map(|kind| [(kind, "user"), (kind, "new")]) {
-            let mut case = Case { exchange: case.exchange.clone(), sign_in: json!({}), ..case };
+            let mut case = case.clone();
             case.exchange["operation"] = json!(kind);
             let load = case.load(&served, &accounts, json!({"connection": connection}));
             let chunk = Trial::open(&load, 7)
                 .and_then(|mut trial| trial.advance(Advance { seconds: 0.0, operations: 60 }))
                 .unwrap_or_else(|failure| panic!("{} {kind} {connection}: {failure:?}", case.scheme));
             assert!(chunk.operations >= 60, "{} {kind} {connection}", case.scheme);
+            let observed = serde_json::to_value(&chunk.observed).expect("a record");
+            let signs_on = match case.scheme {
+                "anonymous" => false,
+                "form" | "session-cookie" => *kind == "sign-on",
+                "client-certificate" => connection == "new",
+                _ => true,
+            };
+            let expected = if signs_on { chunk.operations } else { 0 };
+            assert_eq!(Some(expected), observed["sign-ons"].as_u64(), "{} {kind} {connection}", case.scheme);
+            let round_trips = observed["round-trips"].as_u64().expect("a number");
+            let is_login = *kind == "sign-on";
+            assert_eq!(is_login, round_trips > chunk.operations, "{} {kind} {connection}", case.scheme);
+            let header = observed["request-header"].as_u64().expect("a number") / round_trips;
+            assert!((40..2000).contains(&header), "{} {kind} {connection}: {header}", case.scheme);
         }
     }
 }
@@ -229,6 +323,11 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     for (exchange, expected) in [
         (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
+        (json!({"scheme": "client-certificate"}), "needs a TLS identity with a common name"),
+        (
+            json!({"scheme": "jwt", "accounts": here(1), "signature": "none", "key": "", "verification_key": ""}),
+            "unknown variant `none`",
+        ),
         (
             json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
             "`load.exchange`: unknown field `colour`",
@@ -238,7 +337,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
         (json!({"scheme": "basic", "accounts": absent}), "absent: No such file"),
     ] {
         let served = Served::plain();
-        let case = Case { scheme: "basic", exchange: json!({}), sign_in: json!({}) };
+        let case = Case { scheme: "basic", exchange: json!({}), sign_in: json!({}), tls: CLEAR };
         let load = case.load(&served, &accounts, json!({"exchange": exchange}));
         let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
         assert!(words.contains(expected), "{expected}: {words}");
@@ -260,6 +359,12 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         (json!({"scheme": "basic", "store": {"sql": absent}}), "absent: unable to open"),
         (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
         (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
+        (json!({"scheme": "client-certificate"}), "needs certificates of clients"),
+        (json!({"scheme": "opaque-token", "tokens": empty}), "no such table"),
+        (
+            json!({"scheme": "jwt", "signature": "hs256", "verification_key": empty}),
+            "a secret of fewer than 32 bytes",
+        ),
         (
             json!({"scheme": "digest", "store": {"file": absent}, "algorithm": "sha-1"}),
             "unknown variant `sha-1`",

@@ -3,7 +3,7 @@
 //! Everything is looked up through the libssl, so that what is bound is what it uses itself. What OpenSSL has
 //! had since 1.1.1 is bound or the file is refused; what only some versions have is an `Option`.
 
-use std::ffi::{c_char, c_int, c_long, c_uchar, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
 
 use libloading::os::unix::Library;
 
@@ -16,6 +16,8 @@ type Text = *const c_char;
 /// What is always null here.
 type Unused = Handle;
 pub type Verify = unsafe extern "C" fn(Handle, Handle) -> c_int;
+type ReadPem = unsafe extern "C" fn(Handle, Unused, Unused, Unused) -> Handle;
+type Free = unsafe extern "C" fn(Handle);
 pub type NewSession = unsafe extern "C" fn(Handle, Handle) -> c_int;
 
 bind! {
@@ -27,6 +29,10 @@ bind! {
         fn X509_free(Handle);
         fn i2d_X509(Handle, *mut *mut c_uchar) -> c_int;
         fn X509_STORE_add_cert(Handle, Handle) -> c_int;
+        fn X509_STORE_add_crl(Handle, Handle) -> c_int;
+        fn X509_STORE_set_flags(Handle, c_ulong) -> c_int;
+        fn PEM_read_bio_X509_CRL(Handle, Unused, Unused, Unused) -> Handle;
+        fn X509_CRL_free(Handle);
         fn X509_STORE_CTX_get0_cert(Handle) -> Handle;
         fn TLS_client_method() -> Handle;
         fn TLS_server_method() -> Handle;
@@ -69,6 +75,8 @@ bind! {
     }
     optional {
         fn SSL_get0_group_name(Handle) -> Text;
+        fn SSL_get1_peer_certificate(Handle) -> Handle;
+        fn SSL_get_peer_certificate(Handle) -> Handle;
         fn SSL_CTX_set0_tmp_dh_pkey(Handle, Handle) -> c_int;
         fn PEM_read_bio_Parameters(Handle, Unused) -> Handle;
         fn PEM_read_bio_DHparams(Handle, Unused, Unused, Unused) -> Handle;
@@ -102,17 +110,25 @@ impl Api {
 
     /// All certificates of a PEM text.
     pub fn certificates(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
+        self.all_of(pem, self.PEM_read_bio_X509, self.X509_free)
+    }
+
+    /// All lists of revoked certificates of a PEM text.
+    pub fn revocations(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
+        self.all_of(pem, self.PEM_read_bio_X509_CRL, self.X509_CRL_free)
+    }
+
+    fn all_of(&self, pem: &str, read: ReadPem, free: Free) -> Result<Vec<Owned>, Failure> {
         let none = std::ptr::null_mut;
-        let certificates = self.crypto.read_from(pem.as_bytes(), |source| {
+        let objects = self.crypto.read_from(pem.as_bytes(), |source| {
             std::iter::from_fn(|| {
                 // SAFETY: the source is alive, and there is neither an object to reuse nor a password to ask for.
-                let next = unsafe { (self.PEM_read_bio_X509)(source, none(), none(), none()) };
-                Owned::new(next, self.X509_free)
+                Owned::new(unsafe { read(source, none(), none(), none()) }, free)
             })
             .collect()
         })?;
         // The end of the text has been noted as an error.
         self.clear_errors();
-        Ok(certificates)
+        Ok(objects)
     }
 }

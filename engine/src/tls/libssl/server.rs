@@ -1,6 +1,6 @@
 //! Servers.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_ulong};
 use std::os::fd::OwnedFd;
 
 use super::context::{CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET, VERIFY_PEER};
@@ -53,6 +53,9 @@ impl Server {
         }
         if let Some(authority) = &spec.client_authority_pem {
             trust(&context, authority)?;
+            if let Some(revocations) = &spec.client_revocations_pem {
+                revoke(&context, revocations)?;
+            }
         }
         Ok(Server { context })
     }
@@ -95,4 +98,27 @@ fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     // SAFETY: the context is alive.
     unsafe { (api.SSL_CTX_set_verify)(context.raw(), mode, std::ptr::null_mut()) };
     Ok(())
+}
+
+/// Refuses certificates of clients that are on these lists, and those of authorities that are without one.
+fn revoke(context: &Context, revocations_pem: &str) -> Result<(), Failure> {
+    const CHECK: c_ulong = 0x4;
+    let api = context.api;
+    let lists = api.revocations(revocations_pem)?;
+    if lists.is_empty() {
+        return Err(Failure::Failed("the clients' revocations are no list in PEM".to_owned()));
+    }
+    // SAFETY: the context is alive, and keeps its store, which was there for the authority.
+    let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
+    for list in lists {
+        // SAFETY: both are alive, and the store counts its own reference.
+        if unsafe { (api.X509_STORE_add_crl)(store, list.handle) } != 1 {
+            return Err(api.unsupported("the clients' revocations"));
+        }
+    }
+    // SAFETY: the store is alive.
+    match unsafe { (api.X509_STORE_set_flags)(store, CHECK) } {
+        1 => Ok(()),
+        _ => Err(api.unsupported("the clients' revocations")),
+    }
 }

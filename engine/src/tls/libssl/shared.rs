@@ -79,7 +79,8 @@ unsafe extern "C" fn judge(verification: Handle, given: Handle) -> c_int {
     }
 }
 
-fn der(api: &Api, certificate: Handle) -> Option<Vec<u8>> {
+/// The bytes of a certificate.
+pub fn der(api: &Api, certificate: Handle) -> Option<Vec<u8>> {
     if certificate.is_null() {
         return None;
     }

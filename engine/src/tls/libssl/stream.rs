@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::api::{Api, Handle, Owned, text};
 use super::context::Context;
-use super::shared::{Shared, refusal};
+use super::shared::{Shared, der, refusal};
 use crate::contract::Failure;
 use crate::tls::spec::{Negotiated, Protocol};
 
@@ -159,6 +159,13 @@ impl Tls {
             }
             other => Err(io::Error::other(format!("{}: {what}: SSL_get_error {other}", self.api.name()))),
         }
+    }
+
+    pub fn peer_certificate(&self) -> Option<Vec<u8>> {
+        let get = self.api.SSL_get1_peer_certificate.or(self.api.SSL_get_peer_certificate)?;
+        // SAFETY: the connection is alive, and gives a certificate that is the caller's to free, or null.
+        let certificate = Owned::new(unsafe { get(self.raw()) }, self.api.X509_free)?;
+        der(self.api, certificate.handle)
     }
 
     pub fn negotiated(&self) -> Option<Negotiated> {

@@ -78,7 +78,10 @@ fn client_verifier(
     for certificate in certificate::chain(authority)? {
         roots.add(certificate).map_err(unsupported)?;
     }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+    let revocations = certificate::revocations(spec.client_revocations_pem.as_deref().unwrap_or_default())?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .with_crls(revocations)
+        .build();
     verifier.map_err(|error| Failure::Unsupported(format!("rustls: the clients' authority: {error}")))
 }
 

@@ -144,6 +144,10 @@ impl<S: Side> Tls<S> {
         })
     }
 
+    pub fn peer_certificate(&self) -> Option<Vec<u8>> {
+        self.connection.state().peer_certificates()?.first().map(|leaf| leaf.to_vec())
+    }
+
     pub fn negotiated(&self) -> Option<Negotiated> {
         let agreement = self.agreement()?;
         let version = match ProtocolVersion::from(agreement.version) {

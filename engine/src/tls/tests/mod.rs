@@ -21,7 +21,8 @@ macro_rules! fixture {
 }
 
 const DH_2048: &str = fixture!("dh-2048");
-const AUTHORITY: &str = fixture!("authority");
+pub const AUTHORITY: &str = fixture!("authority");
+pub const REVOCATIONS: &str = fixture!("revocations");
 
 /// A certificate of `fixtures/` with its key.
 pub fn identity(name: &str) -> Identity {
@@ -33,6 +34,7 @@ pub fn identity(name: &str) -> Identity {
         "ed25519" => (fixture!("ed25519"), fixture!("ed25519.key")),
         "ml-dsa-65" => (fixture!("ml-dsa-65"), fixture!("ml-dsa-65.key")),
         "client" => (fixture!("client"), fixture!("client.key")),
+        "revoked" => (fixture!("revoked"), fixture!("revoked.key")),
         other => panic!("no fixture {other}"),
     };
     Identity { chain_pem: chain.to_owned(), key_pem: key.to_owned() }
@@ -95,6 +97,7 @@ impl Subject {
             certificate_pem: None,
             rsa_bits: 0,
             identity: None,
+            revoked: None,
             resume: false,
             name: "localhost".to_owned(),
         }
@@ -111,6 +114,7 @@ impl Subject {
             identities: vec![identity("ecdsa-p256")],
             resumption: Resumption::None,
             client_authority_pem: None,
+            client_revocations_pem: None,
         }
     }
 }

@@ -77,6 +77,29 @@ fn clients_show_themselves() {
     }
 }
 
+/// Under mutual TLS a certificate that its authority has revoked is refused.
+#[test]
+fn a_revoked_certificate_is_refused() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let spec = ServerSpec {
+                client_authority_pem: Some(AUTHORITY.to_owned()),
+                client_revocations_pem: Some(REVOCATIONS.to_owned()),
+                ..far.server(protocol)
+            };
+            let server = server(&spec);
+            let shows = |name| {
+                let spec = ClientSpec { identity: Some(identity(name)), ..near.client(protocol) };
+                meet(&client(&spec), &server)
+            };
+            let met = shows("client").unwrap_or_else(|broken| panic!("{broken:?} {near:?} {far:?}"));
+            assert_eq!(Some("client".to_owned()), met.server.peer_name());
+            let broken = shows("revoked").expect_err("a revoked certificate");
+            assert!(broken.server.is_some(), "{broken:?} {near:?} {far:?}");
+        }
+    }
+}
+
 /// A peer that speaks something else, or nothing and goes, is an error of the connection.
 #[test]
 fn garbage_and_silence_are_errors() {
