@@ -13,6 +13,12 @@ pub fn wall_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
+/// Seconds since 1970: what is written down for others to read.
+#[inline]
+pub fn unix_s() -> u64 {
+    clock_gettime(ClockId::Realtime).tv_sec as u64
+}
+
 #[inline]
 fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

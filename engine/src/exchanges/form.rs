@@ -225,7 +225,7 @@ fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
 impl<T: Tickets> Server for FormServer<T> {
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
         let ticket = request.cookie.and_then(of_cookie);
-        let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, now_s()));
+        let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, clock::unix_s()));
         match user {
             Ok(Some(user)) => {
                 self.user = user;
@@ -254,7 +254,7 @@ impl<T: Tickets> Server for FormServer<T> {
             return Reply { status: Status::BadRequest, headers: "", text: EMPTY };
         };
         let issued = self.store.is_password(&name, &password).and_then(|is_right| {
-            let expires_s = now_s() + self.ticket_s;
+            let expires_s = clock::unix_s() + self.ticket_s;
             if is_right { self.tickets.issue(&name, expires_s).map(Some) } else { Ok(None) }
         });
         match issued {
@@ -269,10 +269,6 @@ impl<T: Tickets> Server for FormServer<T> {
             Err(why) => Reply::failed(&why),
         }
     }
-}
-
-fn now_s() -> u64 {
-    clock::wall_ns() / 1_000_000_000
 }
 
 /// Sealed with a key that this process alone has: a server started again takes none of them.

@@ -129,7 +129,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 
 impl Client for HmacClient {
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
-        let now_s = clock::wall_ns() / 1_000_000_000;
+        let now_s = clock::unix_s();
         let user = &mut self.users[operation.user as usize];
         match self.wrong {
             Some(REPLAYED) => return Ok(()),
@@ -212,7 +212,7 @@ fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
 
 impl Server for HmacServer {
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
-        let now_s = clock::wall_ns() / 1_000_000_000;
+        let now_s = clock::unix_s();
         match self.is_right(request, now_s) {
             Ok(true) => Verdict::User(&self.name),
             Ok(false) => Verdict::Answer(Reply::unauthorized(CHALLENGE)),

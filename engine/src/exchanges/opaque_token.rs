@@ -95,7 +95,7 @@ impl Tokens {
 impl Verifier for Tokens {
     fn user(&mut self, token: &[u8]) -> Result<Option<String>, String> {
         let hash = hex::encode(digest(&SHA256, token));
-        let now_s = clock::wall_ns() / 1_000_000_000;
+        let now_s = clock::unix_s();
         self.0
             .prepare_cached(SELECT)
             .and_then(|mut statement| statement.query_row((hash, now_s as i64), |row| row.get(0)).optional())

@@ -9,6 +9,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::{SCHEMES, Scheme, Wrong, jwt};
+use crate::clock;
 use crate::contract::Failure;
 use crate::load::random::Sequence;
 use crate::load::task::Load;
@@ -128,7 +129,9 @@ fn tokens(files: &Files) -> PathBuf {
     let table = "CREATE TABLE tokens (hash TEXT PRIMARY KEY, name TEXT, expires INTEGER)";
     connection.execute_batch(table).expect("a table");
     let good = (0..ACCOUNTS).map(|account| (name(account), password(account), i64::MAX));
-    for (name, token, expires_s) in good.chain([(name(0), "expired".to_owned(), 1)]) {
+    for (name, token, expires_s) in
+        good.chain([(name(0), "expired".to_owned(), clock::unix_s() as i64 - 3600)])
+    {
         let hash = hex::encode(digest(&SHA256, token.as_bytes()));
         connection.execute("INSERT INTO tokens VALUES (?1, ?2, ?3)", (hash, name, expires_s)).expect("a row");
     }
