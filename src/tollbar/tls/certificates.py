@@ -94,7 +94,7 @@ class Certificates:
                 paths = self._paths(role, kind)
                 signer = self._authority(AUTHORITY[kind], paths.authority)
                 key = _make_key(kind)
-                write(paths.chain, _signed(f"tollbar {role}", key, signer, authority=AUTHORITY[kind], role=role), 0o644)
+                write(paths.chain, _signed(f"tollbar-{role}", key, signer, authority=AUTHORITY[kind], role=role), 0o644)
                 write(paths.key, _key_pem(key), 0o600)
                 self._leaves[role, kind] = paths
             return self._leaves[role, kind]
