@@ -3,7 +3,7 @@
 //! The client half alone: the machine's GSSAPI library makes the tokens. It asks the directory while the loop waits,
 //! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -89,8 +89,9 @@ struct KerberosClient {
     /// Of each account, once it has signed in.
     credentials: Vec<Option<Credentials<'static>>>,
     users: Vec<User>,
-    /// Tokens that were made ahead, by the number that their operation will draw.
-    tokens: HashMap<u64, Token>,
+    /// Tokens that were made ahead, of the accounts that operations will draw. One takes the next, whoever's it is: a
+    /// user that gets to more operations than was foreseen has no token made while the server is measured.
+    tokens: VecDeque<(usize, Token)>,
     repeats: bool,
 }
 
@@ -144,7 +145,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         service,
         settings,
         users: (0..setup.load.users).map(|_| User::default()).collect(),
-        tokens: HashMap::new(),
+        tokens: VecDeque::new(),
         repeats: false,
     }))
 }
@@ -201,7 +202,7 @@ impl Client for KerberosClient {
             let account = self.accounts.drawn(operation);
             if self.settings.ahead {
                 let token = self.token(account)?;
-                self.tokens.insert(operation.unique, token);
+                self.tokens.push_back((account, token));
             } else if self.credentials[account].is_none() {
                 // Its service ticket stays with its credentials.
                 self.token(account)?;
@@ -225,13 +226,15 @@ impl Client for KerberosClient {
             user.signs_on = false;
             return Ok(());
         }
-        let account = self.accounts.drawn(operation);
-        if self.kind == Kind::SignOn {
-            self.credentials[account] = None;
-        }
-        let Token { header, context } = match self.tokens.remove(&operation.unique) {
-            Some(token) => token,
-            None => self.token(account)?,
+        let (account, Token { header, context }) = match self.tokens.pop_front() {
+            Some(made) => made,
+            None => {
+                let account = self.accounts.drawn(operation);
+                if self.kind == Kind::SignOn {
+                    self.credentials[account] = None;
+                }
+                (account, self.token(account)?)
+            }
         };
         self.users[index] = User { account, header, context, signs_on: true, ..User::default() };
         Ok(())
