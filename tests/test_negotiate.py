@@ -164,7 +164,7 @@ def test_what_a_server_does_not_have_is_said(
 
 
 def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbox) -> None:
-    """Seen in the heads of the requests that are measured, for which nobody asks the directory."""
+    """Seen in the heads of the measured requests, for which neither client nor server asks the directory."""
     usual = {"identity": "delegation"}
     smallest, larger, forwarded = (
         sent_by(measured(lab, "kerberos", {**usual, **more}))

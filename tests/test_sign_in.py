@@ -162,7 +162,7 @@ def is_offered(cell: Cell) -> bool:
 
 
 def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
-    """It signs in who may, and no one else; or it says that it cannot."""
+    """A server accepts the right credentials and refuses the wrong ones, or says that it lacks the scheme."""
     all_here(cell)
     (one,) = measure.prove([cell], 1, sandbox=lab)
     if not can:

@@ -233,7 +233,7 @@ class Accounts:
             # Those that make dear hashes let others run meanwhile.
             with ThreadPoolExecutor(2) as pool:
                 made = self._hashes[stored] = list(pool.map(STORED[stored].of, list(self)[: self.usable(stored)]))
-        # The others fill the table: theirs is another's, and signs nobody in.
+        # The other accounts only fill the table. They have hashes of the first ones' passwords, and are never drawn.
         yield from ((one.name, made[number % len(made)]) for number, one in enumerate(self))
 
     def _stored_lines(self, stored: str) -> bytes:

@@ -1,7 +1,7 @@
 //! Certificates of clients (mutual TLS): the connection's handshake says who asks, and requests have nothing to add.
 //!
 //! A kind of client has one certificate, and a load as many users as it has kinds: the cost is the handshake's, and
-//! the same whoever's certificate it is.
+//! does not depend on which user's certificate is shown.
 
 use super::client::{Client, Judgement, Operation, Setup};
 use super::server::{PLACE, Reply, Server, Verdict};

@@ -89,8 +89,9 @@ struct KerberosClient {
     /// Of each account, once it has signed in.
     credentials: Vec<Option<Credentials<'static>>>,
     users: Vec<User>,
-    /// Tokens that were made ahead, of the accounts that operations will draw. One takes the next, whoever's it is: a
-    /// user that gets to more operations than was foreseen has no token made while the server is measured.
+    /// Tokens that were made ahead, of the accounts that operations will draw. An operation takes the next one, also
+    /// where another operation drew its account: a user of the load that gets to more operations than were planned
+    /// would else have a token made while the server is measured.
     tokens: VecDeque<(usize, Token)>,
     repeats: bool,
 }
