@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,6 +136,41 @@ def test_the_guard_ends_those_who_left_their_parents() -> None:
     guard.terminate()
     assert 128 + signal.SIGTERM == guard.wait(10)
     assert [] == [pid for pid in pids if proc.start_time(pid)]
+
+
+# Makes a segment of shared memory, and says its id.
+SEGMENT = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+print(libc.shmget(0, 4096, 0o600), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["sh", "-c", '"$@"; true', "sh"]], ids=["itself", "its child"])
+def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> None:
+    """The kernel keeps it after its maker has ended. Another program's stays."""
+    libc = ctypes.CDLL(None)
+    own = libc.shmget(0, 4096, 0o600)
+    guard = subprocess.Popen(
+        [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), "--", *words, sys.executable, "-c", SEGMENT],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert guard.stdout is not None
+    with guard.stdout:
+        made = int(guard.stdout.readline())
+    assert {own, made} <= segments()
+    os.kill(proc.tree(guard.pid)[1], signal.SIGKILL)
+    guard.wait(10)
+    assert made not in segments()
+    assert own in segments()
+    libc.shmctl(own, 0, None)
+
+
+def segments() -> set[int]:
+    """The ids of all shared memory."""
+    return {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
 
 
 def test_the_guard_has_the_status_of_its_command() -> None:

@@ -190,7 +190,7 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
     here(name)
     archives: list[set[tuple[str, int]]] = []
     for time_of in ("first", "second"):
-        began, segments = time.monotonic(), shared_memory()
+        began = time.monotonic()
         with Sandbox() as at:
             with started(at, name) as server:
                 print(f"{name}: ready for the {time_of} time after {time.monotonic() - began:.2f} s")
@@ -207,24 +207,25 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
             assert server.fault() is None
         assert [] == [pid for pid in pids if proc.start_time(pid)]
         assert not at.directory.exists()
-        assert segments == shared_memory()
+        assert set() == makers_of_shared_memory() & {*pids}
         archives.append({(path.name, path.stat().st_ino) for path in cache.rglob("*.tar")})
     assert archives[0] == archives[1]
     assert archives[0]
 
 
-def shared_memory() -> str:
-    """The segments of shared memory that there are, which outlive their processes unless they are marked."""
-    return Path("/proc/sysvipc/shm").read_text()
+def makers_of_shared_memory() -> set[int]:
+    """The processes whose System V segments there still are."""
+    return {int(line.split()[4]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
     """The trial that used it says how it ended; the next has another, which answers."""
-    segments = shared_memory()
+    pids: set[int] = set()
     for component in beds.services()[name].components:
         with started(at, name) as server:
             program = proc.tree(server.components[component.name])[1]
+            pids.update(tree_of(server))
             os.kill(program, signal.SIGKILL)
             assert "was ended by SIGKILL" in (server.fault(PATIENCE_S) or "")
     with started(at, name) as fresh:
@@ -232,7 +233,7 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
         QUESTIONS[name](fresh, tmp_path)
     for running in at.running[:]:
         running.end()
-    assert segments == shared_memory()
+    assert set() == makers_of_shared_memory() & pids
 
 
 @pytest.mark.parametrize("moment", range(3))

@@ -2,12 +2,13 @@
 //!
 //! Every runner and server is started through here, so that no language or daemon has to be taught
 //! to die with the lab. Both may be trees of processes, some of which leave their parents: for these the guard
-//! stays (`--tree`), adopts orphaned processes, and ends all of them. Standard input and output are the
-//! command's own.
+//! stays (`--tree`), adopts orphaned processes, ends all of them, and removes the System V shared memory that they
+//! leave. Standard input and output are the command's own.
 
+use std::collections::HashSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{
     Pid, Resource, Signal, WaitOptions, WaitStatus, getpid, getppid, getrlimit, kill_process,
@@ -181,13 +182,14 @@ impl Supervisor {
             child => child,
         };
         let Some(child) = Pid::from_raw(child) else { return NOT_ENDED };
-        let mut status = None;
-        self.wait(child, &mut status);
-        if !end_children(child, &mut status) {
+        let mut tree = Tree { child, status: None, ended: HashSet::new(), started: SystemTime::now() };
+        self.wait(&mut tree);
+        if !tree.end() {
             eprintln!("guard: something of {} could not be ended", command[0]);
             return NOT_ENDED;
         }
-        status.map_or(NOT_ENDED, exit_status)
+        tree.remove_segments();
+        tree.status.map_or(NOT_ENDED, exit_status)
     }
 
     /// In the child: becomes the command, and dies with the guard.
@@ -201,14 +203,14 @@ impl Supervisor {
     }
 
     /// Returns when the command has ended, or when patience has.
-    fn wait(&self, child: Pid, status: &mut Option<WaitStatus>) {
+    fn wait(&self, tree: &mut Tree) {
         let mut deadline = None;
         loop {
             match next_signal(&self.signals, deadline) {
                 None => return,
                 Some(Signal::CHILD) => {
-                    reap(child, status);
-                    if status.is_some() {
+                    tree.reap();
+                    if tree.status.is_some() {
                         return;
                     }
                 }
@@ -222,7 +224,7 @@ impl Supervisor {
                 Some(_) if deadline.is_some() => return,
                 Some(_) => {
                     // The child has not been waited for, so this id is still its own.
-                    let _ = kill_process(child, self.stop);
+                    let _ = kill_process(tree.child, self.stop);
                     deadline = Some(Instant::now() + PATIENCE);
                 }
             }
@@ -230,34 +232,63 @@ impl Supervisor {
     }
 }
 
-/// Kills the children, and those that thereby become children, until none is left. False: one stayed.
-///
-/// Only children are killed, never a child's child: no other process can have taken the id of one
-/// that this one has not waited for yet.
-fn end_children(child: Pid, status: &mut Option<WaitStatus>) -> bool {
-    let deadline = Instant::now() + KILL_LIMIT;
-    let signals = set_of(&[Signal::CHILD]);
-    while Instant::now() < deadline {
-        for pid in proc::children(getpid().as_raw_pid()).into_iter().filter_map(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        if !reap(child, status) {
-            return true;
-        }
-        // The list of children may miss one that was adopted this moment: read it again soon, signal or not.
-        next_signal(&signals, Some(Instant::now() + Duration::from_millis(5)));
-    }
-    false
+/// What the guard has started and adopted.
+struct Tree {
+    child: Pid,
+    status: Option<WaitStatus>,
+    /// The processes that were waited for.
+    ended: HashSet<i32>,
+    started: SystemTime,
 }
 
-/// Takes the status of every child that has ended, and says whether any child is left.
-fn reap(child: Pid, status: &mut Option<WaitStatus>) -> bool {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(None) => return true,
-            Err(_) => return false,
-            Ok(Some((pid, ended))) if pid == child => *status = Some(ended),
-            Ok(Some(_)) => (),
+impl Tree {
+    /// Kills the children, and those that thereby become children, until none is left. False: one stayed.
+    ///
+    /// Only children are killed, never a child's child: no other process can have taken the id of one
+    /// that this one has not waited for yet.
+    fn end(&mut self) -> bool {
+        let deadline = Instant::now() + KILL_LIMIT;
+        let signals = set_of(&[Signal::CHILD]);
+        while Instant::now() < deadline {
+            for pid in proc::children(getpid().as_raw_pid()).into_iter().filter_map(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            if !self.reap() {
+                return true;
+            }
+            // The list of children may miss one that was adopted this moment: read it again soon, signal or not.
+            next_signal(&signals, Some(Instant::now() + Duration::from_millis(5)));
+        }
+        false
+    }
+
+    /// Takes the status of every child that has ended, and says whether any child is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(None) => return true,
+                Err(_) => return false,
+                Ok(Some((pid, ended))) => {
+                    self.ended.insert(pid.as_raw_pid());
+                    if pid == self.child {
+                        self.status = Some(ended);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes the shared memory that a process of this tree has made and no process uses: it outlives its maker, and
+    /// PostgreSQL has no time to remove its own when it is killed.
+    fn remove_segments(&self) {
+        // Whole seconds, of a clock that may be some milliseconds behind.
+        let since = self.started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() - 1);
+        for segment in proc::segments() {
+            // An id may have been another process's before this tree began.
+            if segment.users == 0 && segment.changed >= since && self.ended.contains(&segment.maker) {
+                // SAFETY: removing reads and writes nothing of this process. The kernel refuses what is another user's.
+                unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
+            }
         }
     }
 }

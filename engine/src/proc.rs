@@ -129,6 +129,34 @@ pub fn peak_memory_bytes(pid: i32) -> Option<u64> {
     status_field(&status, "VmHWM:").map(|kib| kib * 1024)
 }
 
+/// A segment of System V shared memory.
+pub struct Segment {
+    pub id: i32,
+    /// The process that made it.
+    pub maker: i32,
+    /// How many have attached it.
+    pub users: u64,
+    /// When it was made or given to another user, in seconds since 1970.
+    pub changed: u64,
+}
+
+/// Those of this machine, or of this container.
+pub fn segments() -> Vec<Segment> {
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    text.lines().skip(1).filter_map(segment).collect()
+}
+
+fn segment(line: &str) -> Option<Segment> {
+    // key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    Some(Segment {
+        id: fields.get(1)?.parse().ok()?,
+        maker: fields.get(4)?.parse().ok()?,
+        users: fields.get(6)?.parse().ok()?,
+        changed: fields.get(13)?.parse().ok()?,
+    })
+}
+
 /// The number behind a name in the text of `/proc/PID/status`.
 pub fn status_field(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
