@@ -66,6 +66,7 @@ class Server:
         self._sandbox = sandbox
         self._request = request
         self._running: dict[str, Running] = {}
+        self._is_ended = False
 
     def __repr__(self) -> str:
         return f"<Server {self.receipt.get('name', 'not started')} at {self.address}>"
@@ -97,9 +98,15 @@ class Server:
                 return fault
             time.sleep(POLL_S)
 
+    def end(self) -> None:
+        """Ends what was started for the trial, each in its own way. Its directories stay until `stop`."""
+        self._is_ended = True
+        for name in reversed(self._of_trial()):
+            self._running[name].end()
+
     def stop(self) -> None:
         """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
-        self._stop(failed=self.fault() is not None)
+        self._stop(failed=not self._is_ended and self.fault() is not None)
 
     def _start(self, core: int | None) -> None:
         found, provider = self._request.found, self._request.provider
@@ -200,10 +207,14 @@ class Server:
     def _stop(self, *, failed: bool) -> None:
         with self._sandbox.starting:
             self._copy_logs(failed=failed)
-        of_trial = [component.name for _, component in self._request.parts if component.lifetime == "trial"]
-        left = [self._running.pop(name).stop() for name in reversed(of_trial) if name in self._running]
+        left = [self._running.pop(name).stop() for name in reversed(self._of_trial())]
         if any(left):
             raise TollbarError("; ".join(filter(None, left)))
+
+    def _of_trial(self) -> list[str]:
+        """The components that were started for the trial, in order."""
+        of_trial = [component.name for _, component in self._request.parts if component.lifetime == "trial"]
+        return [name for name in of_trial if name in self._running]
 
     def _copy_logs(self, *, failed: bool) -> None:
         """Keeps configuration and logs of a cell's first start, and of its last that failed."""

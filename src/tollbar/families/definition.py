@@ -157,6 +157,9 @@ class Setting:
         return value
 
 
+DEFAULT_PROVIDERS = ("libcrypto",)
+"""The system's own."""
+
 Part = Choice | SettingValue
 """What a cell is made of, as far as its family says something of it."""
 
@@ -176,6 +179,10 @@ class Family:
     """What its runners observe beside what every runner does."""
     folder: Path | None = None
     """Where it was read from; None: it was not read from a folder."""
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    """Those of a study that names none."""
+    load: bool = True
+    """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
 
     @property
     def null(self) -> Choice:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.families.definition import (
+    DEFAULT_PROVIDERS,
     Answer,
     Authority,
     Choice,
@@ -111,6 +112,8 @@ class _WireHead(Wire):
     operations: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
     strength_means: str | None = None
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    load: bool = True
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:
@@ -156,6 +159,8 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             title=head.title,
             operations=head.operations,
             strength_means=head.strength_means,
+            providers=head.providers,
+            load=head.load,
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
             choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
@@ -189,7 +194,7 @@ def _complaints(family: Family) -> Iterator[str]:
     for metric in family.metrics:
         if metric in METRICS:
             yield f"`metric.{metric}`: every family has this metric"
-    coordinates = ["choice", "provider", "op"]
+    coordinates = ["choice", "provider", "bed", "op"]
     for setting in family.settings.values():
         for name in setting.only:
             if name not in coordinates:

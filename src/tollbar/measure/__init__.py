@@ -34,8 +34,8 @@ MOST_FAILURES = 2
 
 
 def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:
-    """Where the servers of a plan are started while it is proved and measured; None where it has none."""
-    if any(cell.bed is not None for study in plan.studies for cell in study.cells):
+    """Where the servers of a plan are started while it is proved and measured; None where it needs no such place."""
+    if any(workloads.of(cell).needs_sandbox(cell) for study in plan.studies for cell in study.cells):
         return Sandbox(logs)
     return nullcontext()
 

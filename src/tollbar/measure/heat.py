@@ -179,8 +179,8 @@ def _trial(member: _Member, how: Measure, order: int, started_s: float, steal_ns
         )
     load = member.work.load(member.last, member.stretch, member.seen) if member.work and not fault else None
     components = {name for chunk in member.chunks for name in chunk.cpu_ns}
-    servers = sorted(components - {CLIENT, RUNNER})
-    paid_by = {"cpu": (RUNNER,), "server-cpu": tuple(servers), "client-cpu": (CLIENT,)}
+    servers = tuple(sorted(components - {CLIENT, RUNNER}))
+    paid_by = {"cpu": tuple(sorted(components)), "server-cpu": servers, "client-cpu": (CLIENT,)}
     memory_bytes = member.ready.memory_bytes if member.ready else 0
     if load is not None:
         memory_bytes = sum(component.memory_bytes for component in load.components.values())

@@ -97,7 +97,7 @@ class StudyPlan:
         """How long it will take, by what was asked; slow operations take longer."""
         measure, total_s = self.study.measure, 0.0
         for cell in self.cells:
-            start_s, chunk_s = SERVED if cell.load else (cell.provider.ready_s, CHUNK_S)
+            start_s, chunk_s = SERVED if cell.bed else (cell.provider.ready_s, CHUNK_S)
             trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
             # Each heat of up to four cells has a baseline besides, and each baseline its twin. A proof warms nothing.
             total_s += start_s / 2 + (2.0 if cell.is_baseline else 1.3) * measure.blocks * trial_s

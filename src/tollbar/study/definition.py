@@ -107,7 +107,7 @@ class Load:
 
 
 Cost = Literal["cpu", "server-cpu", "client-cpu"]
-"""Whose CPU time an operation costs: the runner's own, all of the server's, or the load client's."""
+"""Whose CPU time an operation costs: that of all that take part, all of the server's, or the client's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,6 @@ class Study:
     tables: tuple[CrossTable, ...] = ()
 
 
-DEFAULT_PROVIDERS = ("libcrypto",)
 DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
 
 

@@ -18,7 +18,6 @@ from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
-    DEFAULT_PROVIDERS,
     NOT_SETTINGS,
     Claim,
     Coordinates,
@@ -134,7 +133,7 @@ class _WireStudy(Wire):
     source: str | None = None
     statistic: Statistic | None = None
     choices: tuple[str, ...] = ("*",)
-    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    providers: tuple[str, ...] | None = None
     beds: tuple[str, ...] = ()
     url: str | None = None
     load: _WireLoad | None = None
@@ -149,15 +148,10 @@ class _WireStudy(Wire):
 
     @model_validator(mode="after")
     def _says_what_is_measured(self) -> _WireStudy:
-        if not self.providers:
-            raise ValueError("`providers` is empty: left out, it is the system's libcrypto")
+        if self.providers == ():
+            raise ValueError("`providers` is empty: left out, it is what the family has by default")
         if self.url and self.beds:
             raise ValueError("a study is measured through `beds` or on a `url`, not both")
-        served = bool(self.beds or self.url)
-        if served and self.load is None:
-            raise ValueError("`load` is missing: it says what is asked of the server")
-        if not served and self.load is not None:
-            raise ValueError("`beds` is missing: a load needs a server")
         if self.statistic and {claim.metric for claim in self.claim} != {"cost"}:
             raise ValueError('a `statistic` is of costs: each `[[claim]]` of the study has `metric = "cost"`')
         return self
@@ -184,18 +178,18 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         family=family,
         source=wire.source,
         choices=choices,
-        providers=wire.providers,
+        providers=wire.providers or family.providers,
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         url=wire.url,
         address=None,
-        load=_load(wire.load, family, where),
+        load=_load(wire, family, where),
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
         baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),
         leave_out=tuple(
             LeaveOut({k: reader.patterns("leave-out.where", k, v) for k, v in item.where.items()}, item.because)
             for item in wire.leave_out
         ),
-        measure=_measure(wire, where),
+        measure=_measure(wire, family, where),
         worth=wire.judge.worth,
         claims=tuple(reader.claim(claim) for claim in wire.claim),
         notes=wire.notes,
@@ -204,9 +198,19 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     )
 
 
-def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
+def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
+    wire, served = study.load, bool(study.beds or study.url)
+    if not family.load and (wire or study.url):
+        what = "`load`" if wire else "`url`"
+        raise TollbarError(
+            f"{what} means nothing to the family {family.name}, which asks its servers itself", where=where
+        )
     if wire is None:
+        if served and family.load:
+            raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
         return None
+    if not served:
+        raise TollbarError("`beds` is missing: a load needs a server", where=where)
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get, "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
@@ -235,7 +239,7 @@ def _check_template(template: str, key: str, family: Family, where: str) -> None
             raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
 
 
-def _measure(wire: _WireStudy, where: str) -> Measure:
+def _measure(wire: _WireStudy, family: Family, where: str) -> Measure:
     measure = wire.measure
     if measure.blocks < 1:
         raise TollbarError("`measure.blocks`: at least one block", where=where)
@@ -243,11 +247,22 @@ def _measure(wire: _WireStudy, where: str) -> Measure:
         raise TollbarError("`measure.rounds`: at least one round", where=where)
     if measure.chunk <= 0:
         raise TollbarError("`measure.chunk`: longer than nothing", where=where)
-    own: Cost = "server-cpu" if wire.beds else "client-cpu" if wire.url else "cpu"
-    cost = measure.cost or own
-    if (cost == "cpu") != (own == "cpu") or (cost == "server-cpu" and wire.url):
-        raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=f"this is `{own}`")
+    costs = _costs(wire, family)
+    cost = measure.cost or costs[0]
+    if cost not in costs:
+        hint = f"this is `{'` or `'.join(costs)}`"
+        raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=hint)
     return Measure(cost, measure.chunk, measure.rounds, measure.blocks)
+
+
+def _costs(wire: _WireStudy, family: Family) -> tuple[Cost, ...]:
+    """What may count as cost; the first does unless the study says another."""
+    if wire.url:
+        return ("client-cpu",)
+    if not wire.beds:
+        return ("cpu",)
+    # A load client is no part of what it asks for; a client that does a share of the work is.
+    return ("server-cpu", "client-cpu") if family.load else ("cpu", "server-cpu", "client-cpu")
 
 
 @dataclass(frozen=True, slots=True)

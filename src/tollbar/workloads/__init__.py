@@ -129,6 +129,10 @@ class Workload(ABC):
         """Whether it is for this cell; if not, a general one is."""
         return True
 
+    def needs_sandbox(self, cell: Cell) -> bool:
+        """Whether it starts servers or makes files for this cell."""
+        return cell.bed is not None
+
     @abstractmethod
     def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Has the cell done once, right and wrong."""
