@@ -8,20 +8,17 @@ STUDY  ?=
 
 ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engine/Cargo.lock .cargo installed -type f 2>/dev/null)
 
-# What the tests and the bench meet for real, as program:package of Debian's.
-SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq \
-	pg_ctlcluster:postgresql psql:postgresql-client krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user \
-	slapd:slapd ldapsearch:ldap-utils
+# What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
+# is.
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc \
+	pg_ctlcluster:postgresql psql:postgresql-client mariadbd:mariadb-server mariadb:mariadb-client \
+	krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user slapd:slapd ldapsearch:ldap-utils \
+	samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
+	/usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \
+	/etc/gss/mech.d/mech.ntlmssp.conf:gss-ntlmssp \
+	/usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
-# A domain controller, and what asks it. What is not a program is there if its path is.
-SERVERS  += samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
-	openssl:openssl cc:gcc kinit:krb5-user ldapsearch:ldap-utils
-# Kerberos and NTLM, in Apache and beside it.
-SERVERS  += /usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \
-	/etc/gss/mech.d/mech.ntlmssp.conf:gss-ntlmssp
-# How a web server asks a database, and finds the name of a directory's certificate.
-SERVERS  += /usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
 
 .PHONY: help setup run test lint bench format lock browser servers runtimes rivals clean
 

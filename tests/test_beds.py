@@ -32,7 +32,8 @@ from tollbar.tls import settings as tls
 LAB = Path(__file__).with_name("bed_lab.py")
 # More on demand: a lab may be killed at any moment, and these are few.
 KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
-BEDS = sorted(beds.all_beds())
+# Those that are asked over HTTP; the others are databases (`test_databases`).
+BEDS = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "web")
 # Those that are configured in OpenSSL's words.
 OPENSSL_BEDS = ["httpd", "nginx"]
 

@@ -176,7 +176,7 @@ def ask_samba(server: Server, folder: Path) -> None:
 
 
 QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {
-    "postgresql": ask_postgresql,
+    "postgresql-accounts": ask_postgresql,
     "mit": ask_mit,
     "samba": ask_samba,
 }
@@ -304,7 +304,7 @@ def test_a_service_can_be_shown(name: str) -> None:
 
 def test_tables_that_cannot_be_loaded_are_quoted(at: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database whose tables are wrong is never ready, and says why."""
-    here("postgresql")
+    here("postgresql-accounts")
     monkeypatch.setattr(beds.Readiness, "limit", 1.0)
     with pytest.raises(NotStarted, match="No such file or directory"):
-        driver.start(at, before("postgresql", {"tables": "/no/such/file"}))
+        driver.start(at, before("postgresql-accounts", {"tables": "/no/such/file"}))

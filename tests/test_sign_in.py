@@ -153,7 +153,7 @@ def all_here(cell: Cell) -> None:
     if "directory" in cell.coordinates:
         here(str(cell.coordinates["directory"]))
     if cell.coordinates.get("store") == "sql":
-        here("postgresql")
+        here("postgresql-accounts")
 
 
 def is_offered(cell: Cell) -> bool:

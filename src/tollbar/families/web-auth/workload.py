@@ -311,4 +311,4 @@ def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, 
     if "directory" in settings:
         between = CHECKED_BY.get(str(settings.get("runs")))
         return tuple(beds.service(name) for name in (str(settings["directory"]), between) if name)
-    return (beds.service("postgresql"),) if "tables" in words else ()
+    return (beds.service("postgresql-accounts"),) if "tables" in words else ()
