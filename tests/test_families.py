@@ -11,7 +11,7 @@ import pytest
 
 from family_text import A_FAMILY, A_VALUE
 from test_runners import FAMILIES
-from tollbar import libraries
+from tollbar import beds, libraries
 from tollbar.families import (
     Authority,
     Choice,
@@ -27,7 +27,19 @@ from tollbar.families import (
 )
 from tollbar.runners import all_platforms
 
-NAMES = ["cipher", "digest", "key-exchange", "mac", "password-hash", "rsa-api", "signature", "spin", "tls", "web-auth"]
+NAMES = [
+    "cipher",
+    "digest",
+    "key-exchange",
+    "mac",
+    "password-hash",
+    "rsa-api",
+    "signature",
+    "spin",
+    "storage",
+    "tls",
+    "web-auth",
+]
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs.
 WITHOUT_STRENGTH = {"spin", "password-hash", "web-auth"}
@@ -35,11 +47,12 @@ WITHOUT_STRENGTH = {"spin", "password-hash", "web-auth"}
 # A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"tls"}
 
-# Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated.
-WITHOUT_ANSWERS = {"tls", "web-auth"}
+# Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated. A value
+# is encrypted with another nonce each time: it is proved by being read back.
+WITHOUT_ANSWERS = {"tls", "web-auth", "storage"}
 
 # What a family calls doing nothing, where it is not `none`.
-NULLS = {"tls": "plaintext", "web-auth": "anonymous"}
+NULLS = {"tls": "plaintext", "web-auth": "anonymous", "storage": "plaintext"}
 
 
 def complaints(choice: Choice, *, strength: bool = True, answer: bool = True) -> list[str]:
@@ -282,6 +295,8 @@ def known(family: Family, coordinate: str) -> list[str]:
     """Values that a coordinate may have; an empty one where it may be absent."""
     if coordinate == "provider":
         return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *all_platforms()]
+    if coordinate == "bed":
+        return ["", *beds.all_beds()]
     if coordinate in ("choice", "op"):
         return [*(family.choices if coordinate == "choice" else family.operations)]
     setting = family.settings[coordinate]
@@ -352,7 +367,7 @@ def test_families_and_runners_of_other_platforms_agree(platform: str, name: str)
 def test_settings_stand_behind_those_they_depend_on() -> None:
     """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
     for family in families().values():
-        before = {"choice", "provider", "op"}
+        before = {"choice", "provider", "bed", "op"}
         for setting in family.settings.values():
             assert set(setting.only) <= before, f"{family.name}: {setting.name}"
             before.add(setting.name)

@@ -42,6 +42,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 # The user that the servers' files of configuration let in over their sockets.
 USER = "tollbar"
+# Where each server's socket is, in its directory: PostgreSQL takes the folder.
+SOCKETS = {"postgresql": "", "mariadb": "private/mariadb.sock"}
 
 
 class FamilyWorkload(Workload):
@@ -137,7 +139,7 @@ class _Database:
         if self._bed is None:
             return None
         port = int(self.server.address.rpartition(":")[2]) if self.server else 0
-        return {"kind": self._bed, "socket": str(self.directory), "port": port, "user": USER}
+        return {"kind": self._bed, "socket": str(self.directory / SOCKETS[self._bed]), "port": port, "user": USER}
 
 
 @contextmanager
@@ -171,7 +173,9 @@ def _check(cell: Cell) -> None:
 
 
 def _request(cell: Cell, found: Installed) -> Request:
-    return Request(found, cell.provider, settings_of(cell), words={}, check=lambda pid: {})
+    # The key of an encrypted table, for each start another; templates are shown without it.
+    words, shown = {"table_key": secrets.token_hex(32)}, {"table_key": "KEY"}
+    return Request(found, cell.provider, settings_of(cell), words=words, shown_words=shown)
 
 
 def _configuration(cell: Cell) -> str | None:
