@@ -17,7 +17,7 @@ LAYERS = (
     ("load", "serve", "exchanges", "store"),
     ("op",),
     ("chunks", "providers", "guard", "keep"),
-    ("aws_lc", "libcrypto", "rustcrypto", "spin", "null", "tls", "gssapi", "accounting"),
+    ("aws_lc", "libcrypto", "rustcrypto", "spin", "sqlite", "null", "tls", "gssapi", "accounting"),
     ("families",),
     ("provider", "operation", "crates"),
     ("contract",),

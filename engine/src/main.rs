@@ -26,6 +26,7 @@ mod rustcrypto;
 mod serve;
 mod session;
 mod spin;
+mod sqlite;
 mod store;
 mod tls;
 

@@ -2,22 +2,26 @@
 
 mod card;
 mod database;
+mod embedded;
 mod flush;
+mod keys;
 mod nothing;
+mod pages;
 mod protection;
+mod rows;
 mod session;
 mod table;
 mod task;
 mod verify;
 
 use crate::contract::{Done, Failure, Mode, Receipt, Record};
-use crate::op;
 use crate::session::Lines;
+use crate::{families, op, sqlite};
 use card::Cards;
 use database::Database;
 use session::Trial;
 use table::Table;
-use task::{Operation, Place, ServerKind, Settings, Task};
+use task::{Place, ServerKind, Settings, Task};
 
 pub fn main() -> i32 {
     op::runner(perform)
@@ -70,25 +74,37 @@ fn open(
     }
     let provider = crate::providers::open(&task.provider, "native")?;
     let receipt = op::receipt(provider.as_ref());
-    if task.choice == "none" {
-        return Ok((nothing::open(task, settings)?, receipt));
-    }
+    let provider_kind = task.provider.kind.as_str();
     let table = Table::new(cards, &task.choice, protection::of(&task.choice)?);
-    let database = match (task.provider.kind.as_str(), &place.server) {
+    if task.choice == "none" {
+        return Ok((nothing::open(task, settings, table)?, receipt));
+    }
+    if !provider
+        .offers()
+        .iter()
+        .any(|(family, choices)| *family == "storage" && choices.contains(&&*task.choice))
+    {
+        return Err(families::not_offered(provider_kind, &format!("{} (storage)", task.choice)));
+    }
+    let database: Box<dyn Database> = match (provider_kind, &place.server) {
+        ("sqlite", None) => {
+            Box::new(embedded::open(&sqlite::PLAIN, &place.directory, task, settings, table)?)
+        }
+        ("sqlcipher", None) => {
+            Box::new(embedded::open(sqlite::sqlcipher(), &place.directory, task, settings, table)?)
+        }
         ("aws-lc", Some(server)) => match server.kind {
-            ServerKind::Postgresql | ServerKind::Mariadb => return Err(not_yet(table, &server.kind)),
+            ServerKind::Postgresql | ServerKind::Mariadb => {
+                let words = format!("this engine has no client of {:?}", server.kind);
+                return Err(Failure::Unsupported(words));
+            }
         },
-        (kind, None) => return Err(not_yet(table, &kind)),
+        (kind, None) => return Err(Failure::Failed(format!("{kind} is no embedded database"))),
         (kind, Some(_)) => {
             return Err(Failure::Failed(format!(
                 "a server's rows are encrypted by aws-lc, and not by {kind}"
             )));
         }
     };
-    #[allow(unreachable_code)]
     Ok((database, receipt))
-}
-
-fn not_yet(_: Table, kind: &dyn std::fmt::Debug) -> Failure {
-    Failure::Unsupported(format!("no such database: {kind:?}"))
 }
