@@ -1,14 +1,19 @@
-//! Hands the engine what it is built from and how, for its receipts: crates and compiler.
+//! Builds SQLCipher, and hands the engine what it is built from and how, for its receipts: crates and compiler.
 
 fn main() {
     println!("cargo::rerun-if-changed=Cargo.lock");
+    receipts();
+    sqlcipher();
+}
+
+fn receipts() {
     let lock = std::fs::read_to_string("Cargo.lock").expect("Cargo.lock beside Cargo.toml");
     let packages: Vec<&str> = lock.split("[[package]]").skip(1).collect();
     let engine = packages.iter().find(|package| field(package, "name") == Some(env!("CARGO_PKG_NAME")));
     // An entry is "name", or "name version" where several versions of one crate are built in.
     let direct = engine.expect("the engine itself").split('[').nth(1).expect("its dependencies").lines();
     let direct = direct.filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
-    let crates = direct.chain(["aws-lc-sys"]).map(|entry| match entry.split_once(' ') {
+    let crates = direct.map(|entry| match entry.split_once(' ') {
         Some((name, version)) => format!("{name} {version}"),
         None => {
             let package = packages.iter().find(|package| field(package, "name") == Some(entry));
@@ -28,6 +33,54 @@ fn main() {
         variable("CARGO_CFG_TARGET_ARCH"),
         variable("CARGO_CFG_TARGET_FEATURE"),
     );
+}
+
+/// What `libsqlite3-sys` gives to the plain SQLite, which is the other half of a comparison.
+const AS_PLAIN: &[&str] = &[
+    "-DSQLITE_CORE",
+    "-DSQLITE_DEFAULT_FOREIGN_KEYS=1",
+    "-DSQLITE_ENABLE_API_ARMOR",
+    "-DSQLITE_ENABLE_COLUMN_METADATA",
+    "-DSQLITE_ENABLE_DBSTAT_VTAB",
+    "-DSQLITE_ENABLE_FTS3",
+    "-DSQLITE_ENABLE_FTS3_PARENTHESIS",
+    "-DSQLITE_ENABLE_FTS5",
+    "-DSQLITE_ENABLE_JSON1",
+    "-DSQLITE_ENABLE_LOAD_EXTENSION=1",
+    "-DSQLITE_ENABLE_RTREE",
+    "-DSQLITE_ENABLE_STAT4",
+    "-DSQLITE_SOUNDEX",
+    "-DSQLITE_THREADSAFE=1",
+    "-DSQLITE_USE_URI",
+    "-DHAVE_USLEEP=1",
+    "-DHAVE_ISNAN",
+    "-D_POSIX_THREAD_SAFE_FUNCTIONS",
+    "-DHAVE_LOCALTIME_R",
+];
+
+/// What SQLCipher asks for.
+const OF_SQLCIPHER: &[&str] = &[
+    "-DSQLITE_HAS_CODEC",
+    "-DSQLITE_TEMP_STORE=2",
+    "-DSQLITE_EXTRA_INIT=sqlcipher_extra_init",
+    "-DSQLITE_EXTRA_SHUTDOWN=sqlcipher_extra_shutdown",
+    "-DHAVE_STDINT_H=1",
+    "-DSQLCIPHER_CRYPTO_CUSTOM=tollbar_sqlcipher_setup",
+];
+
+/// SQLCipher, with its names private to it.
+fn sqlcipher() {
+    const SOURCE: &str = "src/sqlite/sqlcipher_aws_lc.c";
+    println!("cargo::rerun-if-changed={SOURCE}");
+    let aws_lc =
+        std::env::vars().find(|(name, _)| name.starts_with("DEP_AWS_LC") && name.ends_with("_INCLUDE"));
+    let (_, aws_lc) = aws_lc.expect("AWS-LC's headers, named by the build script of aws-lc-sys");
+    let mut build = cc::Build::new();
+    build.file(SOURCE).include(sqlcipher_src::source_dir()).include(aws_lc).warnings(false);
+    for flag in AS_PLAIN.iter().chain(OF_SQLCIPHER) {
+        build.flag(flag);
+    }
+    build.compile("tollbar_sqlcipher");
 }
 
 /// The value of a line `name = "value"`.

@@ -14,10 +14,10 @@ ENGINE = Path(__file__).parents[1] / "engine" / "src"
 # From top to bottom: a module uses those of lower lines, and those of its own line where that makes no circle.
 LAYERS = (
     ("main",),
-    ("load", "serve", "exchanges"),
+    ("load", "serve", "exchanges", "store"),
     ("op",),
     ("chunks", "providers", "guard", "keep"),
-    ("aws_lc", "libcrypto", "rustcrypto", "spin", "null", "tls", "gssapi", "accounting"),
+    ("aws_lc", "libcrypto", "rustcrypto", "spin", "sqlite", "null", "tls", "gssapi", "accounting"),
     ("families",),
     ("provider", "operation", "crates"),
     ("contract",),

@@ -5,7 +5,7 @@ pub const BUILD: &str = env!("TOLLBAR_BUILD");
 
 const CRATES: &str = env!("TOLLBAR_CRATES");
 
-/// Each direct dependency, and `aws-lc-sys`: (name, version).
+/// Each direct dependency: (name, version).
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     CRATES.split(';').filter_map(|entry| entry.split_once(' '))
 }

@@ -26,6 +26,8 @@ mod rustcrypto;
 mod serve;
 mod session;
 mod spin;
+mod sqlite;
+mod store;
 mod tls;
 
 use std::io::Write;
@@ -33,6 +35,7 @@ use std::io::Write;
 const USAGE: &str = "usage: tollbar-engine op
        tollbar-engine load < task.json > record.json
        tollbar-engine serve < config.json
+       tollbar-engine store
        tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]
        tollbar-engine keep DIRECTORY
        tollbar-engine --version
@@ -40,6 +43,7 @@ const USAGE: &str = "usage: tollbar-engine op
 op      performs one task of the runner contract (docs/runners.md)
 load    asks a server, checks every answer, and accounts for what it cost
 serve   answers requests, and performs an operation for each where asked
+store   writes and reads a table whose columns are encrypted, or not (docs/runners.md)
 guard   becomes COMMAND, on core N or not at all, and dies with the process that started it;
         with --tree it stays, and ends all of COMMAND's processes with it
 keep    makes DIRECTORY, and removes it when standard input ends";
@@ -50,6 +54,7 @@ fn main() {
         Some("op") => op::main(),
         Some("load") => load::main(),
         Some("serve") => serve::main(),
+        Some("store") => store::main(),
         Some("guard") => guard::main(&arguments[1..]),
         Some("keep") => keep::main(&arguments[1..]),
         Some("--version") => {

@@ -49,7 +49,8 @@ fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
     }
 }
 
-fn receipt(provider: &dyn Provider) -> Receipt {
+/// Which code answers.
+pub fn receipt(provider: &dyn Provider) -> Receipt {
     Receipt { engine: engine_receipt(), ..provider.receipt() }
 }
 

@@ -17,8 +17,11 @@ pub fn open(name: &ProviderName, cpu: &str) -> Result<Box<dyn Provider>, Failure
         "aws-lc" => Ok(Box::new(crate::aws_lc::AWS_LC)),
         "rustcrypto" => Ok(Box::new(crate::rustcrypto::RUSTCRYPTO)),
         "spin" => Ok(Box::new(crate::spin::Spin)),
+        "sqlite" => Ok(Box::new(crate::sqlite::SQLITE)),
+        "sqlcipher" => Ok(Box::new(crate::sqlite::SQLCIPHER)),
         kind => {
-            Err(Failure::Failed(format!("no such provider: `{kind}` (libcrypto, aws-lc, rustcrypto, spin)")))
+            let known = "libcrypto, aws-lc, rustcrypto, spin, sqlite, sqlcipher";
+            Err(Failure::Failed(format!("no such provider: `{kind}` ({known})")))
         }
     }
 }

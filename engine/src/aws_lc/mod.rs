@@ -7,7 +7,7 @@ mod signature;
 
 use crate::contract::Receipt;
 use crate::crates;
-use crate::families::Linked;
+use crate::families::{Linked, storage};
 
 pub const AWS_LC: Linked = Linked {
     name: "aws-lc-rs",
@@ -19,6 +19,7 @@ pub const AWS_LC: Linked = Linked {
         ("signature", signature::SIGNATURES),
         ("key-exchange", key_exchange::KEY_EXCHANGES),
         ("password-hash", digest::ALGORITHMS),
+        ("storage", storage::BESIDE_A_SERVER),
     ],
 };
 

@@ -9,6 +9,7 @@ pub mod digest;
 pub mod key_exchange;
 pub mod password_hash;
 pub mod signature;
+pub mod storage;
 #[cfg(test)]
 mod tests;
 

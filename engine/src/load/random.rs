@@ -14,7 +14,8 @@ impl Sequence {
         Sequence(numbers.into_iter().fold(seed, step))
     }
 
-    fn next(&mut self) -> u64 {
+    /// 64 random bits.
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

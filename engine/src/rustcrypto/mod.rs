@@ -31,15 +31,18 @@ pub const RUSTCRYPTO: Linked = Linked {
 const OTHER_CRATES: &[&str] = &[
     "aws-lc-rs",
     "aws-lc-sys",
+    "cc",
     "hdrhistogram",
     "hex",
     "httparse",
     "libc",
     "libloading",
+    "rusqlite",
     "rustix",
     "rustls",
     "serde",
     "serde_json",
+    "sqlcipher-src",
 ];
 
 fn receipt() -> Receipt {

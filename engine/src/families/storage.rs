@@ -1,0 +1,46 @@
+//! Encrypted storage: who performs which choice. `tollbar-engine store` does it, on a database.
+
+use super::Row;
+use crate::contract::{Failure, Task};
+use crate::operation::Prepared;
+
+/// Done by the application, on any database; and what is compared with it.
+pub const IN_APPLICATION: &[Row] = &[
+    ("plaintext", prepare),
+    ("aes-256-gcm", prepare),
+    ("blind-index", prepare),
+    ("envelope-aes", prepare),
+    ("envelope-rsa", prepare),
+    ("rsa-oaep", prepare),
+];
+
+/// The same, and what a server does.
+pub const BESIDE_A_SERVER: &[Row] = &[
+    ("plaintext", prepare),
+    ("aes-256-gcm", prepare),
+    ("blind-index", prepare),
+    ("envelope-aes", prepare),
+    ("envelope-rsa", prepare),
+    ("rsa-oaep", prepare),
+    ("pgp-pub-encrypt", prepare),
+    ("pgp-sym-encrypt", prepare),
+    ("encrypt-iv", prepare),
+    ("encrypt-iv-hmac", prepare),
+    ("aes-encrypt", prepare),
+    ("table-encryption", prepare),
+];
+
+/// The same as in an application, and the whole file.
+pub const IN_SQLCIPHER: &[Row] = &[
+    ("plaintext", prepare),
+    ("sqlcipher", prepare),
+    ("aes-256-gcm", prepare),
+    ("blind-index", prepare),
+    ("envelope-aes", prepare),
+    ("envelope-rsa", prepare),
+    ("rsa-oaep", prepare),
+];
+
+fn prepare(_: &Task) -> Prepared {
+    Err(Failure::Unsupported("storage is performed by `tollbar-engine store`".to_owned()))
+}

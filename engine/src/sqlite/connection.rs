@@ -1,0 +1,230 @@
+//! A connection to a database of SQLite, plain or SQLCipher's, and its prepared statements.
+
+use std::ffi::{CStr, CString, c_int};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+
+use rusqlite::ffi::{
+    SQLITE_CHECKPOINT_TRUNCATE, SQLITE_DONE, SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_NOMUTEX,
+    SQLITE_OPEN_READWRITE, SQLITE_PREPARE_PERSISTENT, SQLITE_ROW,
+};
+
+use super::api::{Api, Handle, StatementHandle};
+
+pub struct Connection {
+    api: &'static Api,
+    handle: *mut Handle,
+}
+
+/// A prepared statement. It is finalized before its connection is closed: a connection that has one left does not
+/// close, and says so.
+pub struct Statement {
+    api: &'static Api,
+    connection: *mut Handle,
+    handle: *mut StatementHandle,
+}
+
+impl Connection {
+    /// Opens a file, or makes it. One thread uses the connection.
+    pub fn open(api: &'static Api, path: &Path) -> Result<Connection, String> {
+        let file = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|error| error.to_string())?;
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+        let mut handle = null_mut();
+        // SAFETY: the path ends with a zero; the handle is written even where opening fails, and closed on drop.
+        let status = unsafe { (api.open_v2)(file.as_ptr(), &mut handle, flags, null()) };
+        let connection = Connection { api, handle };
+        connection.check(status)?;
+        Ok(connection)
+    }
+
+    /// Performs SQL whose rows, if it has any, are left.
+    pub fn execute(&self, sql: &str) -> Result<(), String> {
+        let sql = CString::new(sql).map_err(|error| error.to_string())?;
+        // SAFETY: the text ends with a zero, and is compiled and run before this returns.
+        self.check(unsafe { (self.api.exec)(self.handle, sql.as_ptr(), None, null_mut(), null_mut()) })
+    }
+
+    pub fn prepare(&self, sql: &str) -> Result<Statement, String> {
+        let text = CString::new(sql).map_err(|error| error.to_string())?;
+        let mut handle = null_mut();
+        // SAFETY: the text ends with a zero; the handle is null or a statement, which its drop finalizes.
+        let status = unsafe {
+            (self.api.prepare_v3)(
+                self.handle,
+                text.as_ptr(),
+                -1,
+                SQLITE_PREPARE_PERSISTENT as u32,
+                &mut handle,
+                null_mut(),
+            )
+        };
+        self.check(status)?;
+        Ok(Statement { api: self.api, connection: self.handle, handle })
+    }
+
+    /// The number that a query of one row and column has.
+    pub fn number(&self, sql: &str) -> Result<i64, String> {
+        let mut statement = self.prepare(sql)?;
+        if !statement.step()? {
+            return Err(format!("nothing comes of `{sql}`"));
+        }
+        Ok(statement.int64(0))
+    }
+
+    /// The text that a query of one row and column has; empty where it has none.
+    pub fn text(&self, sql: &str) -> Result<String, String> {
+        let mut statement = self.prepare(sql)?;
+        if !statement.step()? {
+            return Ok(String::new());
+        }
+        Ok(String::from_utf8_lossy(statement.text(0)).into_owned())
+    }
+
+    /// Writes the whole log into the database, and begins a new one.
+    pub fn checkpoint(&self) -> Result<(), String> {
+        // SAFETY: a null name is all databases, and null pointers are counts that are not wanted.
+        let status = unsafe {
+            (self.api.wal_checkpoint_v2)(
+                self.handle,
+                null(),
+                SQLITE_CHECKPOINT_TRUNCATE,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        self.check(status)
+    }
+
+    pub fn close(self) -> Result<(), String> {
+        let (api, handle) = (self.api, self.handle);
+        // SAFETY: no other function gets this handle any more; where closing fails, its words are read from it.
+        unsafe {
+            std::mem::forget(self);
+            match (api.close)(handle) {
+                SQLITE_OK => Ok(()),
+                _ => Err(message(api, handle)),
+            }
+        }
+    }
+
+    fn check(&self, status: c_int) -> Result<(), String> {
+        // SAFETY: the handle is open, or null where there was no memory for one.
+        if status == SQLITE_OK { Ok(()) } else { Err(unsafe { message(self.api, self.handle) }) }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: no statement outlives its connection in this program, and the handle is not used after this.
+        unsafe { (self.api.close)(self.handle) };
+    }
+}
+
+/// # Safety
+/// The handle is a connection's, or null.
+unsafe fn message(api: &Api, handle: *mut Handle) -> String {
+    // SAFETY: the text is the connection's own, and copied before its next call.
+    unsafe { CStr::from_ptr((api.errmsg)(handle)) }.to_string_lossy().into_owned()
+}
+
+impl Statement {
+    #[inline]
+    pub fn bind_int64(&mut self, place: c_int, value: i64) -> Result<(), String> {
+        // SAFETY: a place that the statement does not have is refused.
+        let status = unsafe { (self.api.bind_int64)(self.handle, place, value) };
+        self.check(status)
+    }
+
+    /// Binds text without copying it.
+    ///
+    /// # Safety
+    /// The text stays as it is until the statement is reset and another one is bound, or it is not run again.
+    #[inline]
+    pub unsafe fn bind_text(&mut self, place: c_int, text: &[u8]) -> Result<(), String> {
+        let (start, bytes) = (text.as_ptr().cast(), text.len() as c_int);
+        // SAFETY: that many bytes are there for as long as the statement looks at them, as the caller promises.
+        let status = unsafe { (self.api.bind_text)(self.handle, place, start, bytes, None) };
+        self.check(status)
+    }
+
+    /// Binds bytes without copying them.
+    ///
+    /// # Safety
+    /// As of `bind_text`.
+    #[inline]
+    pub unsafe fn bind_blob(&mut self, place: c_int, bytes: &[u8]) -> Result<(), String> {
+        let (start, length) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+        // SAFETY: as of `bind_text`.
+        let status = unsafe { (self.api.bind_blob)(self.handle, place, start, length, None) };
+        self.check(status)
+    }
+
+    /// Goes on to the next row; false if there is none.
+    #[inline]
+    pub fn step(&mut self) -> Result<bool, String> {
+        // SAFETY: the statement is prepared.
+        match unsafe { (self.api.step)(self.handle) } {
+            SQLITE_ROW => Ok(true),
+            SQLITE_DONE => Ok(false),
+            // SAFETY: the connection is open for as long as its statements are.
+            _ => Err(unsafe { message(self.api, self.connection) }),
+        }
+    }
+
+    /// Makes it ready to be run again. Its rows are not there any more.
+    #[inline]
+    pub fn reset(&mut self) {
+        // SAFETY: the statement is prepared. What it returns is what its last step has said already.
+        unsafe { (self.api.reset)(self.handle) };
+    }
+
+    #[inline]
+    pub fn int64(&self, column: c_int) -> i64 {
+        // SAFETY: a column that is not there is null, which is 0.
+        unsafe { (self.api.column_int64)(self.handle, column) }
+    }
+
+    /// The text of a column of this row.
+    #[inline]
+    pub fn text(&self, column: c_int) -> &[u8] {
+        // SAFETY: the pointer is null or has as many bytes as are said after it, until the next step or reset, for
+        // which the statement would be borrowed mutably.
+        unsafe {
+            let start = (self.api.column_text)(self.handle, column);
+            slice(start, (self.api.column_bytes)(self.handle, column))
+        }
+    }
+
+    /// The bytes of a column of this row.
+    #[inline]
+    pub fn blob(&self, column: c_int) -> &[u8] {
+        // SAFETY: as of `text`.
+        unsafe {
+            let start = (self.api.column_blob)(self.handle, column);
+            slice(start.cast(), (self.api.column_bytes)(self.handle, column))
+        }
+    }
+
+    #[inline]
+    fn check(&self, status: c_int) -> Result<(), String> {
+        // SAFETY: the connection is open for as long as its statements are.
+        if status == SQLITE_OK { Ok(()) } else { Err(unsafe { message(self.api, self.connection) }) }
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        // SAFETY: the handle is a statement or null, and not used after this.
+        unsafe { (self.api.finalize)(self.handle) };
+    }
+}
+
+/// # Safety
+/// The pointer is null, or has so many bytes for as long as `'a`.
+unsafe fn slice<'a>(start: *const u8, bytes: c_int) -> &'a [u8] {
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(start, bytes as usize) }
+}

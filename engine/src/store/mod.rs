@@ -1,0 +1,110 @@
+//! `store`: a database with a table whose columns are encrypted, or not, and the account of what using it costs.
+
+mod card;
+mod database;
+mod embedded;
+mod flush;
+mod keys;
+mod nothing;
+mod pages;
+mod protection;
+mod rows;
+mod session;
+mod table;
+mod task;
+mod verify;
+
+use crate::contract::{Done, Failure, Mode, Receipt, Record};
+use crate::session::Lines;
+use crate::{families, op, sqlite};
+use card::Cards;
+use database::Database;
+use session::Trial;
+use table::Table;
+use task::{Place, ServerKind, Settings, Task};
+
+pub fn main() -> i32 {
+    op::runner(perform)
+}
+
+fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
+    let mut known = None;
+    match answer(task, lines, &mut known) {
+        Ok(done) => Record::Ok(Box::new(done)),
+        Err(failure) => Record::refusal(failure, known),
+    }
+}
+
+/// What is done; `known` is which code does it, as soon as that can be said.
+fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result<Done, Failure> {
+    let Task { task, place } = task;
+    if task.mode == Mode::List {
+        return Err(Failure::Unsupported("`tollbar-engine op` says what a provider offers".to_owned()));
+    }
+    let place = place.as_ref().ok_or_else(|| Failure::Failed("the task has no `store`".to_owned()))?;
+    let settings = Settings::of(task)?;
+    let mark = if task.mode == Mode::Verify { task.text("mark").unwrap_or_default() } else { "" };
+    let cards = Cards::new(task.seed, mark);
+    let (mut database, mut receipt) = open(task, place, &settings, cards.clone())?;
+    task.all_settings_read()?;
+    receipt.parts.extend(database.parts()?);
+    *known = Some(receipt.clone());
+    if task.mode == Mode::Verify {
+        let proof = verify::verify(database, &settings)?;
+        return Ok(Done { receipt: Some(receipt), proof: Some(proof), ..Done::default() });
+    }
+    op::optimised(cfg!(debug_assertions))?;
+    let (mut trial, ready) = Trial::open(database, place, &settings, task, receipt)?;
+    op::session(lines, ready, |advance| trial.advance(advance))?;
+    trial.end()?;
+    Ok(Done::default())
+}
+
+/// The database that a task is about, and which code the lab's rows name for it.
+fn open(
+    task: &crate::contract::Task,
+    place: &Place,
+    settings: &Settings,
+    cards: Cards,
+) -> Result<(Box<dyn Database>, Receipt), Failure> {
+    if task.word("cpu", "native")? != "native" {
+        return Err(Failure::Unsupported(
+            "a database cannot be told to leave instruction sets unused".to_owned(),
+        ));
+    }
+    let provider = crate::providers::open(&task.provider, "native")?;
+    let receipt = op::receipt(provider.as_ref());
+    let provider_kind = task.provider.kind.as_str();
+    let table = Table::new(cards, &task.choice, protection::of(&task.choice)?);
+    if task.choice == "none" {
+        return Ok((nothing::open(task, settings, table)?, receipt));
+    }
+    if !provider
+        .offers()
+        .iter()
+        .any(|(family, choices)| *family == "storage" && choices.contains(&&*task.choice))
+    {
+        return Err(families::not_offered(provider_kind, &format!("{} (storage)", task.choice)));
+    }
+    let database: Box<dyn Database> = match (provider_kind, &place.server) {
+        ("sqlite", None) => {
+            Box::new(embedded::open(&sqlite::PLAIN, &place.directory, task, settings, table)?)
+        }
+        ("sqlcipher", None) => {
+            Box::new(embedded::open(sqlite::sqlcipher(), &place.directory, task, settings, table)?)
+        }
+        ("aws-lc", Some(server)) => match server.kind {
+            ServerKind::Postgresql | ServerKind::Mariadb => {
+                let words = format!("this engine has no client of {:?}", server.kind);
+                return Err(Failure::Unsupported(words));
+            }
+        },
+        (kind, None) => return Err(Failure::Failed(format!("{kind} is no embedded database"))),
+        (kind, Some(_)) => {
+            return Err(Failure::Failed(format!(
+                "a server's rows are encrypted by aws-lc, and not by {kind}"
+            )));
+        }
+    };
+    Ok((database, receipt))
+}

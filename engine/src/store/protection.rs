@@ -1,0 +1,269 @@
+//! Encryption in the application, by AWS-LC: how the three values of a row become bytes, and how they come back.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand;
+use aws_lc_rs::rsa::{
+    KeySize, OAEP_SHA256_MGF1SHA256, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, PrivateDecryptingKey,
+};
+
+use super::card::{Card, STRING_BYTES, Text};
+use super::table::{Column, Extra, Stored};
+use crate::contract::Failure;
+
+/// What is stored of a row's protected values: bytes.
+#[derive(Debug, Default, Clone)]
+pub struct Sealed {
+    pub number: Vec<u8>,
+    pub code: Vec<u8>,
+    pub string: Vec<u8>,
+    /// Of the column that the choice adds: a data key, or the code of the card number. Else empty.
+    pub extra: Vec<u8>,
+}
+
+/// How an application protects the three values of a row. Each is bound to its row and column.
+pub trait Protection {
+    fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure>;
+
+    /// The three values again; a failure if they are not what was sealed for this row.
+    fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure>;
+
+    fn extra(&self) -> Extra {
+        Extra::Nothing
+    }
+
+    /// The code by which a row is found whose card number is this.
+    fn number_code(&self, _number: i64) -> Option<[u8; 32]> {
+        None
+    }
+
+    /// The same protection with other keys.
+    fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure>;
+}
+
+const KEY_BYTES: usize = 32;
+const TAG_BYTES: usize = 16;
+const RSA_BYTES: usize = 256;
+
+/// The application's protection that a choice names, with keys of its own. None if the choice is none of the
+/// application's.
+pub fn of(choice: &str) -> Result<Option<Box<dyn Protection>>, Failure> {
+    Ok(Some(match choice {
+        "aes-256-gcm" => Box::new(Values(Aead::fresh()?)),
+        "blind-index" => Box::new(BlindIndex::fresh()?),
+        "envelope-aes" => Box::new(Envelope(Aead::fresh()?)),
+        "envelope-rsa" => Box::new(Envelope(Rsa::fresh()?)),
+        "rsa-oaep" => Box::new(Values(Rsa::fresh()?)),
+        _ => return Ok(None),
+    }))
+}
+
+/// A cipher under a key of its own, and what it binds a ciphertext to.
+trait Cipher: Sized + 'static {
+    fn fresh() -> Result<Self, Failure>;
+    fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure>;
+    /// Fills `value`, whose length is the value's own; a ciphertext of another length is refused.
+    fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure>;
+}
+
+/// AES-256-GCM: a random nonce, the ciphertext, the tag.
+struct Aead(LessSafeKey);
+
+impl Aead {
+    fn new(key: &[u8; KEY_BYTES]) -> Result<Aead, Failure> {
+        let key = UnboundKey::new(&AES_256_GCM, key).map_err(|_| failed("setting up an AES key"))?;
+        Ok(Aead(LessSafeKey::new(key)))
+    }
+}
+
+impl Cipher for Aead {
+    fn fresh() -> Result<Aead, Failure> {
+        Aead::new(&random()?)
+    }
+
+    fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let nonce: [u8; NONCE_LEN] = random()?;
+        out.clear();
+        out.extend_from_slice(&nonce);
+        out.resize(NONCE_LEN + value.len() + TAG_BYTES, 0);
+        let (ciphertext, tag) = out[NONCE_LEN..].split_at_mut(value.len());
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        self.0
+            .seal_out_of_place_scatter(nonce, Aad::from(bound_to), value, ciphertext, &[], tag)
+            .map_err(|_| failed("encrypting a value"))
+    }
+
+    fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure> {
+        if sealed.len() != NONCE_LEN + value.len() + TAG_BYTES {
+            return Err(refused());
+        }
+        let (nonce, sealed) = sealed.split_at(NONCE_LEN);
+        let (ciphertext, tag) = sealed.split_at(value.len());
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| refused())?;
+        let opened = self.0.open_separate_gather(nonce, Aad::from(bound_to), ciphertext, tag, value);
+        opened.map_err(|_| refused())
+    }
+}
+
+/// RSA-2048 with OAEP and SHA-256. What a ciphertext is bound to is OAEP's label.
+struct Rsa {
+    public: OaepPublicEncryptingKey,
+    private: OaepPrivateDecryptingKey,
+}
+
+impl Cipher for Rsa {
+    fn fresh() -> Result<Rsa, Failure> {
+        let made = PrivateDecryptingKey::generate(KeySize::Rsa2048).and_then(|private| {
+            let public = OaepPublicEncryptingKey::new(private.public_key())?;
+            Ok(Rsa { public, private: OaepPrivateDecryptingKey::new(private)? })
+        });
+        made.map_err(|_| failed("making an RSA key"))
+    }
+
+    fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        out.resize(RSA_BYTES, 0);
+        let sealed = self.public.encrypt(&OAEP_SHA256_MGF1SHA256, value, out, Some(bound_to));
+        sealed.map(|_| ()).map_err(|_| failed("encrypting a value"))
+    }
+
+    fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure> {
+        let mut plain = [0; RSA_BYTES];
+        let opened = self.private.decrypt(&OAEP_SHA256_MGF1SHA256, sealed, &mut plain, Some(bound_to));
+        match opened {
+            Ok(opened) if opened.len() == value.len() => {
+                value.copy_from_slice(opened);
+                Ok(())
+            }
+            _ => Err(refused()),
+        }
+    }
+}
+
+/// Each value by itself under one key.
+struct Values<C>(C);
+
+impl<C: Cipher> Protection for Values<C> {
+    fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
+        sealed.extra.clear();
+        seal_values(&self.0, card, sealed)
+    }
+
+    fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
+        open_values(&self.0, id, stored)
+    }
+
+    fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure> {
+        Ok(Box::new(Values(C::fresh()?)))
+    }
+}
+
+/// AES-256-GCM for each value, and HMAC-SHA-256 of the card number, under a key of its own, to find it by.
+struct BlindIndex {
+    values: Values<Aead>,
+    codes: hmac::Key,
+}
+
+impl BlindIndex {
+    fn fresh() -> Result<BlindIndex, Failure> {
+        let codes = hmac::Key::new(hmac::HMAC_SHA256, &random::<KEY_BYTES>()?);
+        Ok(BlindIndex { values: Values(Aead::fresh()?), codes })
+    }
+
+    fn code(&self, number: i64) -> [u8; 32] {
+        let mut code = [0; 32];
+        code.copy_from_slice(hmac::sign(&self.codes, &number.to_be_bytes()).as_ref());
+        code
+    }
+}
+
+impl Protection for BlindIndex {
+    fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
+        self.values.seal(card, sealed)?;
+        sealed.extra.extend_from_slice(&self.code(card.numbers[0]));
+        Ok(())
+    }
+
+    fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
+        self.values.open(id, stored)
+    }
+
+    fn extra(&self) -> Extra {
+        Extra::NumberCode
+    }
+
+    fn number_code(&self, number: i64) -> Option<[u8; 32]> {
+        Some(self.code(number))
+    }
+
+    fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure> {
+        Ok(Box::new(BlindIndex::fresh()?))
+    }
+}
+
+/// A data key for each row, sealed under a key that stays; the values under the data key.
+struct Envelope<C>(C);
+
+/// In place of a column's: what a data key is bound to besides its row.
+const DATA_KEY_PLACE: u8 = 14;
+
+impl<C: Cipher> Protection for Envelope<C> {
+    fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
+        let data_key: [u8; KEY_BYTES] = random()?;
+        self.0.seal(&bound_to(card.id, DATA_KEY_PLACE), &data_key, &mut sealed.extra)?;
+        seal_values(&Aead::new(&data_key)?, card, sealed)
+    }
+
+    fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
+        let Stored::Sealed { extra, .. } = stored else { return Err(refused()) };
+        let mut data_key = [0; KEY_BYTES];
+        self.0.open(&bound_to(id, DATA_KEY_PLACE), extra, &mut data_key)?;
+        open_values(&Aead::new(&data_key)?, id, stored)
+    }
+
+    fn extra(&self) -> Extra {
+        Extra::DataKey
+    }
+
+    fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure> {
+        Ok(Box::new(Envelope(C::fresh()?)))
+    }
+}
+
+fn seal_values(cipher: &impl Cipher, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
+    let at = |column: Column| bound_to(card.id, column.place());
+    cipher.seal(&at(Column::Number), &card.numbers[0].to_be_bytes(), &mut sealed.number)?;
+    cipher.seal(&at(Column::Code), &card.codes[0].to_be_bytes(), &mut sealed.code)?;
+    cipher.seal(&at(Column::String), &card.strings[0], &mut sealed.string)
+}
+
+fn open_values(cipher: &impl Cipher, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
+    let Stored::Sealed { number, code, string, .. } = stored else { return Err(refused()) };
+    let at = |column: Column| bound_to(id, column.place());
+    let (mut number_bytes, mut code_bytes, mut text) = ([0; 8], [0; 2], [0; STRING_BYTES]);
+    cipher.open(&at(Column::Number), number, &mut number_bytes)?;
+    cipher.open(&at(Column::Code), code, &mut code_bytes)?;
+    cipher.open(&at(Column::String), string, &mut text)?;
+    Ok((i64::from_be_bytes(number_bytes), i16::from_be_bytes(code_bytes), text))
+}
+
+/// What a value is bound to: its row and its column.
+fn bound_to(id: i64, place: u8) -> [u8; 9] {
+    let mut bytes = [place; 9];
+    bytes[..8].copy_from_slice(&id.to_be_bytes());
+    bytes
+}
+
+/// Random bytes of AWS-LC.
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
+    let mut bytes = [0; BYTES];
+    rand::fill(&mut bytes).map_err(|_| failed("drawing random bytes"))?;
+    Ok(bytes)
+}
+
+fn failed(doing: &str) -> Failure {
+    Failure::Failed(format!("AWS-LC failed at {doing}"))
+}
+
+fn refused() -> Failure {
+    Failure::Failed("a stored value is not what was encrypted for its place".to_owned())
+}

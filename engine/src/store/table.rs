@@ -1,0 +1,159 @@
+//! The table as a database sees it: its rows as they are to be stored, and whether what was read is right.
+
+use super::card::{Card, Cards, Text};
+use super::protection::{Protection, Sealed};
+use crate::contract::Failure;
+
+/// The three columns that a choice protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    Number,
+    Code,
+    String,
+}
+
+impl Column {
+    pub const ALL: [Column; 3] = [Column::Number, Column::Code, Column::String];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::Number => "card_number1",
+            Column::Code => "security_code1",
+            Column::String => "secure_string1",
+        }
+    }
+
+    /// Its place in the table, from 1: what a value is bound to besides its row.
+    pub fn place(self) -> u8 {
+        match self {
+            Column::Number => 2,
+            Column::Code => 6,
+            Column::String => 10,
+        }
+    }
+}
+
+/// What the application adds to a row beside its thirteen columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extra {
+    Nothing,
+    /// A column `data_key`.
+    DataKey,
+    /// A column `number_code`, indexed: by it a row is found.
+    NumberCode,
+}
+
+/// A row as it is to be stored.
+pub struct Row<'a> {
+    pub card: &'a Card,
+    /// What goes into the three protected columns instead of the card's own values, and into the extra one. None where
+    /// the application does not encrypt.
+    pub sealed: Option<&'a Sealed>,
+}
+
+/// The three protected values as they were read.
+#[derive(Debug, Clone, Copy)]
+pub enum Stored<'a> {
+    /// As they are, or as a server that encrypts itself gave them back.
+    Plain { number: i64, code: i16, string: &'a [u8] },
+    /// As the application sealed them.
+    Sealed { number: &'a [u8], code: &'a [u8], string: &'a [u8], extra: &'a [u8] },
+}
+
+/// A whole row as it was read.
+pub struct Found<'a> {
+    pub protected: Stored<'a>,
+    /// The columns that no choice protects.
+    pub numbers: [i64; 3],
+    pub codes: [i16; 3],
+    pub strings: [&'a [u8]; 3],
+}
+
+pub struct Table {
+    pub cards: Cards,
+    /// The name of the choice.
+    pub choice: String,
+    protection: Option<Box<dyn Protection>>,
+    /// The row that is being written: its memory is used again.
+    card: Card,
+    sealed: Sealed,
+}
+
+impl Table {
+    /// A table of these rows, encrypted by the application or (None) not by it.
+    pub fn new(cards: Cards, choice: &str, protection: Option<Box<dyn Protection>>) -> Table {
+        let card = cards.card(0);
+        Table { cards, choice: choice.to_owned(), protection, card, sealed: Sealed::default() }
+    }
+
+    /// Whether the application encrypts, and what it stores besides; None where it does not.
+    pub fn sealed(&self) -> Option<Extra> {
+        self.protection.as_ref().map(|protection| protection.extra())
+    }
+
+    /// The row of this id as it is to be stored, sealed anew.
+    pub fn row(&mut self, id: i64) -> Result<Row<'_>, Failure> {
+        self.card = self.cards.card(id);
+        let sealed = match &mut self.protection {
+            Some(protection) => {
+                protection.seal(&self.card, &mut self.sealed)?;
+                Some(&self.sealed)
+            }
+            None => None,
+        };
+        Ok(Row { card: &self.card, sealed })
+    }
+
+    /// By what a row is found whose card number is this: its code in the column `number_code`. None where the number
+    /// itself is looked for.
+    pub fn number_code(&self, number: i64) -> Option<[u8; 32]> {
+        self.protection.as_ref().and_then(|protection| protection.number_code(number))
+    }
+
+    /// Whether the row that was read as this id is right; what is sealed is opened for it.
+    pub fn check(&mut self, id: i64, found: &Found<'_>) -> Result<(), Failure> {
+        let right = self.cards.card(id);
+        self.check_protected(&right, found.protected)?;
+        let strings = right.strings[1..].iter().zip(found.strings);
+        let is_right = right.numbers[1..] == found.numbers
+            && right.codes[1..] == found.codes
+            && strings.into_iter().all(|(right, found)| right == found);
+        if is_right { Ok(()) } else { Err(wrong(id, "a column that is not protected")) }
+    }
+
+    fn check_protected(&mut self, right: &Card, stored: Stored<'_>) -> Result<(), Failure> {
+        let opened: (i64, i16, Text);
+        let (number, code, string): (i64, i16, &[u8]) = match (stored, &mut self.protection) {
+            (Stored::Plain { number, code, string }, None) => (number, code, string),
+            (Stored::Sealed { .. }, Some(protection)) => {
+                opened = protection.open(right.id, stored)?;
+                (opened.0, opened.1, &opened.2)
+            }
+            _ => return Err(wrong(right.id, "plain where it is sealed, or sealed where it is plain")),
+        };
+        let columns = [
+            (number == right.numbers[0], Column::Number),
+            (code == right.codes[0], Column::Code),
+            (string == right.strings[0], Column::String),
+        ];
+        match columns.iter().find(|(is_right, _)| !is_right) {
+            None => Ok(()),
+            Some((_, column)) => Err(wrong(right.id, column.name())),
+        }
+    }
+
+    /// Exchanges the application's keys for fresh ones; what was there before comes back, for `restore`.
+    pub fn exchange_keys(&mut self) -> Result<Option<Box<dyn Protection>>, Failure> {
+        let fresh = self.protection.as_ref().map(|protection| protection.with_fresh_keys()).transpose()?;
+        Ok(std::mem::replace(&mut self.protection, fresh))
+    }
+
+    pub fn restore_keys(&mut self, protection: Option<Box<dyn Protection>>) {
+        self.protection = protection;
+    }
+}
+
+/// What is said of a row that is not what it must be.
+pub fn wrong(id: i64, what: &str) -> Failure {
+    Failure::Failed(format!("row {id} was read wrongly: {what}"))
+}

@@ -1,0 +1,115 @@
+//! What a `store` task asks: an ordinary task, and where the database is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::contract::{self, Failure};
+
+#[derive(Deserialize, Debug)]
+#[serde(try_from = "Value")]
+pub struct Task {
+    pub task: contract::Task,
+    pub place: Option<Place>,
+}
+
+/// Where the database is.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// An empty private directory: the embedded database lies in it, and flushes are timed in it.
+    pub directory: PathBuf,
+    /// None for the embedded database.
+    pub server: Option<Server>,
+    /// Component to the process at the root of its tree.
+    #[serde(default)]
+    pub components: BTreeMap<String, i32>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    pub kind: ServerKind,
+    /// The socket, or the folder it is in.
+    pub socket: PathBuf,
+    /// Part of the socket's name, where it has one.
+    pub port: Option<u16>,
+    pub user: String,
+    pub database: String,
+}
+
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerKind {
+    Postgresql,
+    Mariadb,
+}
+
+impl TryFrom<Value> for Task {
+    type Error = String;
+
+    fn try_from(mut value: Value) -> Result<Task, String> {
+        let place = value.as_object_mut().and_then(|fields| fields.remove("store"));
+        let place = place.map(serde_json::from_value).transpose();
+        let task = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        Ok(Task { task, place: place.map_err(|error| format!("its `store`: {error}"))? })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Insert,
+    Read,
+    Find,
+    Open,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// What a commit wrote may be lost with the machine's power.
+    Off,
+    /// A commit is on the disk when it returns.
+    Flushed,
+}
+
+/// The settings that all databases understand alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub operation: Operation,
+    /// In the table before the first operation.
+    pub rows: i64,
+    pub rows_per_commit: u64,
+    pub durability: Durability,
+}
+
+/// Ids are in memory in batches only; a table of more rows than this was meant in another unit.
+const MOST_ROWS: u64 = 1_000_000_000;
+
+impl Settings {
+    pub fn of(task: &contract::Task) -> Result<Settings, Failure> {
+        let operation = task.operation(&[
+            ("insert", Operation::Insert),
+            ("read", Operation::Read),
+            ("find", Operation::Find),
+            ("open", Operation::Open),
+        ])?;
+        let inserts = operation == Operation::Insert;
+        let rows = if inserts { 0 } else { number(task, "rows", 10_000)? as i64 };
+        let rows_per_commit = if inserts { number(task, "rows-per-commit", 250)? } else { 1 };
+        let durability =
+            task.one_of("durability", &[("off", Durability::Off), ("flushed", Durability::Flushed)])?;
+        Ok(Settings { operation, rows, rows_per_commit, durability })
+    }
+}
+
+/// A setting that is a number of rows.
+fn number(task: &contract::Task, name: &str, default: u64) -> Result<u64, Failure> {
+    match task.number(name, default)? {
+        rows if (1..=MOST_ROWS).contains(&rows) => Ok(rows),
+        rows => {
+            Err(Failure::Failed(format!("the setting `{name}` is from 1 to {MOST_ROWS}, and not {rows}")))
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Proof before a number: what was written is read again, and what must be refused is.
+
+use super::database::Database;
+use super::table::Column;
+use super::task::Settings;
+use crate::contract::{Failure, Proof};
+
+const ROWS: i64 = 20;
+
+/// The rows that are tampered with, after everything else was read right.
+const TAMPERED: i64 = 3;
+const OTHER: i64 = 4;
+
+/// Proves a database with an empty table, and closes it: its files are searched by who asked.
+pub fn verify(mut database: Box<dyn Database>, settings: &Settings) -> Result<Proof, Failure> {
+    let mut proof = Proof::default();
+    database.create()?;
+    // Both ways in.
+    database.insert(1..ROWS / 2 + 1, settings.rows_per_commit.min(3))?;
+    database.fill(ROWS / 2 + 1..ROWS + 1)?;
+    let ids: Vec<i64> = (1..=ROWS).rev().collect();
+    database.read(&ids).map_err(|failure| failure.about("not accepted: "))?;
+    proof.accept(&format!("{ROWS} rows, written and read back"), true)?;
+    find(database.as_mut(), &ids, &mut proof)?;
+    wrong_key(database.as_mut(), &mut proof)?;
+    tamper(database.as_mut(), &mut proof)?;
+    database
+        .read(&ids)
+        .map_err(|failure| failure.about("not accepted any more, after what was refused: "))?;
+    database.prove(&mut proof)?;
+    database.close()?;
+    Ok(proof)
+}
+
+fn find(database: &mut dyn Database, ids: &[i64], proof: &mut Proof) -> Result<(), Failure> {
+    match database.find(ids) {
+        Ok(()) => proof.accept("each row, found by its card number", true),
+        Err(Failure::Unsupported(why)) => {
+            proof.leave("a row by its card number", &why);
+            Ok(())
+        }
+        Err(failure) => Err(failure.about("not accepted: ")),
+    }
+}
+
+fn wrong_key(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failure> {
+    match database.promise().wrong_key {
+        Ok(()) => {
+            let read = database.read_with_wrong_key(TAMPERED)?;
+            proof.refuse("a row, with a wrong key", read.is_err())
+        }
+        Err(why) => {
+            proof.leave("a wrong key", why);
+            Ok(())
+        }
+    }
+}
+
+/// A wrong thing that is put into a row in place of what was stored there.
+type Wrong = fn(&mut dyn Database, Column) -> Result<Vec<u8>, Failure>;
+
+fn tamper(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failure> {
+    let promise = database.promise();
+    let wrongs: [(&str, super::database::Refused, Wrong); 3] = [
+        ("a changed value", promise.changed, |database, column| {
+            let mut bytes = database.stored(TAMPERED, column)?;
+            let last = bytes.last_mut().ok_or_else(|| Failure::Failed("nothing is stored".to_owned()))?;
+            *last ^= 1;
+            Ok(bytes)
+        }),
+        ("a value moved from another row", promise.moved_row, |database, column| {
+            database.stored(OTHER, column)
+        }),
+        ("a value moved from another column", promise.moved_column, |database, column| {
+            database.stored(TAMPERED, if column == Column::Number { Column::String } else { Column::Number })
+        }),
+    ];
+    for (what, refused, wrong) in wrongs {
+        if let Err(why) = refused {
+            proof.leave(what, why);
+            continue;
+        }
+        for column in Column::ALL {
+            let right = database.stored(TAMPERED, column)?;
+            let bytes = wrong(database, column)?;
+            database.put_stored(TAMPERED, column, &bytes)?;
+            let read = database.read(&[TAMPERED]);
+            database.put_stored(TAMPERED, column, &right)?;
+            if read.is_ok() {
+                return Err(Failure::Failed(format!("not refused: {what} ({})", column.name())));
+            }
+        }
+        proof.refuse(what, true)?;
+    }
+    Ok(())
+}
