@@ -1,12 +1,16 @@
 //! `store`: a database with a table whose columns are encrypted, or not, and the account of what using it costs.
 
 mod card;
+mod columns;
 mod database;
 mod embedded;
 mod flush;
 mod keys;
+mod mariadb;
 mod nothing;
+mod openpgp;
 mod pages;
+mod postgresql;
 mod protection;
 mod rows;
 mod session;
@@ -94,10 +98,8 @@ fn open(
             Box::new(embedded::open(sqlite::sqlcipher(), &place.directory, task, settings, table)?)
         }
         ("aws-lc", Some(server)) => match server.kind {
-            ServerKind::Postgresql | ServerKind::Mariadb => {
-                let words = format!("this engine has no client of {:?}", server.kind);
-                return Err(Failure::Unsupported(words));
-            }
+            ServerKind::Postgresql => postgresql::open(task, server, settings, table)?,
+            ServerKind::Mariadb => mariadb::open(task, server, settings, table)?,
         },
         (kind, None) => return Err(Failure::Failed(format!("{kind} is no embedded database"))),
         (kind, Some(_)) => {

@@ -1,0 +1,356 @@
+//! MariaDB, over its socket: it encrypts values or whole tables, or the application encrypts, or nothing does.
+
+mod rows;
+mod sql;
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::rand;
+use mysql::prelude::Queryable;
+use mysql::{Conn, LocalInfileHandler, OptsBuilder, Row, Statement, Value};
+
+use super::columns::ROWS_OF_A_CALL;
+use super::database::{Database, Promise};
+use super::table::{Column, Table, wrong};
+use super::task::{Durability, Server, Settings};
+use crate::contract::{Failure, Proof, Task};
+use rows::{check, check_loop, parameters, write_line};
+use sql::{DIGITS, Form};
+
+/// `AES_ENCRYPT` folds longer keys to this length, by exclusive or.
+const KEY_BYTES: usize = 16;
+
+/// How a choice is done, and what it promises of a value that is stored.
+fn choice(table: &Table) -> Result<(Form, Promise), Failure> {
+    const ECB: Promise = Promise {
+        wrong_key: Ok(()),
+        changed: Err("the cipher does not authenticate"),
+        ..Promise::none("not bound to its place")
+    };
+    if let Some(extra) = table.sealed() {
+        return Ok((Form::Application(extra), Promise::ALL));
+    }
+    match table.choice.as_str() {
+        "plaintext" => Ok((Form::Plain, Promise::NOTHING)),
+        "table-encryption" => {
+            Ok((Form::Table, Promise::none("the server encrypts pages, and has the key itself")))
+        }
+        "aes-encrypt" => Ok((Form::Aes, ECB)),
+        other => Err(Failure::Unsupported(format!("MariaDB has no `{other}`"))),
+    }
+}
+
+struct Mariadb {
+    connection: Conn,
+    /// The file that the server loads when it is told to.
+    lines: Arc<Mutex<Vec<u8>>>,
+    table: Table,
+    form: Form,
+    promise: Promise,
+    /// Where the server encrypts values.
+    key: Option<Value>,
+    /// Whether rows are inserted and read by loops inside the server.
+    in_server: bool,
+    statements: Option<Statements>,
+}
+
+/// Prepared. Of the two ways to do an operation, the one that is used.
+struct Statements {
+    insert: Statement,
+    read: Statement,
+    find: Option<Statement>,
+}
+
+/// Connects to the server.
+pub fn open(
+    task: &Task,
+    server: &Server,
+    settings: &Settings,
+    table: Table,
+) -> Result<Box<dyn Database>, Failure> {
+    let (form, promise) = choice(&table)?;
+    let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
+    if in_server && matches!(form, Form::Application(_)) {
+        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
+        return Err(Failure::Unsupported(words.to_owned()));
+    }
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let file = Arc::clone(&lines);
+    let handler = LocalInfileHandler::new(move |_, server| {
+        server.write_all(&file.lock().unwrap_or_else(PoisonError::into_inner))
+    });
+    let options = OptsBuilder::new()
+        .socket(Some(server.socket.to_string_lossy()))
+        .user(Some(&server.user))
+        .db_name(Some(&server.database))
+        .local_infile_handler(Some(handler));
+    let mut connection = Conn::new(options).map_err(failure)?;
+    is_as_asked(
+        &mut connection,
+        "innodb_flush_log_at_trx_commit",
+        match settings.durability {
+            Durability::Off => ("0", "`durability` off"),
+            Durability::Flushed => ("1", "`durability` flushed"),
+        },
+    )?;
+    if form == Form::Table {
+        let log = [("encrypted", ("1", "`log` encrypted")), ("plain", ("0", "`log` plain"))];
+        is_as_asked(&mut connection, "innodb_encrypt_log", task.one_of("log", &log)?)?;
+    }
+    let key = if form == Form::Aes { Some(fresh_key()?) } else { None };
+    Ok(Box::new(Mariadb { connection, lines, table, form, promise, key, in_server, statements: None }))
+}
+
+/// What the server's configuration says is what a cost is named by. `asked` is the value, and the words for it.
+fn is_as_asked(connection: &mut Conn, name: &str, asked: (&str, &str)) -> Result<(), Failure> {
+    let found: Option<String> = connection.query_first(format!("select @@{name}")).map_err(failure)?;
+    let found = found.unwrap_or_default();
+    if found == asked.0 {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("MariaDB has {name} = {found}, which is not {}", asked.1)))
+}
+
+fn fresh_key() -> Result<Value, Failure> {
+    let mut key = [0; KEY_BYTES];
+    rand::fill(&mut key).map_err(|_| Failure::Failed("AWS-LC failed at drawing random bytes".to_owned()))?;
+    Ok(Value::Bytes(key.to_vec()))
+}
+
+impl Database for Mariadb {
+    fn create(&mut self) -> Result<(), Failure> {
+        let mut words = self.form.table();
+        words.extend(Form::staged());
+        if self.in_server {
+            words.extend(self.form.loops());
+        }
+        for words in words {
+            self.tell(&words)?;
+        }
+        let (insert, read, find) = if self.in_server {
+            let call = |name| format!("call {name}(?, ?, ?)");
+            ("call insert_cards(?, ?, ?, ?)".to_owned(), call("read_cards"), call("find_cards"))
+        } else {
+            (self.form.insert(), self.form.read(), self.form.find())
+        };
+        let mut prepare = |text: &str| self.connection.prep(text).map_err(failure);
+        self.statements = Some(Statements {
+            insert: prepare(&insert)?,
+            read: prepare(&read)?,
+            find: self.form.is_indexed().then(|| prepare(&find)).transpose()?,
+        });
+        Ok(())
+    }
+
+    fn fill(&mut self, ids: Range<i64>) -> Result<(), Failure> {
+        const AT_ONCE: usize = 5000;
+        let name = if self.key.is_some() { "staged" } else { "cards" };
+        for first in ids.clone().step_by(AT_ONCE) {
+            self.load(name, first..(first + AT_ONCE as i64).min(ids.end))?;
+            if let Some(key) = &self.key {
+                let text = self.form.insert_staged("", "?");
+                let keys = vec![key.clone(); Column::ALL.len()];
+                self.connection.exec_drop(text, keys).map_err(failure)?;
+                self.tell("delete from staged")?;
+            }
+        }
+        self.tell("analyze table cards")
+    }
+
+    fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure> {
+        let statement = self.statements()?.insert.clone();
+        // A call has whole commits.
+        let step = rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1);
+        if self.in_server {
+            for first in ids.clone().step_by(step) {
+                let end = (first + step as i64).min(ids.end);
+                self.load("staged", first..end)?;
+                let numbers = [first, end - 1, rows_per_commit as i64].map(Value::Int);
+                let parameters: Vec<Value> = numbers.into_iter().chain([self.key_or_null()]).collect();
+                self.connection.exec_drop(&statement, parameters).map_err(failure)?;
+                self.tell("delete from staged")?;
+            }
+            return Ok(());
+        }
+        for first in ids.clone().step_by(rows_per_commit as usize) {
+            if rows_per_commit > 1 {
+                self.tell("start transaction")?;
+            }
+            for id in first..(first + rows_per_commit as i64).min(ids.end) {
+                let row = parameters(&self.table.row(id)?, self.key.as_ref());
+                self.connection.exec_drop(&statement, row).map_err(failure)?;
+            }
+            if rows_per_commit > 1 {
+                self.tell("commit")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        let statement = self.statements()?.read.clone();
+        if self.in_server {
+            return self.read_in_server(ids, &statement, |_, id| format!("{id:0DIGITS$}"));
+        }
+        for id in ids {
+            let mut parameters = self.keys_to_read();
+            parameters.push(Value::Int(*id));
+            self.read_one(*id, &statement, parameters)?;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        let Some(statement) = self.statements()?.find.clone() else {
+            return Err(Failure::Unsupported("no index finds a card number that is encrypted".to_owned()));
+        };
+        if self.in_server {
+            return self.read_in_server(ids, &statement, |table, id| table.cards.number(id).to_string());
+        }
+        for id in ids {
+            let number = self.table.cards.number(*id);
+            let code = self.table.number_code(number);
+            let mut parameters = self.keys_to_read();
+            parameters.push(code.map_or(Value::Int(number), |code| Value::Bytes(code.to_vec())));
+            parameters.extend(self.key.clone());
+            self.read_one(*id, &statement, parameters)?;
+        }
+        Ok(())
+    }
+
+    fn put_off(&mut self) -> Result<(), Failure> {
+        // All pages that changed, and not those of one table; it returns when they are written.
+        self.tell("set global innodb_log_checkpoint_now = on")
+    }
+
+    fn size(&mut self) -> Result<u64, Failure> {
+        self.tell("analyze table cards")?;
+        let text = "select data_length + index_length from information_schema.tables \
+                    where table_schema = database() and table_name = 'cards'";
+        let size: Option<u64> = self.connection.query_first(text).map_err(failure)?;
+        size.ok_or_else(|| Failure::Failed("MariaDB does not know how large its table is".to_owned()))
+    }
+
+    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
+        let mut parts = Vec::new();
+        let mut ask = |name: &str, text: &str| -> Result<(), Failure> {
+            let said: Option<String> = self.connection.query_first(text).map_err(failure)?;
+            parts.extend(said.map(|said| (name.to_owned(), said)));
+            Ok(())
+        };
+        ask("mariadb", "select version()")?;
+        if self.form == Form::Table {
+            ask("file_key_management", "select @@file_key_management_encryption_algorithm")?;
+        }
+        Ok(parts)
+    }
+
+    fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
+        let text = format!("select {} from cards where card_id = ?", column.name());
+        let bytes: Option<Vec<u8>> = self.connection.exec_first(text, (id,)).map_err(failure)?;
+        bytes.ok_or_else(|| wrong(id, "it is not there"))
+    }
+
+    fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {
+        let text = format!("update cards set {} = ? where card_id = ?", column.name());
+        self.connection.exec_drop(text, (bytes, id)).map_err(failure)
+    }
+
+    fn read_with_wrong_key(&mut self, id: i64) -> Result<Result<(), Failure>, Failure> {
+        let protection = self.table.exchange_keys()?;
+        let fresh = if self.key.is_some() { Some(fresh_key()?) } else { None };
+        let key = std::mem::replace(&mut self.key, fresh);
+        let read = self.read(&[id]);
+        self.table.restore_keys(protection);
+        self.key = key;
+        Ok(read)
+    }
+
+    fn prove(&mut self, proof: &mut Proof) -> Result<(), Failure> {
+        if self.form != Form::Table {
+            return Ok(());
+        }
+        let text = "select encryption_scheme * min_key_version from information_schema.innodb_tablespaces_encryption \
+                    where name = concat(database(), '/cards')";
+        let version: Option<i64> = self.connection.query_first(text).map_err(failure)?;
+        proof.accept(
+            "the table's pages, which the server says are encrypted",
+            version.is_some_and(|version| version > 0),
+        )
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), Failure> {
+        // What waited there is gone; and the connection is closed when it is dropped.
+        self.tell("drop temporary table if exists staged")
+    }
+}
+
+impl Mariadb {
+    fn statements(&self) -> Result<&Statements, Failure> {
+        self.statements.as_ref().ok_or_else(|| Failure::Failed("the table was not made".to_owned()))
+    }
+
+    fn tell(&mut self, words: &str) -> Result<(), Failure> {
+        self.connection.query_drop(words).map_err(failure)
+    }
+
+    fn key_or_null(&self) -> Value {
+        self.key.clone().unwrap_or(Value::NULL)
+    }
+
+    /// One for each value that the server decrypts.
+    fn keys_to_read(&self) -> Vec<Value> {
+        self.key.iter().flat_map(|key| vec![key.clone(); Column::ALL.len()]).collect()
+    }
+
+    fn read_one(&mut self, id: i64, statement: &Statement, parameters: Vec<Value>) -> Result<(), Failure> {
+        let row: Option<Row> = self.connection.exec_first(statement, parameters).map_err(failure)?;
+        check(&mut self.table, id, row)
+    }
+
+    fn read_in_server(
+        &mut self,
+        ids: &[i64],
+        statement: &Statement,
+        digits: impl Fn(&Table, i64) -> String,
+    ) -> Result<(), Failure> {
+        for ids in ids.chunks(ROWS_OF_A_CALL) {
+            let wanted: String = ids.iter().map(|id| digits(&self.table, *id)).collect();
+            let parameters = (wanted, ids.len(), self.key_or_null());
+            let row: Option<Row> = self.connection.exec_first(statement, parameters).map_err(failure)?;
+            check_loop(&self.table, ids, row)?;
+        }
+        Ok(())
+    }
+
+    /// Puts rows into a table in the server's own way for many.
+    fn load(&mut self, name: &str, ids: Range<i64>) -> Result<(), Failure> {
+        {
+            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.clear();
+            for id in ids {
+                write_line(&self.table.row(id)?, &mut lines);
+            }
+        }
+        self.tell(&self.form.load(name))
+    }
+}
+
+/// The server's own words; what it does not have is unsupported.
+fn failure(error: mysql::Error) -> Failure {
+    // No such function or procedure; no such variable; no such option; a table that it cannot make so.
+    const NOT_THERE: [u16; 5] = [1305, 1193, 1911, 1005, 1478];
+    match error {
+        mysql::Error::MySqlError(said) if NOT_THERE.contains(&said.code) => {
+            Failure::Unsupported(format!("MariaDB: {}", said.message))
+        }
+        mysql::Error::MySqlError(said) => Failure::Failed(format!("MariaDB: {}", said.message)),
+        other => Failure::Failed(format!("MariaDB: {other}")),
+    }
+}

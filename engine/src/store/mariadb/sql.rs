@@ -1,0 +1,224 @@
+//! What MariaDB is told: the table and the statements of each choice.
+
+use super::super::columns::{COLUMNS, placed, protected};
+use super::super::table::{Column, Extra};
+
+const INT: &str = "int";
+const BIGINT: &str = "bigint";
+const SMALLINT: &str = "smallint";
+const TEXT: &str = "varchar(36)";
+const TYPES: [&str; 13] =
+    [INT, BIGINT, BIGINT, BIGINT, BIGINT, SMALLINT, SMALLINT, SMALLINT, SMALLINT, TEXT, TEXT, TEXT, TEXT];
+/// Of what is encrypted: as long as an RSA ciphertext, the longest.
+const BYTES: &str = "varbinary(256)";
+
+/// What encrypts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    /// The storage engine, all pages of the table.
+    Table,
+    /// The application, and what it stores beside a row.
+    Application(Extra),
+    /// `AES_ENCRYPT`, of two arguments: AES-128 in ECB mode, so that equal values are equal when encrypted.
+    Aes,
+}
+
+/// How many digits an id has among those that a loop inside the server is given.
+pub const DIGITS: usize = 10;
+
+impl Form {
+    /// Whether values are stored as they are, for all that the statements see.
+    fn is_plain(self) -> bool {
+        matches!(self, Form::Plain | Form::Table)
+    }
+
+    /// Whether an index finds a card number.
+    pub fn is_indexed(self) -> bool {
+        !matches!(self, Form::Application(Extra::Nothing | Extra::DataKey))
+    }
+
+    /// A column beside the thirteen.
+    fn extra(self) -> Option<&'static str> {
+        match self {
+            Form::Application(Extra::DataKey) => Some("data_key"),
+            Form::Application(Extra::NumberCode) => Some("number_code"),
+            _ => None,
+        }
+    }
+
+    /// Makes the table, empty.
+    pub fn table(self) -> Vec<String> {
+        let kinds = placed().zip(TYPES).map(|((place, name), plain)| match protected(place) {
+            Some(_) if !self.is_plain() => (name, BYTES),
+            _ => (name, plain),
+        });
+        let columns = kinds.chain(self.extra().map(|name| (name, BYTES)));
+        let columns: Vec<String> = columns.map(|(name, kind)| format!("{name} {kind} not null")).collect();
+        let index = match self {
+            Form::Plain | Form::Table => ", index (card_number1, security_code1)",
+            Form::Aes => ", index (card_number1)",
+            Form::Application(Extra::NumberCode) => ", index (number_code)",
+            Form::Application(_) => "",
+        };
+        let encrypted = if self == Form::Table { "encrypted = yes encryption_key_id = 1" } else { "" };
+        vec![
+            "drop table if exists cards".to_owned(),
+            format!(
+                "create table cards ({}, primary key (card_id){index}) engine = InnoDB {encrypted}",
+                columns.join(", ")
+            ),
+        ]
+    }
+
+    /// Makes the place where rows wait for the server to encrypt them: in memory, and gone with the connection.
+    pub fn staged() -> Vec<String> {
+        let columns = COLUMNS.into_iter().zip(TYPES).map(|(name, kind)| format!("{name} {kind} not null"));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        vec![
+            "drop temporary table if exists staged".to_owned(),
+            format!("create temporary table staged ({columns}, primary key (card_id)) engine = MEMORY"),
+        ]
+    }
+
+    /// Takes rows from a file that the client makes up. What the application encrypted is in hexadecimal digits.
+    pub fn load(self, table: &str) -> String {
+        let is_sealed = table == "cards" && !self.is_plain();
+        let (mut names, mut set) = (Vec::new(), Vec::new());
+        for (place, name) in placed() {
+            if is_sealed && protected(place).is_some() {
+                names.push(format!("@{name}"));
+                set.push(format!("{name} = unhex(@{name})"));
+            } else {
+                names.push(name.to_owned());
+            }
+        }
+        if let Some(name) = self.extra().filter(|_| is_sealed) {
+            names.push(format!("@{name}"));
+            set.push(format!("{name} = unhex(@{name})"));
+        }
+        let set = if set.is_empty() { String::new() } else { format!(" set {}", set.join(", ")) };
+        format!(
+            "load data local infile 'rows' into table {table} character set utf8mb4 fields escaped by '' ({}){set}",
+            names.join(", ")
+        )
+    }
+
+    /// Inserts a row. Parameters in the columns' order, after each that the server encrypts its key.
+    pub fn insert(self) -> String {
+        let values = (1..=COLUMNS.len()).map(|place| self.seal(place, "?", "?"));
+        let values: Vec<String> = values.chain(self.extra().map(|_| "?".to_owned())).collect();
+        format!("insert into cards values ({})", values.join(", "))
+    }
+
+    /// Inserts rows that wait: `which` says those, and `key` is the words for it.
+    pub fn insert_staged(self, which: &str, key: &str) -> String {
+        let values: Vec<String> = placed().map(|(place, name)| self.seal(place, name, key)).collect();
+        format!("insert into cards select {} from staged {which}", values.join(", "))
+    }
+
+    fn seal(self, place: usize, value: &str, key: &str) -> String {
+        match protected(place) {
+            Some(_) if self == Form::Aes => format!("aes_encrypt({value}, {key})"),
+            _ => value.to_owned(),
+        }
+    }
+
+    fn open(self, column: Column, key: &str) -> String {
+        let stored = column.name();
+        match (self, column) {
+            (Form::Aes, Column::String) => format!("aes_decrypt({stored}, {key})"),
+            (Form::Aes, _) => format!("cast(aes_decrypt({stored}, {key}) as signed)"),
+            _ => stored.to_owned(),
+        }
+    }
+
+    /// What a row is read as: the three protected columns, the nine others, and a data key.
+    fn selected(self, key: &str) -> String {
+        let opened = Column::ALL.into_iter().map(|column| self.open(column, key));
+        let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
+        let data_key = self.extra().filter(|name| *name == "data_key");
+        let words = opened.chain(others.map(|(_, name)| name.to_owned())).chain(data_key.map(str::to_owned));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn where_number_is(self, number: &str, key: &str) -> String {
+        match self {
+            Form::Aes => format!("card_number1 = aes_encrypt({number}, {key})"),
+            Form::Application(_) => format!("number_code = {number}"),
+            Form::Plain | Form::Table => format!("card_number1 = {number}"),
+        }
+    }
+
+    /// Reads a row by id: three times the key where the server decrypts, then the id.
+    pub fn read(self) -> String {
+        format!("select {} from cards where card_id = ?", self.selected("?"))
+    }
+
+    /// Finds a row by card number or by the application's code of it: three times the key where the server decrypts,
+    /// then that, then the key again.
+    pub fn find(self) -> String {
+        format!("select {} from cards where {}", self.selected("?"), self.where_number_is("?", "?"))
+    }
+
+    /// Makes the loops inside the server: `insert_cards`, `read_cards` and `find_cards`.
+    pub fn loops(self) -> Vec<String> {
+        let by_number = self.where_number_is("wanted", "value_key");
+        vec![
+            "drop procedure if exists insert_cards".to_owned(),
+            "drop procedure if exists read_cards".to_owned(),
+            "drop procedure if exists find_cards".to_owned(),
+            self.insert_loop(),
+            self.read_loop("read_cards", "card_id = wanted"),
+            self.read_loop("find_cards", &by_number),
+        ]
+    }
+
+    /// Takes the first and the last id of the rows that wait, how many a commit has, and the key.
+    fn insert_loop(self) -> String {
+        let insert = self.insert_staged("where card_id = at", "value_key");
+        format!(
+            "create procedure insert_cards(first int, last int, rows_per_commit int, value_key varbinary(32))
+             begin
+                 declare at int default first;
+                 start transaction;
+                 while at <= last do
+                     {insert};
+                     set at = at + 1;
+                     if (at - first) mod rows_per_commit = 0 then
+                         commit;
+                         start transaction;
+                     end if;
+                 end while;
+                 commit;
+             end"
+        )
+    }
+
+    /// Takes what is wanted as decimal digits, so many for each, how many there are, and the key. The sums of the
+    /// numbers, of the codes, and of the strings' check sums.
+    fn read_loop(self, name: &str, is_it: &str) -> String {
+        let selected = self.selected("value_key");
+        let digits = if name == "read_cards" { DIGITS } else { 16 };
+        format!(
+            "create procedure {name}(all_wanted mediumtext, many int, value_key varbinary(32))
+             begin
+                 declare at int default 0;
+                 declare wanted, numbers, codes, strings bigint default 0;
+                 declare number1, number2, number3, number4 bigint;
+                 declare code1, code2, code3, code4 smallint;
+                 declare string1, string2, string3, string4 varchar(36);
+                 while at < many do
+                     set wanted = substr(all_wanted, 1 + {digits} * at, {digits});
+                     select {selected}
+                     into number1, code1, string1,
+                         number2, number3, number4, code2, code3, code4, string2, string3, string4
+                     from cards where {is_it};
+                     set numbers = numbers + number1, codes = codes + code1, strings = strings + crc32(string1);
+                     set at = at + 1;
+                 end while;
+                 select numbers, codes, strings;
+             end"
+        )
+    }
+}

@@ -1,0 +1,65 @@
+//! The keys that the server is given with each statement. They are made here, and are nowhere else when this ends.
+
+use aws_lc_rs::rand;
+use postgres::types::ToSql;
+
+use super::super::openpgp::KeyPair;
+use super::sql::Form;
+use crate::contract::Failure;
+
+const KEY_BYTES: usize = 32;
+
+type Key = Option<Box<dyn ToSql + Sync>>;
+type Parameters<'a> = Vec<&'a (dyn ToSql + Sync)>;
+
+/// None of those that the form has no use for.
+pub struct Keys {
+    seal: Key,
+    open: Key,
+    /// Of the code by which a number is found.
+    code: Key,
+}
+
+impl Keys {
+    pub fn fresh(form: Form) -> Result<Keys, Failure> {
+        let bytes = |is_used: bool| -> Result<Key, Failure> {
+            Ok(if is_used { Some(Box::new(random()?.to_vec())) } else { None })
+        };
+        Ok(match form {
+            Form::Plain | Form::Application(_) => Keys { seal: None, open: None, code: None },
+            Form::PgpPublic => {
+                let pair = KeyPair::generate()?;
+                Keys { seal: Some(Box::new(pair.public)), open: Some(Box::new(pair.private)), code: None }
+            }
+            Form::PgpSymmetric(_) => {
+                let password = hex::encode(random()?);
+                Keys { seal: Some(Box::new(password.clone())), open: Some(Box::new(password)), code: None }
+            }
+            Form::Iv { indexed } => {
+                let key = random()?.to_vec();
+                Keys { seal: Some(Box::new(key.clone())), open: Some(Box::new(key)), code: bytes(indexed)? }
+            }
+        })
+    }
+
+    /// To encrypt a row.
+    pub fn to_insert(&self) -> Parameters<'_> {
+        [&self.seal, &self.code].into_iter().filter_map(Option::as_deref).collect()
+    }
+
+    /// To decrypt a row.
+    pub fn to_read(&self) -> Parameters<'_> {
+        self.open.as_deref().into_iter().collect()
+    }
+
+    /// To decrypt a row and to find it.
+    pub fn to_find(&self) -> Parameters<'_> {
+        [&self.open, &self.code].into_iter().filter_map(Option::as_deref).collect()
+    }
+}
+
+fn random() -> Result<[u8; KEY_BYTES], Failure> {
+    let mut key = [0; KEY_BYTES];
+    rand::fill(&mut key).map_err(|_| Failure::Failed("AWS-LC failed at drawing random bytes".to_owned()))?;
+    Ok(key)
+}

@@ -1,0 +1,354 @@
+//! PostgreSQL, over its socket: pgcrypto encrypts, or the application does, or nothing.
+
+mod keys;
+mod rows;
+mod sql;
+
+use std::ops::Range;
+
+use postgres::error::SqlState;
+use postgres::types::ToSql;
+use postgres::{Client, Config, NoTls, Statement};
+
+use super::columns::ROWS_OF_A_CALL;
+use super::database::{Database, Promise};
+use super::table::{Column, Table, wrong};
+use super::task::{Durability, Server, Settings};
+use crate::contract::{Failure, Task};
+use keys::Keys;
+use rows::{Arrays, Parameters, check, check_loop, copied, text};
+use sql::Form;
+
+/// How a choice is done, and what it promises of a value that is stored.
+fn choice(task: &Task, table: &Table) -> Result<(Form, Promise), Failure> {
+    // What pgcrypto's OpenPGP messages have at their end is a hash of what was encrypted: they are not changed unseen.
+    const PGP: Promise =
+        Promise { wrong_key: Ok(()), changed: Ok(()), ..Promise::none("not bound to its place") };
+    const CBC: Promise = Promise {
+        wrong_key: Ok(()),
+        changed: Err("the cipher does not authenticate"),
+        ..Promise::none("not bound to its place")
+    };
+    const S2K_MODE_3: &str = "cipher-algo=aes256, s2k-mode=3";
+    const S2K_MODE_1: &str = "cipher-algo=aes256, s2k-mode=1";
+    if let Some(extra) = table.sealed() {
+        return Ok((Form::Application(extra), Promise::ALL));
+    }
+    Ok(match table.choice.as_str() {
+        "plaintext" => (Form::Plain, Promise::NOTHING),
+        "pgp-pub-encrypt" => (Form::PgpPublic, PGP),
+        "pgp-sym-encrypt" => match task.number("s2k-mode", 3)? {
+            3 => (Form::PgpSymmetric(S2K_MODE_3), PGP),
+            1 => (Form::PgpSymmetric(S2K_MODE_1), PGP),
+            mode => return Err(Failure::Failed(format!("no such `s2k-mode`: {mode} (3, 1)"))),
+        },
+        "encrypt-iv" => (Form::Iv { indexed: false }, CBC),
+        "encrypt-iv-hmac" => (Form::Iv { indexed: true }, CBC),
+        other => return Err(Failure::Unsupported(format!("PostgreSQL has no `{other}`"))),
+    })
+}
+
+struct Postgresql {
+    client: Client,
+    table: Table,
+    form: Form,
+    promise: Promise,
+    keys: Keys,
+    /// Whether rows are inserted and read by loops inside the server.
+    in_server: bool,
+    statements: Option<Statements>,
+}
+
+/// Prepared. Of the two ways to do an operation, the one that is used.
+struct Statements {
+    insert: Statement,
+    /// None where the application encrypts.
+    insert_all: Option<Statement>,
+    read: Statement,
+    find: Option<Statement>,
+}
+
+/// Connects to the server, and has it load what the choice needs.
+pub fn open(
+    task: &Task,
+    server: &Server,
+    settings: &Settings,
+    table: Table,
+) -> Result<Box<dyn Database>, Failure> {
+    let (form, promise) = choice(task, &table)?;
+    let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
+    if in_server && matches!(form, Form::Application(_)) {
+        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
+        return Err(Failure::Unsupported(words.to_owned()));
+    }
+    let mut config = Config::new();
+    config.host_path(&server.socket).user(&server.user).dbname(&server.database);
+    config.port(server.port.unwrap_or(5432));
+    let mut client = config.connect(NoTls).map_err(failure)?;
+    is_as_asked(&mut client, settings.durability)?;
+    if form.is_of_server() {
+        client.batch_execute("create extension if not exists pgcrypto").map_err(failure)?;
+    }
+    let keys = Keys::fresh(form)?;
+    Ok(Box::new(Postgresql { client, table, form, promise, keys, in_server, statements: None }))
+}
+
+/// Whether commits are flushed is for the server's configuration to say: a cost is named by what is found there.
+fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
+    let (is_on, wanted) = match asked {
+        Durability::Off => ("off", "`durability` off"),
+        Durability::Flushed => ("on", "`durability` flushed"),
+    };
+    for name in ["fsync", "synchronous_commit"] {
+        let row = client.query_one("select current_setting($1)", &[&name]).map_err(failure)?;
+        if row.get::<_, &str>(0) != is_on {
+            let words = format!("PostgreSQL has {name} = {}, which is not {wanted}", row.get::<_, &str>(0));
+            return Err(Failure::Failed(words));
+        }
+    }
+    Ok(())
+}
+
+impl Database for Postgresql {
+    fn create(&mut self) -> Result<(), Failure> {
+        self.client.batch_execute(&self.form.table()).map_err(failure)?;
+        if self.in_server {
+            self.client.batch_execute(&self.form.loops()).map_err(failure)?;
+        }
+        let (insert, read, find) = if self.in_server {
+            (
+                self.form.call("insert_cards", 13, 1),
+                self.form.call("read_cards", 1, 0),
+                self.form.call("find_cards", 1, 0),
+            )
+        } else {
+            (self.form.insert(), self.form.read(), self.form.find())
+        };
+        let mut prepare = |text: &str| self.client.prepare(text).map_err(failure);
+        self.statements = Some(Statements {
+            insert: prepare(&insert)?,
+            insert_all: self
+                .table
+                .sealed()
+                .is_none()
+                .then(|| prepare(&self.form.insert_all()))
+                .transpose()?,
+            read: prepare(&read)?,
+            find: self.form.is_indexed().then(|| prepare(&find)).transpose()?,
+        });
+        Ok(())
+    }
+
+    fn fill(&mut self, ids: Range<i64>) -> Result<(), Failure> {
+        match self.statements()?.insert_all.clone() {
+            None => self.copy(ids)?,
+            Some(statement) => {
+                for first in ids.clone().step_by(ROWS_OF_A_CALL) {
+                    let arrays =
+                        Arrays::of(&self.table, first..(first + ROWS_OF_A_CALL as i64).min(ids.end))?;
+                    let mut parameters = arrays.parameters();
+                    parameters.extend(self.keys.to_insert());
+                    self.client.execute(&statement, &parameters).map_err(failure)?;
+                }
+            }
+        }
+        self.client.batch_execute("analyze cards").map_err(failure)
+    }
+
+    fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure> {
+        let statement = self.statements()?.insert.clone();
+        // A call has whole commits.
+        let step = rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1);
+        if self.in_server {
+            for first in ids.clone().step_by(step) {
+                let arrays = Arrays::of(&self.table, first..(first + step as i64).min(ids.end))?;
+                let mut parameters = arrays.parameters();
+                parameters.extend(self.keys.to_insert());
+                let rows_per_commit = rows_per_commit as i64;
+                parameters.push(&rows_per_commit);
+                self.client.execute(&statement, &parameters).map_err(failure)?;
+            }
+            return Ok(());
+        }
+        for first in ids.clone().step_by(rows_per_commit as usize) {
+            if rows_per_commit > 1 {
+                self.client.batch_execute("begin").map_err(failure)?;
+            }
+            for id in first..(first + rows_per_commit as i64).min(ids.end) {
+                self.insert_one(id, &statement)?;
+            }
+            if rows_per_commit > 1 {
+                self.client.batch_execute("commit").map_err(failure)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        let statement = self.statements()?.read.clone();
+        if self.in_server {
+            for ids in ids.chunks(ROWS_OF_A_CALL) {
+                let wanted: Vec<i32> = ids.iter().map(|id| *id as i32).collect();
+                self.read_in_server(ids, &statement, &wanted)?;
+            }
+            return Ok(());
+        }
+        for id in ids {
+            let wanted = *id as i32;
+            let mut parameters: Parameters<'_> = vec![&wanted];
+            parameters.extend(self.keys.to_read());
+            let row = self.client.query_opt(&statement, &parameters).map_err(failure)?;
+            check(&mut self.table, *id, row.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        let Some(statement) = self.statements()?.find.clone() else {
+            return Err(Failure::Unsupported("no index finds a card number that is encrypted".to_owned()));
+        };
+        if self.in_server {
+            for ids in ids.chunks(ROWS_OF_A_CALL) {
+                let wanted: Vec<i64> = ids.iter().map(|id| self.table.cards.number(*id)).collect();
+                self.read_in_server(ids, &statement, &wanted)?;
+            }
+            return Ok(());
+        }
+        for id in ids {
+            let number = self.table.cards.number(*id);
+            let code = self.table.number_code(number);
+            let code = code.as_ref().map(|code| &code[..]);
+            let wanted: &(dyn ToSql + Sync) = if code.is_some() { &code } else { &number };
+            let mut parameters = vec![wanted];
+            parameters.extend(self.keys.to_find());
+            let row = self.client.query_opt(&statement, &parameters).map_err(failure)?;
+            check(&mut self.table, *id, row.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn put_off(&mut self) -> Result<(), Failure> {
+        self.client.batch_execute("checkpoint").map_err(failure)
+    }
+
+    fn size(&mut self) -> Result<u64, Failure> {
+        let row = self.client.query_one("select pg_total_relation_size('cards')", &[]).map_err(failure)?;
+        Ok(row.get::<_, i64>(0) as u64)
+    }
+
+    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
+        let mut parts = Vec::new();
+        let version =
+            self.client.query_one("select current_setting('server_version')", &[]).map_err(failure)?;
+        parts.push(("postgresql".to_owned(), version.get(0)));
+        let loaded = "select extversion from pg_extension where extname = 'pgcrypto'";
+        let loaded = self.client.query_opt(loaded, &[]).map_err(failure)?;
+        parts.extend(loaded.map(|row| ("pgcrypto".to_owned(), row.get(0))));
+        Ok(parts)
+    }
+
+    fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
+        let text = format!("select {} from cards where card_id = $1", column.name());
+        let row = self.client.query_opt(&text, &[&(id as i32)]).map_err(failure)?;
+        row.map(|row| row.get(0)).ok_or_else(|| wrong(id, "it is not there"))
+    }
+
+    fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {
+        let text = format!("update cards set {} = $2 where card_id = $1", column.name());
+        match self.client.execute(&text, &[&(id as i32), &bytes]).map_err(failure)? {
+            1 => Ok(()),
+            _ => Err(wrong(id, "it is not there")),
+        }
+    }
+
+    fn read_with_wrong_key(&mut self, id: i64) -> Result<Result<(), Failure>, Failure> {
+        let protection = self.table.exchange_keys()?;
+        let keys = std::mem::replace(&mut self.keys, Keys::fresh(self.form)?);
+        let read = self.read(&[id]);
+        self.table.restore_keys(protection);
+        self.keys = keys;
+        Ok(read)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        self.client.close().map_err(failure)
+    }
+}
+
+impl Postgresql {
+    fn statements(&self) -> Result<&Statements, Failure> {
+        self.statements.as_ref().ok_or_else(|| Failure::Failed("the table was not made".to_owned()))
+    }
+
+    fn insert_one(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
+        let row = self.table.row(id)?;
+        let card = row.card;
+        let id = id as i32;
+        let [first, second, third, fourth] = &card.strings;
+        let strings = [text(first)?, text(second)?, text(third)?, text(fourth)?];
+        let mut parameters: Parameters<'_> = Vec::with_capacity(16);
+        parameters.push(&id);
+        parameters.extend(card.numbers.iter().map(|number| number as &(dyn ToSql + Sync)));
+        parameters.extend(card.codes.iter().map(|code| code as &(dyn ToSql + Sync)));
+        parameters.extend(strings.iter().map(|string| string as &(dyn ToSql + Sync)));
+        if let Some(sealed) = row.sealed {
+            for (column, bytes) in Column::ALL.into_iter().zip([&sealed.number, &sealed.code, &sealed.string])
+            {
+                parameters[usize::from(column.place()) - 1] = bytes;
+            }
+            if !sealed.extra.is_empty() {
+                parameters.push(&sealed.extra);
+            }
+        }
+        parameters.extend(self.keys.to_insert());
+        self.client.execute(statement, &parameters).map_err(failure).map(|_| ())
+    }
+
+    /// Rows that the application encrypts, in the server's own way for many.
+    fn copy(&mut self, ids: Range<i64>) -> Result<(), Failure> {
+        let broken = |error: std::io::Error| Failure::Failed(format!("PostgreSQL's copy broke: {error}"));
+        let mut copy = self.client.copy_in("copy cards from stdin").map_err(failure)?;
+        for id in ids {
+            copied(&self.table.row(id)?, &mut copy).map_err(broken)?;
+        }
+        copy.finish().map_err(failure)?;
+        Ok(())
+    }
+
+    /// Has a loop inside the server read what is wanted, which is these rows.
+    fn read_in_server<W: ToSql + Sync>(
+        &mut self,
+        ids: &[i64],
+        statement: &Statement,
+        wanted: &W,
+    ) -> Result<(), Failure> {
+        let mut parameters: Parameters<'_> = vec![wanted];
+        parameters.extend(self.keys.to_find());
+        let row = self.client.query_one(statement, &parameters).map_err(failure)?;
+        check_loop(&self.table, ids, &row)
+    }
+}
+
+/// The server's own words; what it does not have is unsupported.
+fn failure(error: postgres::Error) -> Failure {
+    const NOT_THERE: [SqlState; 4] = [
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::UNDEFINED_FILE,
+        SqlState::UNDEFINED_OBJECT,
+    ];
+    match error.as_db_error() {
+        Some(said) if NOT_THERE.contains(said.code()) => {
+            Failure::Unsupported(format!("PostgreSQL: {}", said.message()))
+        }
+        Some(said) => Failure::Failed(format!("PostgreSQL: {}", said.message())),
+        None => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            Failure::Failed(format!("PostgreSQL: {error}{}", cause.unwrap_or_default()))
+        }
+    }
+}

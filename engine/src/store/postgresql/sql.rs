@@ -1,0 +1,312 @@
+//! What PostgreSQL is told: the table and the statements of each choice. pgcrypto's calls stand in the statements
+//! themselves: functions in SQL around them would cost more than they do.
+
+use super::super::columns::{COLUMNS, placed, protected};
+use super::super::table::{Column, Extra};
+
+const INTEGER: &str = "integer";
+const BIGINT: &str = "bigint";
+const SMALLINT: &str = "smallint";
+const TEXT: &str = "varchar(36)";
+/// As the table's columns have them.
+const TYPES: [&str; 13] =
+    [INTEGER, BIGINT, BIGINT, BIGINT, BIGINT, SMALLINT, SMALLINT, SMALLINT, SMALLINT, TEXT, TEXT, TEXT, TEXT];
+
+/// The type of a parameter for a column of this one: its length is checked once, by the table.
+fn bare(kind: &str) -> &str {
+    if kind == TEXT { "varchar" } else { kind }
+}
+
+/// What encrypts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    /// The application, and what it stores beside a row.
+    Application(Extra),
+    PgpPublic,
+    /// The options of `pgp_sym_encrypt`.
+    PgpSymmetric(&'static str),
+    /// AES-CBC with a random initialisation vector in front of each value.
+    Iv {
+        /// By an HMAC of the card number.
+        indexed: bool,
+    },
+}
+
+/// The column by which an encrypted card number is found.
+const NUMBER_CODE: &str = "number_code";
+
+/// The words that stand for a statement's keys.
+struct Keys {
+    value: String,
+    code: String,
+}
+
+impl Keys {
+    /// Parameters from this one on.
+    fn parameters(form: Form, first: usize) -> Keys {
+        Keys { value: format!("${first}::{}", form.key_type()), code: format!("${}::bytea", first + 1) }
+    }
+
+    /// The names that procedures have for them.
+    fn named() -> Keys {
+        Keys { value: "value_key".to_owned(), code: "code_key".to_owned() }
+    }
+}
+
+impl Form {
+    /// Whether the server encrypts, and so is given a key with each statement.
+    pub fn is_of_server(self) -> bool {
+        !matches!(self, Form::Plain | Form::Application(_))
+    }
+
+    /// Whether an index finds a card number.
+    pub fn is_indexed(self) -> bool {
+        self == Form::Plain || self.extra() == Some(NUMBER_CODE)
+    }
+
+    /// A column beside the thirteen.
+    fn extra(self) -> Option<&'static str> {
+        match self {
+            Form::Application(Extra::DataKey) => Some("data_key"),
+            Form::Application(Extra::NumberCode) | Form::Iv { indexed: true } => Some(NUMBER_CODE),
+            _ => None,
+        }
+    }
+
+    fn key_type(self) -> &'static str {
+        if matches!(self, Form::PgpSymmetric(_)) { "text" } else { "bytea" }
+    }
+
+    /// The types of the columns, in their order.
+    fn types(self) -> impl Iterator<Item = &'static str> {
+        placed().zip(TYPES).map(move |((place, _), plain)| match protected(place) {
+            Some(_) if self != Form::Plain => "bytea",
+            _ => plain,
+        })
+    }
+
+    /// Makes the table, empty.
+    pub fn table(self) -> String {
+        let columns = COLUMNS.into_iter().zip(self.types()).chain(self.extra().map(|name| (name, "bytea")));
+        let columns: Vec<String> = columns.map(|(name, kind)| format!("{name} {kind} not null")).collect();
+        let index = match self {
+            Form::Plain => "create index on cards (card_number1, security_code1)",
+            _ if self.is_indexed() => "create index on cards (number_code)",
+            _ => "",
+        };
+        format!(
+            "drop table if exists cards; create table cards ({}, primary key (card_id)); {index}",
+            columns.join(", ")
+        )
+    }
+
+    /// Inserts a row: thirteen parameters, what the application adds, then the keys.
+    pub fn insert(self) -> String {
+        let kinds = if self.is_of_server() { Form::Plain } else { self }.types();
+        let values = (1..).zip(kinds).map(|(place, kind)| format!("${place}::{}", bare(kind)));
+        self.insert_from(values.collect(), &Keys::parameters(self, 14), self.drawn())
+    }
+
+    /// Inserts all rows of thirteen arrays that the server encrypts, or that are plain; then the keys.
+    pub fn insert_all(self) -> String {
+        let array = |(place, kind)| format!("${place}::{}[]", bare(kind));
+        let arrays: Vec<String> = (1..).zip(TYPES).map(array).collect();
+        // A reference to the row: else one vector would be drawn for all of them.
+        let drawn = match self {
+            Form::Iv { .. } => {
+                " cross join lateral (select gen_random_bytes(48 + 0 * r.card_id) as bytes offset 0) as drawn"
+            }
+            _ => "",
+        };
+        let from = format!(" from unnest({}) as r ({}){drawn}", arrays.join(", "), COLUMNS.join(", "));
+        self.insert_from(values_of_r(), &Keys::parameters(self, 14), &from)
+    }
+
+    /// Where a row's initialisation vectors come from. `offset 0` keeps the planner from drawing at each use.
+    fn drawn(self) -> &'static str {
+        match self {
+            Form::Iv { .. } => " from (select gen_random_bytes(48) as bytes offset 0) as drawn",
+            _ => "",
+        }
+    }
+
+    fn insert_from(self, values: Vec<String>, keys: &Keys, from: &str) -> String {
+        let added = self.extra().map(|name| {
+            (name, if self.is_of_server() { hmac(&values[1], keys) } else { "$14::bytea".to_owned() })
+        });
+        let values = (1..).zip(values).map(|(place, value)| match protected(place) {
+            Some(column) => self.seal(column, &value, keys),
+            None => value,
+        });
+        let (names, values): (Vec<&str>, Vec<String>) = COLUMNS.into_iter().zip(values).chain(added).unzip();
+        format!("insert into cards ({}) select {}{from}", names.join(", "), values.join(", "))
+    }
+
+    fn seal(self, column: Column, value: &str, keys: &Keys) -> String {
+        let key = &keys.value;
+        match self {
+            Form::Plain | Form::Application(_) => value.to_owned(),
+            Form::PgpPublic => format!("pgp_pub_encrypt(({value})::text, {key})"),
+            Form::PgpSymmetric(options) => format!("pgp_sym_encrypt(({value})::text, {key}, '{options}')"),
+            Form::Iv { .. } => {
+                let first = match column {
+                    Column::Number => 1,
+                    Column::Code => 17,
+                    Column::String => 33,
+                };
+                let vector = format!("substr(drawn.bytes, {first}, 16)");
+                format!("{vector} || encrypt_iv({}, {key}, {vector}, 'aes-cbc')", bytes_of(value))
+            }
+        }
+    }
+
+    fn open(self, column: Column, keys: &Keys) -> String {
+        let (stored, key) = (column.name(), &keys.value);
+        let text = match self {
+            Form::Plain | Form::Application(_) => return stored.to_owned(),
+            Form::PgpPublic => format!("pgp_pub_decrypt({stored}, {key})"),
+            Form::PgpSymmetric(_) => format!("pgp_sym_decrypt({stored}, {key})"),
+            Form::Iv { .. } => format!(
+                "convert_from(decrypt_iv(substr({stored}, 17), {key}, substr({stored}, 1, 16), 'aes-cbc'), 'UTF8')"
+            ),
+        };
+        match column {
+            Column::Number => format!("{text}::{BIGINT}"),
+            Column::Code => format!("{text}::{SMALLINT}"),
+            Column::String => text,
+        }
+    }
+
+    /// What a row is read as: the three protected columns, the nine others, and a data key.
+    fn selected(self, keys: &Keys) -> String {
+        let opened =
+            Column::ALL.into_iter().map(|column| format!("{} as {}", self.open(column, keys), column.name()));
+        let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
+        let data_key = self.extra().filter(|name| *name != NUMBER_CODE);
+        let words = opened.chain(others.map(|(_, name)| name.to_owned())).chain(data_key.map(str::to_owned));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn where_number_is(self, number: &str, keys: &Keys) -> String {
+        match self {
+            Form::Iv { .. } => format!("{NUMBER_CODE} = {}", hmac(number, keys)),
+            _ => format!("card_number1 = {number}"),
+        }
+    }
+
+    /// Reads a row by id; then the key.
+    pub fn read(self) -> String {
+        format!("select {} from cards where card_id = $1::integer", self.selected(&Keys::parameters(self, 2)))
+    }
+
+    /// Finds a row by card number, or by the application's code of it; then the keys.
+    pub fn find(self) -> String {
+        let keys = Keys::parameters(self, 2);
+        let is_it = match self {
+            Form::Application(_) => format!("{NUMBER_CODE} = $1::bytea"),
+            _ => self.where_number_is("$1::bigint", &keys),
+        };
+        format!("select {} from cards where {is_it}", self.selected(&keys))
+    }
+
+    /// The words in front of a statement that is done in the server, and of its last parameters: the keys.
+    fn key_parameters(self) -> String {
+        match self {
+            Form::Iv { indexed: true } => ", value_key bytea, code_key bytea".to_owned(),
+            _ if self.is_of_server() => format!(", value_key {}", self.key_type()),
+            _ => String::new(),
+        }
+    }
+
+    /// Makes the loops inside the server: `insert_cards`, `read_cards` and, where an index finds one, `find_cards`.
+    pub fn loops(self) -> String {
+        let mut loops = self.insert_loop();
+        loops.push_str(&self.read_loop("read_cards", INTEGER, "card_id = wanted"));
+        if self.is_indexed() {
+            let is_it = self.where_number_is("wanted", &Keys::named());
+            loops.push_str(&self.read_loop("find_cards", BIGINT, &is_it));
+        }
+        loops
+    }
+
+    /// Takes thirteen arrays, the keys, and how many rows a commit has.
+    fn insert_loop(self) -> String {
+        let (keys, of_r) = (self.key_parameters(), COLUMNS.join(", "));
+        let array = |(place, kind)| format!("a{place} {}[]", bare(kind));
+        let arrays: Vec<String> = (1..).zip(TYPES).map(array).collect();
+        let unnested: Vec<String> = (1..=TYPES.len()).map(|place| format!("a{place}")).collect();
+        let (arrays, unnested) = (arrays.join(", "), unnested.join(", "));
+        let insert = self.insert_from(values_of_r(), &Keys::named(), self.drawn());
+        format!(
+            "create or replace procedure insert_cards({arrays}{keys}, rows_per_commit bigint)
+             language plpgsql as $$
+             declare
+                 r record;
+                 done bigint := 0;
+             begin
+                 for r in select * from unnest({unnested}) as r ({of_r}) loop
+                     {insert};
+                     done := done + 1;
+                     if done % rows_per_commit = 0 then
+                         commit;
+                     end if;
+                 end loop;
+             end $$;"
+        )
+    }
+
+    /// Takes what is wanted, and the keys. The sums of the numbers and of the codes, and all strings.
+    fn read_loop(self, name: &str, kind: &str, is_it: &str) -> String {
+        let (keys, selected) = (self.key_parameters(), self.selected(&Keys::named()));
+        let [number, code, string] = Column::ALL.map(Column::name);
+        format!(
+            "create or replace function {name}(
+                 all_wanted {kind}[]{keys}, out numbers bigint, out codes bigint, out strings text[]
+             )
+             language plpgsql as $$
+             declare
+                 wanted {kind};
+                 r record;
+             begin
+                 numbers := 0;
+                 codes := 0;
+                 strings := '{{}}';
+                 foreach wanted in array all_wanted loop
+                     select {selected} into strict r from cards where {is_it};
+                     numbers := numbers + r.{number};
+                     codes := codes + r.{code};
+                     strings := array_append(strings, r.{string}::text);
+                 end loop;
+             end $$;"
+        )
+    }
+
+    /// Calls a loop inside the server whose keys come after so many other parameters.
+    pub fn call(self, name: &str, before: usize, after: usize) -> String {
+        let count = before + self.keys() + after;
+        let parameters: Vec<String> = (1..=count).map(|place| format!("${place}")).collect();
+        let call = if name == "insert_cards" { "call" } else { "select * from" };
+        format!("{call} {name}({})", parameters.join(", "))
+    }
+
+    /// How many keys a statement that encrypts, or finds, is given.
+    fn keys(self) -> usize {
+        match self {
+            Form::Iv { indexed: true } => 2,
+            _ => usize::from(self.is_of_server()),
+        }
+    }
+}
+
+fn values_of_r() -> Vec<String> {
+    COLUMNS.map(|name| format!("r.{name}")).into()
+}
+
+fn bytes_of(value: &str) -> String {
+    format!("convert_to(({value})::text, 'UTF8')")
+}
+
+fn hmac(number: &str, keys: &Keys) -> String {
+    format!("hmac({}, {}, 'sha256')", bytes_of(number), keys.code)
+}
