@@ -20,6 +20,7 @@ from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_PROVIDERS,
     NOT_SETTINGS,
+    STATISTIC_OF,
     Claim,
     Coordinates,
     Cost,
@@ -158,8 +159,11 @@ class _WireStudy(Wire):
             raise ValueError("`load` is missing: it says what is asked of the server")
         if not served and self.load is not None:
             raise ValueError("`beds` is missing: a load needs a server")
-        if self.statistic and {claim.metric for claim in self.claim} != {"cost"}:
-            raise ValueError('a `statistic` is of costs: each `[[claim]]` of the study has `metric = "cost"`')
+        metric = STATISTIC_OF[self.statistic] if self.statistic else None
+        if metric and metric not in {claim.metric for claim in self.claim}:
+            raise ValueError(
+                f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
+            )
         return self
 
 
