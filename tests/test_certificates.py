@@ -30,6 +30,25 @@ def test_a_leaf_is_signed_by_an_authority_of_its_algorithm(tmp_path: Path, kind:
     assert 0o600 == leaf.key.stat().st_mode & 0o777
 
 
+@pytest.mark.parametrize("kind", [kind for kind in tls.CLIENT_CERTIFICATES if kind != "none"])
+def test_an_authority_has_revoked_one_like_the_clients(tmp_path: Path, kind: str) -> None:
+    """Its list is signed by it, and holds that one and not the client's."""
+    from cryptography import x509
+
+    made = Certificates(tmp_path / "certificates")
+    revocations = made.revocations(kind)
+    assert revocations is made.revocations(kind)
+    listed = x509.load_pem_x509_crl(revocations.pem.encode())
+    client, revoked = (
+        x509.load_pem_x509_certificate(leaf.chain.read_bytes()) for leaf in (made.client(kind), revocations.revoked)
+    )
+    authority = x509.load_pem_x509_certificate(made.client(kind).authority.read_bytes())
+    assert listed.is_signature_valid(authority.public_key())  # type: ignore[arg-type]
+    assert listed.get_revoked_certificate_by_serial_number(revoked.serial_number)
+    assert not listed.get_revoked_certificate_by_serial_number(client.serial_number)
+    assert 0o600 == revocations.revoked.key.stat().st_mode & 0o777
+
+
 def _fractions(bits: int) -> tuple[int, int]:
     """Pi and e, times two to this power."""
     one = 1 << (bits + 64)

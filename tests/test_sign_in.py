@@ -28,7 +28,7 @@ question  = "Who is asking?"
 family    = "web-auth"
 beds      = ["{bed}"]
 providers = ["{provider}"]
-choices   = ["anonymous", "basic", "digest", "form", "session-cookie"]
+choices   = ["anonymous", {choices}]
 baseline  = {{ choice = "anonymous", op = "request" }}
 
 [[leave-out]]
@@ -73,6 +73,12 @@ store            = ["file"]
 password-hash    = ["sha-1"]
 runs             = ["gssproxy", "auth-request"]
 """
+# With a token, a key or a certificate: no password is sent.
+WITHOUT_PASSWORD = """
+op        = ["request"]
+signature = ["hs256", "rs256", "es256", "eddsa"]
+transport = ["tls"]
+"""
 PROVIDERS = {"embedded": "aws-lc", "httpd": "libcrypto", "nginx": "libcrypto"}
 
 # Where each server looks passwords up, for each scheme that it has.
@@ -101,13 +107,23 @@ REFUSED = {
     "digest": {"no credentials", "a wrong password", "an unknown user", "a request that was sent before"},
     "form": {"no credentials", "a wrong password", "an unknown user", "a forged cookie"},
     "session-cookie": {"no credentials", "a wrong password", "an unknown user", "a forged cookie"},
+    "jwt": {"no credentials", "a forged signature", "an expired token", "a token for another audience"},
+    "opaque-token": {"no credentials", "an unknown token", "an expired token"},
+    "hmac": {"no credentials", "an unknown user", "a request that was sent before"},
+    "client-certificate": {"a client without a certificate", "a client with a revoked certificate"},
 }
 RIGHT_USER = "the user that signed in is the one that the server saw"
 
 
-def cells(vary: str, names: Sequence[str] = tuple(PROVIDERS)) -> list[Cell]:
+def cells(
+    vary: str,
+    names: Sequence[str] = tuple(PROVIDERS),
+    choices: Sequence[str] = ("basic", "digest", "form", "session-cookie"),
+) -> list[Cell]:
     """Those of all servers."""
-    texts = [STUDY.format(bed=name, provider=PROVIDERS[name], accounts=ACCOUNTS, vary=vary) for name in names]
+    listed = ", ".join(f'"{choice}"' for choice in choices)
+    given = {"accounts": ACCOUNTS, "choices": listed, "vary": vary}
+    texts = [STUDY.format(bed=name, provider=PROVIDERS[name], **given) for name in names]
     planned = plan.make([study.read(name, text, where=name) for name, text in zip(names, texts, strict=True)], seed=1)
     return [cell for one in planned.studies for cell in one.cells if cell.choice.name != "anonymous"]
 
@@ -124,6 +140,7 @@ def name_of(cell: Cell) -> str:
         "password-hash",
         "digest-algorithm",
         "transport",
+        "signature",
     )
     words = [bed_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
     return "-".join(filter(None, words))
@@ -193,6 +210,16 @@ def test_every_hash_is_known_or_refused_in_words(lab: Sandbox, cell: Cell) -> No
 def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
     """Whether the server remembers them or not."""
     holds(lab, cell, True)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    cells(WITHOUT_PASSWORD, choices=["jwt", "opaque-token", "hmac", "client-certificate"]),
+    ids=name_of,
+)
+def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
+    """To the embedded server, by what proves them; what is forged, expired, replayed or revoked is refused."""
+    holds(lab, cell, bed_of(cell) == "embedded")
 
 
 @pytest.mark.parametrize("cell", [cell for cell in cells(ELSEWHERE) if cell.choice.name == "basic"], ids=name_of)

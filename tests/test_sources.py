@@ -1,8 +1,9 @@
-"""A source's own statistic: mean, error and deviation over blocks, and the ratio of the means."""
+"""A source's own statistic: mean, error and deviation over blocks, or the rate of all runs but the first."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from builders import claim, row, study, study_run, trials
 from tollbar import stats
 from tollbar.judge import BySource, judge_study
-from tollbar.judge.sources import mean_error_deviation
+from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.measure import Outcome
+from tollbar.present.comparisons import by_source, by_source_columns
 from tollbar.results import Row
+from tollbar.runner import LoadRecord
 
 BASELINE = {"choice": "baseline"}
 
@@ -73,6 +76,59 @@ def test_a_cell_over_itself_is_once_itself_without_a_twin() -> None:
     assert found.ratio is None
     assert found.by_source is not None
     assert (1.0, 6) == (found.by_source.ratio, found.by_source.blocks)
+
+
+def served(name: str, walls_s: Sequence[float | None], *, heats: int = 1) -> Row:
+    """A row whose load takes so long for a thousand requests in each block, and in each heat of it; None: it failed."""
+    made = row({"choice": name}, [100.0] * len(walls_s))
+    trials = [
+        replace(trial, heat=heat, outcome=Outcome.FAILED)
+        if wall_s is None
+        else replace(trial, heat=heat, load=LoadRecord(requests=1000, wall_ns=round(wall_s * 1e9)))
+        for trial, wall_s in zip(made.trials, walls_s, strict=True)
+        for heat in range(heats)
+    ]
+    return replace(made, trials=tuple(trials))
+
+
+def test_the_first_run_is_dropped_and_the_times_of_the_others_are_averaged() -> None:
+    """Six runs: what is printed is the rate of their mean time, and not the mean of their rates."""
+    of, over = served("one", [9.0, 1.0, 1.0, 1.0, 1.0, 3.5]), served("other", [9.0, *[0.5] * 5])
+    found = rate_after_first(of, over)
+    assert found is not None
+    assert pytest.approx((1000 / 1.5, 1 / 3)) == (found.mean, found.ratio)
+    assert ("1/s", None, None, 5) == (found.unit, found.error, found.deviation, found.blocks)
+
+
+def test_a_run_that_failed_is_none() -> None:
+    """Then the next one is the first; and a baseline that stood in two heats of a block ran once there."""
+    usual = served("other", [9.0, 1.0, 1.0])
+    later = rate_after_first(served("one", [None, 9.0, 2.0, 2.0]), usual)
+    assert later is not None
+    assert (pytest.approx(500), 2) == (later.mean, later.blocks)
+    beside = rate_after_first(served("one", [9.0, 2.0, 2.0], heats=2), usual)
+    assert beside is not None
+    assert (pytest.approx(500), 2) == (beside.mean, beside.blocks)
+
+
+@pytest.mark.parametrize("few", [served("one", [1.0]), row({"choice": "one"}, [100.0] * 6)], ids=["once", "no load"])
+def test_without_a_second_run_there_is_no_rate(few: Row) -> None:
+    """Nor without requests."""
+    usual = served("other", [1.0] * 6)
+    assert (None, None) == (rate_after_first(few, usual), rate_after_first(usual, few))
+
+
+def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
+    """A rate says nothing of a cost; and the columns are those that its source prints."""
+    rows = [served("one", [9.0, *[2.0] * 5]), served("other", [9.0, *[1.0] * 5])]
+    claims = [claim({"choice": "one"}, {"choice": "other"}, 0.5, metric=metric) for metric in ("capacity", "cost")]
+    about = replace(study(claims=claims), statistic="rate-after-first")
+    judgement = judge_study(study_run(rows, (6,), about))
+    assert [True, False] == [result.by_source is not None for result in judgement.claims]
+    assert ("mean", "scaled") == by_source_columns(judgement)
+    assert [("500\u00a0/s", "×\u00a00.50"), ("–", "–")] == [
+        by_source(judgement, one.by_source) for one in judgement.claims
+    ]
 
 
 def test_what_was_not_measured_has_no_statistic() -> None:

@@ -141,7 +141,10 @@ BAD = {
         "question ", "statistic = 'mean-error'\nquestion ", "no such value: `mean-error`", "mean-error-deviation"
     ),
     "a statistic of no claim": (
-        "question ", "statistic = 'mean-error-deviation'\nquestion ", "each `[[claim]]` of the study has", None
+        "question ",
+        "statistic = 'mean-error-deviation'\nquestion ",
+        "the `statistic` is of cost, and no `[[claim]]`",
+        None,
     ),
     "table with an unknown key": (
         "[measure]", "[[table]]\ntitle = ''\nrow = 'choice'\n[measure]", "`table.0.row`: no such key", "`rows`"

@@ -11,28 +11,39 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import rate_of
 from tollbar.judge.noise import floor_for
-from tollbar.judge.sources import mean_error_deviation
+from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict
 from tollbar.plan.pairs import claimed, matching
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval, fewest_blocks
-from tollbar.study import Claim, Statistic
+from tollbar.study import STATISTIC_OF, Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell.
 _TOLERANCE = 0.10
 
 
-BySourceOf = Callable[[Row, Row], BySource]
-"""A source's statistic of one cell, and its ratio to another."""
+BySourceOf = Callable[[Row, Row], BySource | None]
+"""A source's statistic of one cell, and its ratio to another; None where too little was measured for it."""
 
-_STATISTICS: Mapping[Statistic, BySourceOf] = {"mean-error-deviation": mean_error_deviation}
+_STATISTICS: Mapping[Statistic, BySourceOf] = {
+    "mean-error-deviation": mean_error_deviation,
+    "rate-after-first": rate_after_first,
+}
 
 
 def claim_results(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[ClaimResult, ...]:
     """One result for each place where a claim can be tried, and one that says why where there is none."""
     study = study_run.study
-    by_source = _STATISTICS[study.statistic] if study.statistic else None
-    return tuple(result for claim in study.claims for result in _results(claim, ledger, terms, by_source))
+    return tuple(
+        result
+        for claim in study.claims
+        for result in _results(claim, ledger, terms, _by_source(claim, study.statistic))
+    )
+
+
+def _by_source(claim: Claim, statistic: Statistic | None) -> BySourceOf | None:
+    """The statistic, for a claim that is of the same metric."""
+    return _STATISTICS[statistic] if statistic and STATISTIC_OF[statistic] == claim.metric else None
 
 
 def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdict:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from statistics import fmean, stdev
 
 from tollbar import stats
+from tollbar.judge.measurements import settled
 from tollbar.judge.verdicts import BySource
-from tollbar.measure import Outcome
+from tollbar.measure import Outcome, Trial
 from tollbar.results import Row
 
 # Of the interval of which BenchmarkDotNet prints half as the error.
@@ -23,11 +25,39 @@ def mean_error_deviation(of: Row, over: Row) -> BySource:
     n = len(costs)
     deviation = stdev(costs) if n > 1 else None
     error = None if deviation is None else stats.student(n - 1, _CONFIDENCE) * deviation / math.sqrt(n)
-    return BySource(fmean(costs), error, deviation, n, fmean(costs) / fmean(others))
+    return BySource(fmean(costs), "ns/op", error, deviation, n, fmean(costs) / fmean(others))
+
+
+def rate_after_first(of: Row, over: Row) -> BySource | None:
+    """Requests a second, one over the mean time of a request in all blocks but the first, and the ratio of both cells'.
+
+    A block stands for a run: its processes are fresh, and the first one finds cold what others find warm. Of one that
+    failed there is none, so that the first is the first that succeeded. None where either cell has one block alone, or
+    no load that was long enough for a rate.
+    """
+    times, others = (_times_by_block(row)[1:] for row in (of, over))
+    if not times or not others:
+        return None
+    rate = 1 / fmean(times)
+    return BySource(rate, "1/s", None, None, len(times), rate * fmean(others))
 
 
 def _by_block(row: Row) -> list[float]:
     """CPU nanoseconds per operation in each block, all its chunks together."""
-    good = [trial for trial in row.trials if trial.outcome is Outcome.OK and trial.operations]
-    by_block = ([trial for trial in good if trial.block == block] for block in {trial.block for trial in good})
-    return [sum(trial.cpu_ns for trial in found) / sum(trial.operations for trial in found) for found in by_block]
+    blocks = _blocks(trial for trial in row.trials if trial.operations)
+    return [sum(trial.cpu_ns for trial in found) / sum(trial.operations for trial in found) for found in blocks]
+
+
+def _times_by_block(row: Row) -> list[float]:
+    """Seconds from one answer to the next in each block, on average over its loads."""
+    rates = ([load.requests_per_s for load in settled(found)] for found in _blocks(row.trials))
+    return [fmean(1 / rate for rate in found) for found in rates if found and all(found)]
+
+
+def _blocks(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """The good trials of each block, in the order of blocks."""
+    by_block: dict[int, list[Trial]] = {}
+    for trial in trials:
+        if trial.outcome is Outcome.OK:
+            by_block.setdefault(trial.block, []).append(trial)
+    return [by_block[block] for block in sorted(by_block)]

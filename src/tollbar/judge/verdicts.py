@@ -160,15 +160,19 @@ class CrossTableResult:
 
 @dataclass(frozen=True, slots=True)
 class BySource:
-    """One cell by the statistic of a study's source: its typical cost in nanoseconds per operation."""
+    """One cell by the statistic of a study's source: a typical cost, or a rate."""
 
     mean: float
+    unit: str
+    """Of mean, error and deviation."""
     error: float | None
     """Half of the mean's interval, where the source prints one; None where there are too few blocks for it."""
     deviation: float | None
+    """None where the source prints none, and for one block."""
     blocks: int
+    """Of which the mean is."""
     ratio: float
-    """Of the means: this cell's cost over the claim's other one's."""
+    """Of the means: this cell's over the claim's other one's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
@@ -13,6 +13,7 @@ from tollbar.present.charts import SECOND_LINE, Dot, Dots, scale_over, spoken
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Chart, Column, Table, numbers, texts
 from tollbar.present.tables import count_cell, ratio_cell
+from tollbar.study import Statistic
 
 
 def contrast_table(study: StudyJudgement) -> Table:
@@ -111,14 +112,13 @@ def _distinct(dots: Sequence[Dot]) -> list[Dot]:
 def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here."""
     rated = any(c.rates is not None for c in study.claims)
-    stated = study.about.statistic is not None
     rows = [
         (
             Cell(f"{number}  {claim.says}", small=claim.note),
             Cell(claim_place(study, claim) or "everywhere"),
             Cell(claim.metric),
             Cell(words.times(claim.published) if claim.published is not None else claim.order or "–", claim.published),
-            *(map(Cell, by_source(claim.by_source)) if stated else ()),
+            *map(Cell, by_source(study, claim.by_source)),
             ratio_cell(claim.ratio),
             ratio_cell(claim.typical),
             *([_rates(claim)] if rated else []),
@@ -128,22 +128,32 @@ def claim_table(study: StudyJudgement) -> Table:
     ]
     columns = (
         *texts("what was published", "tried at", "compared by"),
-        *numbers("then", *(BY_SOURCE if stated else ()), "here", "typical", *(["requests a second"] if rated else [])),
+        *numbers("then", *by_source_columns(study), "here", "typical", *(["requests a second"] if rated else [])),
         Column("verdict"),
     )
     return Table("Published comparisons, then and here", columns, rows)
 
 
-BY_SOURCE = ("mean", "error", "deviation", "scaled")
-"""The columns of a source's statistic, as BenchmarkDotNet has them."""
+_BY_SOURCE: Mapping[Statistic, tuple[str, ...]] = {
+    "mean-error-deviation": ("mean", "error", "deviation", "scaled"),
+    "rate-after-first": ("mean", "scaled"),
+}
 
 
-def by_source(found: BySource | None) -> tuple[str, ...]:
+def by_source_columns(study: StudyJudgement) -> tuple[str, ...]:
+    """The columns of the statistic that the study's source prints, in BenchmarkDotNet's words; none without one."""
+    return _BY_SOURCE[study.about.statistic] if study.about.statistic else ()
+
+
+def by_source(study: StudyJudgement, found: BySource | None) -> tuple[str, ...]:
     """What stands in them; dashes where the cell has no number, or the source no such figure."""
+    columns = by_source_columns(study)
     if found is None:
-        return ("–",) * len(BY_SOURCE)
-    costs = (found.mean, found.error, found.deviation)
-    return (*("–" if c is None else words.amount(c, "ns/op") for c in costs), words.times(found.ratio))
+        return ("–",) * len(columns)
+    amounts = {"mean": found.mean, "error": found.error, "deviation": found.deviation}
+    said = {name: "–" if amount is None else words.amount(amount, found.unit) for name, amount in amounts.items()}
+    said["scaled"] = words.times(found.ratio)
+    return tuple(said[name] for name in columns)
 
 
 def _rates(claim: ClaimResult) -> Cell:

@@ -191,8 +191,8 @@ def _claim(claim: ClaimResult, study: StudyRun) -> dict[str, Any]:
 def _by_source(claim: ClaimResult, study: StudyRun) -> dict[str, Any] | None:
     if claim.by_source is None:
         return None
-    figures = _fields(claim.by_source, "mean", "error", "deviation", "ratio", "blocks")
-    return {"statistic": study.study.statistic, "unit": "ns/op", **figures}
+    figures = _fields(claim.by_source, "unit", "mean", "error", "deviation", "ratio", "blocks")
+    return {"statistic": study.study.statistic, **figures}
 
 
 def _crosstable(result: CrossTableResult, study: StudyRun) -> dict[str, Any]:

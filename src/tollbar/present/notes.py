@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from tollbar import units
@@ -16,6 +16,7 @@ from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, v
 from tollbar.present.costs import cost_words
 from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
 from tollbar.results import Row, Run
+from tollbar.study import Statistic
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
 MOST_PROOFS = 8
@@ -230,11 +231,21 @@ def by_source(study: StudyJudgement) -> str:
     """How a source's own statistic comes about here, where one is shown."""
     if study.about.statistic is None:
         return ""
-    return (
-        "Mean, error, deviation and scaled are what the source prints, here of the typical"
-        f" {cost_words(study).in_sentence}: each block, with its fresh processes, is one measurement; the error is half"
-        " of the mean's 99.9 % interval (Student's), the deviation that of blocks, scaled is the ratio of the means."
-    )
+    return _BY_SOURCE[study.about.statistic].format(cost=cost_words(study).in_sentence)
+
+
+_BY_SOURCE: Mapping[Statistic, str] = {
+    "mean-error-deviation": (
+        "Mean, error, deviation and scaled are what the source prints, here of the typical {cost}: each block, with its"
+        " fresh processes, is one measurement; the error is half of the mean's 99.9 % interval (Student's), the"
+        " deviation that of blocks, scaled is the ratio of the means."
+    ),
+    "rate-after-first": (
+        "Mean is what the source prints, requests a second from the mean time of all runs but the first, which it"
+        " dropped; scaled is the ratio of the means. Here a block, with its fresh processes, is a run, and the mean is"
+        " of the load client's time, whatever limited the requests: no verdict is made of it."
+    ),
+}
 
 
 def more_blocks(number: int | None) -> str | None:

@@ -21,7 +21,7 @@ from tollbar.judge import (
 from tollbar.measure import Outcome
 from tollbar.present import crosstables, words
 from tollbar.present.cells import by_row, cost_metric, varying
-from tollbar.present.comparisons import BY_SOURCE, by_source
+from tollbar.present.comparisons import by_source, by_source_columns
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.tables import beside
@@ -117,10 +117,9 @@ def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
 def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here. What a claim says stands in its first row."""
     rated = any(claim.rates for claim in study.claims)
-    stated = study.about.statistic is not None
     columns = (
         *texts("published", "where", "of"),
-        *numbers("then", *(BY_SOURCE if stated else ()), "here"),
+        *numbers("then", *by_source_columns(study), "here"),
         *texts(_interval_title(study), "verdict"),
         *(numbers("requests / s") if rated else ()),
     )
@@ -132,7 +131,7 @@ def claim_table(study: StudyJudgement) -> Table:
             Cell(" · ".join(plain(n, named(n, claim.at[n])) for n in ("bed", "provider", "cpu") if n in claim.at)),
             Cell(claim.metric),
             Cell(_then(claim)),
-            *(map(Cell, by_source(claim.by_source)) if stated else ()),
+            *map(Cell, by_source(study, claim.by_source)),
             *_interval(claim.ratio),
             Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict),
             *([Cell(" / ".join(f"{rate:,.0f}" for rate in claim.rates or ()))] if rated else []),

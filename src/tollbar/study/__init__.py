@@ -14,6 +14,7 @@ from pathlib import Path
 from tollbar.errors import TollbarError, unknown
 from tollbar.study.definition import (
     NOT_SETTINGS,
+    STATISTIC_OF,
     Claim,
     Coordinates,
     Cost,
@@ -31,6 +32,7 @@ from tollbar.study.url import DEFAULT_USERS, address_of, of_url, refuse_others
 __all__ = [
     "DEFAULT_USERS",
     "NOT_SETTINGS",
+    "STATISTIC_OF",
     "Claim",
     "Coordinates",
     "Cost",

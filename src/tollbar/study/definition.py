@@ -51,9 +51,12 @@ class Claim:
     note: str | None
 
 
-Statistic = Literal["mean-error-deviation"]
-"""What a source prints of each of its measurements: the mean, as error half of its 99.9 % interval, the standard
-deviation, and the ratio of the means (BenchmarkDotNet's table)."""
+Statistic = Literal["mean-error-deviation", "rate-after-first"]
+"""What a source prints of each of its measurements. `mean-error-deviation`: the mean, as error half of its 99.9 %
+interval, the standard deviation, and the ratio of the means (BenchmarkDotNet's table). `rate-after-first`: requests a
+second, from the mean time of all runs but the first."""
+STATISTIC_OF: Mapping[Statistic, str] = {"mean-error-deviation": "cost", "rate-after-first": "capacity"}
+"""Beside which metric's claims each is shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
     NOT_SETTINGS,
+    STATISTIC_OF,
     Claim,
     Coordinates,
     Cost,
@@ -152,8 +153,11 @@ class _WireStudy(Wire):
             raise ValueError("`providers` is empty: left out, it is what the family has by default")
         if self.url and self.beds:
             raise ValueError("a study is measured through `beds` or on a `url`, not both")
-        if self.statistic and {claim.metric for claim in self.claim} != {"cost"}:
-            raise ValueError('a `statistic` is of costs: each `[[claim]]` of the study has `metric = "cost"`')
+        metric = STATISTIC_OF[self.statistic] if self.statistic else None
+        if metric and metric not in {claim.metric for claim in self.claim}:
+            raise ValueError(
+                f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
+            )
         return self
 
 

@@ -21,6 +21,7 @@ from tollbar.files import write
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+    from cryptography.hazmat.primitives.hashes import SHA256
 
 PARAMETERS = Path(__file__).parent / "parameters"
 
@@ -70,6 +71,19 @@ class Certificate:
         return self.authority.read_text("ascii")
 
 
+@dataclass(frozen=True, slots=True)
+class Revocations:
+    """The list (CRL) of what a client's authority has revoked, a PEM file, and a certificate that is on it."""
+
+    file: Path
+    revoked: Certificate
+
+    @property
+    def pem(self) -> str:
+        """What a server looks a client's certificate up in."""
+        return self.file.read_text("ascii")
+
+
 class Certificates:
     """The certificates of a run, in a directory of their own."""
 
@@ -77,6 +91,7 @@ class Certificates:
         self.directory = directory
         self._leaves: dict[tuple[str, str], Certificate] = {}
         self._authorities: dict[str, CertificateIssuerPrivateKeyTypes] = {}
+        self._revocations: dict[str, Revocations] = {}
         # The servers of a heat are started at the same time, and want one and the same certificate.
         self._lock = threading.Lock()
 
@@ -87,6 +102,20 @@ class Certificates:
     def client(self, kind: str) -> Certificate:
         """The client's certificate with this kind of key."""
         return self._leaf("client", kind)
+
+    def revocations(self, kind: str) -> Revocations:
+        """What the authority of the clients' certificates with this kind of key has revoked: one like the client's."""
+        revoked = self._leaf("revoked", kind)
+        with self._lock:
+            if kind not in self._revocations:
+                made = self._revocation_paths(kind, revoked)
+                signer = self._authority(AUTHORITY[kind], revoked.authority)
+                write(made.file, _revoking(revoked, signer, authority=AUTHORITY[kind]), 0o644)
+                self._revocations[kind] = made
+            return self._revocations[kind]
+
+    def _revocation_paths(self, kind: str, revoked: Certificate) -> Revocations:
+        return Revocations(self.directory / f"revocations-{kind}.pem", revoked)
 
     def _leaf(self, role: str, kind: str) -> Certificate:
         with self._lock:
@@ -134,6 +163,11 @@ class UnmadeCertificates(Certificates):
         paths = self._paths(role, kind)
         return _UnmadeCertificate(paths.kind, paths.chain, paths.key, paths.authority)
 
+    def revocations(self, kind: str) -> Revocations:
+        """Where the list would be."""
+        paths = self._revocation_paths(kind, self._leaf("revoked", kind))
+        return _UnmadeRevocations(paths.file, paths.revoked)
+
 
 class _UnmadeCertificate(Certificate):
     __slots__ = ()
@@ -149,6 +183,14 @@ class _UnmadeCertificate(Certificate):
     @property
     def authority_pem(self) -> str:
         return f"(the certificate in {self.authority})\n"
+
+
+class _UnmadeRevocations(Revocations):
+    __slots__ = ()
+
+    @property
+    def pem(self) -> str:
+        return f"(the list in {self.file})\n"
 
 
 @cache
@@ -193,7 +235,6 @@ def _signed(
 ) -> bytes:
     """A certificate for this key, as PEM."""
     from cryptography import x509
-    from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -221,9 +262,36 @@ def _signed(
             x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))]),
             critical=False,
         )
-    # Ed25519 and ML-DSA hash in their own way.
-    digest = SHA256() if authority.startswith(("rsa", "ecdsa")) else None
-    return builder.sign(signer, digest).public_bytes(Encoding.PEM)
+    return builder.sign(signer, _digest(authority)).public_bytes(Encoding.PEM)
+
+
+def _revoking(revoked: Certificate, signer: CertificateIssuerPrivateKeyTypes, *, authority: str) -> bytes:
+    """The authority's list with this certificate alone, as PEM."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    issuer = x509.load_pem_x509_certificate(revoked.authority.read_bytes())
+    serial = x509.load_pem_x509_certificate(revoked.chain.read_bytes()).serial_number
+    now = datetime.now(UTC)
+    entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now - MARGIN).build()
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(issuer.subject)
+        .last_update(now - MARGIN)
+        .next_update(now + VALID)
+        # What is required of a list (RFC 5280 section 5.2), and webpki refuses one without.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(x509.CRLNumber(1), critical=False)
+        .add_revoked_certificate(entry)
+    )
+    return builder.sign(signer, _digest(authority)).public_bytes(Encoding.PEM)
+
+
+def _digest(authority: str) -> SHA256 | None:
+    """What an authority hashes with before it signs; Ed25519 and ML-DSA hash in their own way."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return SHA256() if authority.startswith(("rsa", "ecdsa")) else None
 
 
 def _key_usage(is_authority: bool, *, static_rsa: bool) -> x509.KeyUsage:

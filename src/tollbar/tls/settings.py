@@ -24,6 +24,8 @@ CIPHERS: Mapping[str, tuple[str | None, str]] = {
 }
 RESUMPTIONS = ("none", "session-id", "ticket")
 CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048")
+# Whether a server looks clients' certificates up in their authority's list of those that it revoked.
+REVOCATIONS = ("none", "list")
 # Below the level that distributions set, and below level 1: nothing lesser is refused any more.
 LOWEST_LEVEL = "@SECLEVEL=0"
 
@@ -46,6 +48,7 @@ class Settings:
     resumed: int
     """Percent of connections that resume."""
     client_certificate: str
+    revocation: str
     old_clients: int
     """Percent of clients that take RSA certificates alone."""
 
@@ -61,6 +64,7 @@ class Settings:
             resumption=_one_of("resumption", settings, RESUMPTIONS, "none"),
             resumed=_percent("resumed", settings),
             client_certificate=_one_of("client-certificate", settings, CLIENT_CERTIFICATES, "none"),
+            revocation=_one_of("revocation", settings, REVOCATIONS, "none"),
             old_clients=_percent("old-clients", settings),
         )
         for kind in asked.certificates:
@@ -89,6 +93,8 @@ class Settings:
                 raise Impossible(f"the key exchange `{self.key_exchange}` takes an RSA certificate")
         if self.resumed and self.resumption == "none":
             raise Impossible("no connection can resume where `resumption` is `none`")
+        if self.revokes and not self.mutual:
+            raise Impossible("no certificate can be revoked where clients show none")
         if self.old_clients and not {"rsa"} < set(signers):
             raise Impossible("old clients and new ones need a certificate of RSA and another")
 
@@ -101,6 +107,11 @@ class Settings:
     def mutual(self) -> bool:
         """Whether clients show a certificate too."""
         return self.client_certificate != "none"
+
+    @property
+    def revokes(self) -> bool:
+        """Whether a client's certificate may have been revoked, and its server looks."""
+        return self.revocation != "none"
 
     @property
     def needs_lowest_level(self) -> bool:
@@ -125,6 +136,8 @@ class ServerConfiguration:
     resumption: str
     client_authority: str | None
     """The file of who signed the certificates that clients must show."""
+    client_revocations: str | None
+    """The file of those that were revoked, where the server is to look."""
     spec: Callable[[], dict[str, Any]]
     """What the embedded server is configured with. Not made unless a template uses it: it holds keys."""
 
@@ -149,6 +162,7 @@ def server_configuration(
         certificates=tuple(certificates.server(kind) for kind in asked.certificates),
         resumption=asked.resumption,
         client_authority=str(certificates.client(asked.client_certificate).authority) if asked.mutual else None,
+        client_revocations=str(certificates.revocations(asked.client_certificate).file) if asked.revokes else None,
         spec=lambda: _server_spec(asked, certificates, library, libcrypto),
     )
 
@@ -187,6 +201,8 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
         spec["dh_parameters_pem"] = dh_parameters(asked.dh_parameters)
     if asked.mutual:
         spec["client_authority_pem"] = certificates.client(asked.client_certificate).authority_pem
+    if asked.revokes:
+        spec["client_revocations_pem"] = certificates.revocations(asked.client_certificate).pem
     return spec
 
 
@@ -215,6 +231,8 @@ def client_spec(
     }
     if asked.mutual:
         spec["identity"] = _identity(certificates.client(asked.client_certificate))
+    if asked.revokes:
+        spec["revoked"] = _identity(certificates.revocations(asked.client_certificate).revoked)
     return spec
 
 

@@ -20,6 +20,8 @@ from tollbar.workloads.request import Client, RequestWorkload, Server, settings_
 Settings = Mapping[str, str | int]
 # TLS as it is spoken today, where it is spoken at all.
 OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519"}
+# The server looks whether the client's certificate was revoked: an account that is closed has to stay outside.
+MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
@@ -183,7 +185,7 @@ class FamilyWorkload(RequestWorkload):
 
 
 def _transport(settings: Settings) -> dict[str, str | int]:
-    mutual = {"client-certificate": "ecdsa-p256"} if settings["choice"] == "client-certificate" else {}
+    mutual = MUTUAL if settings["choice"] == "client-certificate" else {}
     return {**OVER_TLS, **mutual} if settings["transport"] == "tls" else dict(IN_CLEAR)
 
 
