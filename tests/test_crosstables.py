@@ -28,8 +28,9 @@ MISSING = (
 
 
 @pytest.fixture(autouse=True)
-def _fresh_console() -> Iterator[None]:
-    """The console is made once for a command, and would keep the first test's standard output."""
+def _fresh_console(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Wide enough for every column. The console is made once, and would keep the first test's standard output."""
+    monkeypatch.setenv("COLUMNS", "240")
     streams.stdout.cache_clear()
     yield
     streams.stdout.cache_clear()
@@ -166,7 +167,7 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
     """A ratio with its interval and verdict; what the others are compared with by its cost; and why a row has none."""
     show_judgement(judgement([shown()]), everything=True)
     text = capsys.readouterr().out
-    table = text.partition("What it costs by `library`")[2].partition("All else equal")[0]
+    table = text.partition("What it costs by `library`")[2].partition("Effect of each")[0]
     assert (
         "CPU time per operation, undisturbed, as a multiple of sha-256, all else alike · 64 B · 99.5 % intervals"
         in table

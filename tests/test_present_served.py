@@ -184,7 +184,7 @@ def test_what_a_dividing_setting_means_nothing_to_stands_beside_each_of_its_valu
 def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
     """Each measured cell once (what is drawn beside every value more often), few lines in a facet, distinct looks."""
     found = facets(handshakes())
-    assert {"embedded 0.1.0", "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
+    assert {words.EMBEDDED_SERVER, "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
     for facet in found:
         assert len(facet.lines) <= MOST_LINES
         assert len(facet.lines) == len({line.number for line in facet.lines})
@@ -313,6 +313,6 @@ def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
     study = replace(study, study=replace(study.study, rows=rows))
     assert {"cipher": "aes-128-gcm"} == prevailing(study)
     named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.bed == "embedded"}
-    assert "TLS 1.3 · embedded 0.1.0 · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
+    assert f"TLS 1.3 · {words.EMBEDDED_SERVER} · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
     assert len(MATRIX) == len(named)
     assert {} == prevailing(digests())

@@ -16,17 +16,21 @@ from tollbar.errors import ExitStatus
 from tollbar.judge import Judgement
 from tollbar.judge.comparison import compare as compare_judgements
 
+TableFormat = Literal["terminal", "markdown"]
+
 
 def judge(
     run: Path,
     /,
     *,
     all: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    format: TableFormat = "terminal",
     json: AsJson = False,
 ) -> ExitStatus:
     """Judge a run again, without measuring.
 
     tollbar judge runs/2026-11-21-101500-digests --all
+    tollbar judge runs/2026-11-21-101500-digests --format markdown
 
     Parameters
     ----------
@@ -34,11 +38,16 @@ def judge(
         A run's directory.
     all
         Show every row.
+    format
+        `markdown` is for a pull request.
     json
         Print one JSON document instead of tables.
     """
     judged = _judged(run)
-    show(judged, as_json=json, everything=all)
+    if format == "markdown" and not json:
+        console.show_markdown(judged, everything=all)
+    else:
+        show(judged, as_json=json, everything=all)
     return status_of(judged)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 from functools import cache
 
 from rich.console import Console
@@ -11,12 +13,30 @@ from rich.markup import escape
 
 from tollbar.errors import TollbarError
 
+# What a log is read in.
+WIDTH_UNKNOWN = 120
+
 
 @cache
 def stdout() -> Console:
     """For data. Wide when not a terminal, so that nothing is wrapped that a program will read."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=200)
+
+
+def table_width() -> int:
+    """How many letters wide tables may be: what `COLUMNS` says, the terminal's own width, or that of a wide one."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit() and int(said) > 0:
+        return int(said)
+    # Into a pipe as into a file: a pager shows it on the terminal that the messages go to.
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns):
+                return found
+        except (OSError, ValueError):
+            continue
+    return WIDTH_UNKNOWN
 
 
 @cache

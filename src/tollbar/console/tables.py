@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tollbar.console.streams import stdout
-from tollbar.judge import ClaimVerdict, Comparison, Judgement, StudyJudgement, Verdict
+from tollbar.console import layout
+from tollbar.console.streams import stdout, table_width
+from tollbar.judge import Comparison, CrossTableResult, Judgement, StudyJudgement
 from tollbar.present import notes, terminal
-from tollbar.present.shapes import Cell, Table
-from tollbar.present.terminal import ROWS_SHOWN, SUFFERS
+from tollbar.present.shapes import Table
+from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
 
-BAR_WIDTH = 12
-# The words say it all; colour only helps the eye.
-STYLES = {
-    Verdict.COSTS: "red",
-    Verdict.SAVES: "green",
-    Verdict.FREE: "cyan",
-    Verdict.UNCLEAR: "yellow",
-    ClaimVerdict.STILL_TRUE: "green",
-    ClaimVerdict.INVERTED: "red",
-    ClaimVerdict.CANNOT_TELL: "yellow",
-}
+MORE = "`tollbar judge RUN --all`, or the report"
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
-    """Prints every study's tolls, contrasts and claims."""
+    """Prints every study's tolls, contrasts and claims, as wide as there is room."""
     for study in judgement.studies:
-        _show_study(study, everything)
+        _show_study(study, table_width(), None if everything else ROWS_SHOWN)
 
 
 def show_comparison(comparison: Comparison) -> None:
     """Prints two runs' ratios side by side, what was upgraded between them, and how well they agree."""
+    width = table_width()
     for table in terminal.comparison_tables(comparison):
-        stdout().print(_laid_out(table, Text(table.caption)))
+        _say(table.caption, width, "bold", indent="")
+        _print(layout.lines([Table("", table.columns, table.rows)], width))
     for note in terminal.comparison_notes(comparison):
-        stdout().print(f"  {escape(note)}")
+        _say(note, width)
 
 
 def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
@@ -54,63 +48,69 @@ def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     stdout().print(table)
 
 
-def _show_study(study: StudyJudgement, everything: bool) -> None:
-    console = stdout()
-    console.print(f"\n[bold]{escape(study.about.question)}[/]")
-    console.print(escape(terminal.how(study)), style="dim")
-    tolls = terminal.compared(study)
-    if tolls:
-        shown = tolls if everything else tolls[:ROWS_SHOWN]
-        console.print(_laid_out(terminal.toll_table(study, shown), no_wrap=True))
-        for mark, said in {SUFFERS[toll.suffers]: notes.suffers(toll) for toll in shown if toll.suffers}.items():
-            console.print(f"  {mark} {said}: typical is the ratio as disturbed today", style="dim")
-        if len(shown) < len(tolls):
-            more = f"  … {len(tolls) - len(shown)} more: `tollbar judge RUN --all`, or the report"
-            console.print(more, style="dim")
+def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
+    _print([Text("")])
+    _say(study.about.question, width, "bold", indent="")
+    tolls = toll_tables(study, most)
+    _say(terminal.how(study), width, "dim", indent="")
+    if tolls.alike:
+        _say(f"In every row: {tolls.alike}", width, "dim", indent="")
+    if tolls.tables:
+        _print([Text("")])
+        _print(layout.lines(tolls.tables, width))
+        for mark in tolls.marks:
+            _say(mark, width, "dim")
+        if tolls.hidden:
+            _say(f"… {tolls.hidden:,} more rows: {MORE}", width, "dim")
     for result in study.tables:
-        console.print(f"\n  [bold]{escape(result.table.title)}[/]")
-        table = terminal.crosstable(study, result)
-        console.print(f"  {escape(table.caption)}", style="dim")
-        console.print(_laid_out(table))
-        for gap in terminal.gaps(study, result):
-            console.print(f"  {escape(gap)}", style="dim")
-    for table, no_wrap in ((terminal.contrast_table(study), False), (terminal.claim_table(study), True)):
-        if table.rows:
-            console.print(f"\n  [bold]{table.caption}[/]")
-            console.print(_laid_out(table, no_wrap=no_wrap))
+        _show_crosstable(study, result, width)
+    contrasts = terminal.contrast_tables(study, most)
+    _show_titled(terminal.CONTRASTS, contrasts, width)
+    if len(study.contrasts) > sum(len(table.rows) for table in contrasts):
+        _say(f"… {len(study.contrasts) - sum(len(table.rows) for table in contrasts):,} more: {MORE}", width, "dim")
+    claims = terminal.claim_table(study)
+    _show_titled(claims.caption, [Table("", claims.columns, claims.rows)], width)
     for note in filter(None, (notes.capacity(study), notes.by_source(study))):
-        console.print(f"  {note}", style="dim")
+        _say(note, width, "dim")
     missing = terminal.missing(study)
-    for outcome, cell, reason in missing if everything else missing[:ROWS_SHOWN]:
-        console.print(f"  [dim]{outcome}:[/] {escape(cell)}: {escape(reason)}")
+    for fact in missing[:most]:
+        _say(fact, width)
+    if len(missing) > len(missing[:most]):
+        _say(f"… {len(missing) - len(missing[:most]):,} more reasons: {MORE}", width, "dim")
     if study.study.left_out:
-        console.print(f"  left out: {len(study.study.left_out)} combinations, with reasons in the report", style="dim")
+        _say(f"left out: {len(study.study.left_out):,} combinations, with reasons in the report", width, "dim")
     for warning in warnings(study):
-        console.print(f"  [yellow]warning:[/] {escape(warning)}")
+        _say(f"warning: {warning}", width, "yellow")
 
 
-def _laid_out(table: Table, title: Text | None = None, *, no_wrap: bool = False) -> RichTable:
-    made = RichTable(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1))
-    for column in table.columns:
-        if column.title == "published":
-            # Sentences, which a terminal may wrap.
-            made.add_column(column.title, overflow="fold", min_width=36, max_width=60)
-        else:
-            made.add_column(column.title, justify="right" if column.number else "left", no_wrap=no_wrap)
-    for row in table.rows:
-        made.add_row(*map(_written, row))
-    return made
+def _show_titled(title: str, tables: Sequence[Table], width: int) -> None:
+    if any(table.rows for table in tables):
+        _print([Text("")])
+        _say(title, width, "bold")
+        _print(layout.lines(tables, width))
 
 
-def _written(cell: Cell) -> Text:
-    if cell.bar is not None:
-        return _bar(cell.bar)
-    return Text(cell.says, STYLES.get(cell.verdict, "") if cell.verdict else "")
+def _show_crosstable(study: StudyJudgement, result: CrossTableResult, width: int) -> None:
+    whole, narrow = (terminal.crosstable(study, result, intervals=intervals) for intervals in (True, False))
+    table = whole if layout.fits(whole, width) else narrow
+    _print([Text("")])
+    _say(result.table.title, width, "bold")
+    _say(table.caption, width, "dim")
+    for part in layout.parts(table, width):
+        _print(layout.lines([Table("", part.columns, part.rows)], width))
+    for gap in terminal.gaps(study, result):
+        _say(gap, width, "dim")
 
 
-def _bar(share: float) -> Text:
-    """To the right for dearer, to the left for cheaper; the middle is ×1."""
-    half = BAR_WIDTH // 2
-    length = max(1, round(abs(share) * half)) if abs(share) > 0.01 else 0
-    left, right = (" " * half, "█" * length) if share >= 0 else (" " * (half - length) + "█" * length, "")
-    return Text(f"{left}│{right}".ljust(BAR_WIDTH + 1), style="red" if share > 0 else "green")
+def _print(lines: Iterable[Text]) -> None:
+    """Prints lines as they are: a terminal may be narrower than a number by itself, and must not cut it."""
+    for line in lines:
+        stdout().print(line, soft_wrap=True)
+
+
+def _say(text: str, width: int, style: str = "", indent: str = "  ") -> None:
+    """Prints a sentence in lines of this width, as few as will do."""
+    found = textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    _print(Text(line, style) for line in found)

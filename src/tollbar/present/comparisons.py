@@ -25,7 +25,7 @@ def contrast_table(study: StudyJudgement) -> Table:
             Cell(pair_words(study, c)),
             Cell(contrast_where(study, c, most=12) or "everywhere"),
             Cell(words.times_range(c.least, c.most), c.least, words.ends(c.low, c.high)),
-            Cell(str(c.verdict), mark=words.VERDICT_MARKS[c.verdict], small=notes.more_blocks(c.more_blocks)),
+            Cell(str(c.verdict), mark=words.VERDICT_MARKS[c.verdict], small=notes.undecided(study, c)),
             count_cell(c.pairs),
         )
         for c in study.contrasts

@@ -42,7 +42,7 @@ def laid_out(
     return Table(
         caption,
         (
-            Column(words.column_title(study.about.family, about.rows)),
+            Column(words.column_title(study.about.family, about.rows), names=True),
             *numbers(*(name(about.columns, column) for column in result.columns)),
         ),
         [(Cell(name(about.rows, row)), *(cell(row, column) for column in result.columns)) for row in result.rows],

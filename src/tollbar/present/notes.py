@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 
 from tollbar import units
-from tollbar.judge import Limit, StudyJudgement, Toll
+from tollbar.judge import Contrast, Limit, StudyJudgement, Toll, Verdict
 from tollbar.judge.measurements import BUSY
 from tollbar.judge.noise import reach
 from tollbar.measure import Outcome
@@ -16,6 +16,7 @@ from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, v
 from tollbar.present.costs import cost_words
 from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
 from tollbar.results import Row, Run
+from tollbar.stats import Interval
 from tollbar.study import Statistic
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
@@ -248,9 +249,31 @@ _BY_SOURCE: Mapping[Statistic, str] = {
 }
 
 
-def more_blocks(number: int | None) -> str | None:
-    """What would decide an unclear verdict: `about 25 more blocks would tell`."""
-    return None if number is None else f"about {counted(number, 'more block')} would tell"
+def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
+    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %, around your 3 %`."""
+    if of.verdict is not Verdict.UNCLEAR:
+        return None
+    more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
+    worth = study.about.worth
+    if isinstance(of, Contrast):
+        # The ends are those of several pairs, each with a noise of its own.
+        return f"undecided{more}: {words.excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), worth)}"
+    if of.ratio is None:
+        return None
+    noise = None if of.noise is None else reach(of.noise)
+    return f"undecided{more}: {words.excess_words(of.ratio, worth, noise)}"
+
+
+def verdicts(found: Collection[Verdict], worth: float) -> str:
+    """What these verdicts mean, in short: `free: no meaningful difference`."""
+    least = percent(worth)
+    meaning = {
+        Verdict.COSTS: f"dearer by more than {least}",
+        Verdict.SAVES: f"cheaper by more than {least}",
+        Verdict.FREE: f"no meaningful difference (within {least})",
+        Verdict.UNCLEAR: "undecided",
+    }
+    return " · ".join(f"{verdict}: {means}" for verdict, means in meaning.items() if verdict in found)
 
 
 def suffers(toll: Toll) -> str | None:

@@ -28,6 +28,10 @@ class Cell:
     """What the words are, where they are a verdict."""
     bar: float | None = None
     """A bar in place of words: below nought for less than the baseline, above for more, at most one."""
+    stays: str | None = None
+    """What stands behind the row's name where there is no room for this cell's column."""
+    good: bool | None = None
+    """Whether what a verdict finds is good or bad news; None where it is neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +40,25 @@ class Column:
 
     title: str
     number: bool = False
+    leaves: int | None = None
+    """Where there is no room for all columns, those with the least number go first; None: it never goes."""
+    names: bool = False
+    """Whether it is part of what its row is called."""
 
 
-def numbers(*titles: str) -> tuple[Column, ...]:
+def numbers(*titles: str, leaves: int | None = None) -> tuple[Column, ...]:
     """Columns of numbers."""
-    return tuple(Column(title, True) for title in titles)
+    return tuple(Column(title, True, leaves) for title in titles)
 
 
-def texts(*titles: str) -> tuple[Column, ...]:
+def texts(*titles: str, leaves: int | None = None) -> tuple[Column, ...]:
     """Columns of words."""
-    return tuple(map(Column, titles))
+    return tuple(Column(title, leaves=leaves) for title in titles)
+
+
+def row_names(*titles: str) -> tuple[Column, ...]:
+    """Columns of words that together are what a row is called."""
+    return tuple(Column(title, names=True) for title in titles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def full_table(study: StudyJudgement) -> Table:
             _cost(row, cost.get(row.key)),
             _plain(typical.get(row.key)),
             *([_speed(row, cost.get(row.key))] if speed else []),
-            *_judged(row, tolls.get(row.key)),
+            *_judged(study, row, tolls.get(row.key)),
             *(_plain(found.get(row.key)) for found in others.values()),
             count_cell(cost[row.key].blocks if row.key in cost else 0),
             Cell(
@@ -125,14 +125,14 @@ def _speed(row: Row, cost: Measurement | None) -> Cell:
     return Cell(says, speed)
 
 
-def _judged(row: Row, toll: Toll | None) -> tuple[Cell, Cell, Cell]:
+def _judged(study: StudyJudgement, row: Row, toll: Toll | None) -> tuple[Cell, Cell, Cell]:
     """The undisturbed ratio, the typical one, and the verdict with what a reader should know of it."""
     if is_baseline(row) and row.outcome is Outcome.OK:
         return Cell("×\u00a01", 1.0), Cell("–"), Cell("baseline")
     if toll is None:
         return Cell("–"), Cell("–"), Cell("not compared", small=row.reason)
     missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-    said = (missing, notes.more_blocks(toll.more_blocks), notes.suffers(toll))
+    said = (missing, notes.undecided(study, toll), notes.suffers(toll))
     mark = words.VERDICT_MARKS[toll.verdict]
     verdict = Cell(str(toll.verdict), mark=mark, small="; ".join(filter(None, said)) or None)
     return ratio_cell(toll.ratio), ratio_cell(toll.typical), verdict

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from tollbar import units
 from tollbar.families import Value
 from tollbar.judge import (
     ClaimResult,
@@ -13,27 +11,21 @@ from tollbar.judge import (
     Contrast,
     CrossCell,
     CrossTableResult,
-    Measurement,
     StudyJudgement,
-    Toll,
-    Verdict,
 )
 from tollbar.measure import Outcome
-from tollbar.present import crosstables, words
-from tollbar.present.cells import by_row, cost_metric, varying
+from tollbar.present import crosstables, notes, words
+from tollbar.present.cells import varying
 from tollbar.present.comparisons import by_source, by_source_columns
 from tollbar.present.costs import cost_words
-from tollbar.present.shapes import Cell, Table, numbers, texts
-from tollbar.present.tables import beside
+from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
+from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, STANDING, good_news, interval_title, plain, said
 from tollbar.results import Row
 from tollbar.stats import Interval
 
-# A screenful: more are in the report, or behind `tollbar judge RUN --all`.
-ROWS_SHOWN = 24
-# Behind the verdict, where the typical ratio is apart from the undisturbed one.
-SUFFERS = {"more": "↑", "less": "↓"}
-# What stands beside the cost, where it was measured; the report has the rest.
-BESIDE = {"throughput": "requests / s", "memory": "memory"}
+# Of one thing that was not measured: enough to see what they are.
+MOST_VALUES = 4
+CONTRASTS = "Effect of each setting, all else alike"
 
 
 def how(study: StudyJudgement) -> str:
@@ -41,147 +33,157 @@ def how(study: StudyJudgement) -> str:
     about = study.about
     baseline = ", ".join(str(study.study.named(name, value)) for name, value in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
-    floor = "unknown" if study.noise_floor is None else f"×{study.noise_floor:.3f}"
-    twins = "" if study.noise is None else f", twins {words.bracket_exactly(study.noise)}"
-    return (
-        f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike · {blocks} blocks · "
-        f"noise floor {floor}{twins} · worth {about.worth:.0%}"
+    # Without twins nothing is known of the noise: a warning says so.
+    twins = [] if study.noise is None else [f"the baseline measured twice differed by {words.twins_words(study.noise)}"]
+    said = (
+        f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike",
+        words.counted(blocks, "block"),
+        *twins,
+        f"differences under {words.percent(about.worth)} are ignored",
     )
+    return " · ".join(said)
 
 
-def compared(study: StudyJudgement) -> list[Toll]:
-    """The tolls that have a ratio, the least first."""
-    found = [(t.ratio.estimate, t) for t in study.tolls if t.ratio and t.row.key != t.against.key]
-    return [toll for _, toll in sorted(found, key=lambda pair: pair[0])]
-
-
-def toll_table(study: StudyJudgement, tolls: Sequence[Toll]) -> Table:
-    """A row for each toll: its coordinates, its cost, its ratio and its verdict."""
-    # Which server it was, with its version, is worth a column wherever there was one.
-    names = varying((toll.row for toll in study.tolls), always=("choice", "bed"))
-    cost = by_row(study, cost_metric(study))
-    others = {title: found for name, title in BESIDE.items() if (found := beside(study).get((name, None)))}
-    widest = max((abs(math.log(t.ratio.estimate)) for t in tolls if t.ratio), default=0.0) or 1.0
+def contrast_tables(study: StudyJudgement, most: int | None = None) -> list[Table]:
+    """What each value of a setting costs for another, all else equal: a table for each setting."""
     columns = (
-        *texts(*("server" if name == "bed" else name for name in names)),
-        *numbers(cost_words(study).column, *others, "× baseline"),
-        *texts(_interval_title(study), ""),
-        *numbers("typical"),
-        *texts("verdict", "standing"),
-    )
-    rows = [
-        (
-            *(Cell(_coordinate(toll.row, name)) for name in names),
-            Cell(units.show_nanoseconds(cost[toll.row.key].value)),
-            *(Cell(_beside(found.get(toll.row.key))) for found in others.values()),
-            *_interval(toll.ratio),
-            Cell("", bar=math.log(toll.ratio.estimate) / widest if toll.ratio else 0.0),
-            _interval(toll.typical)[0],
-            Cell(_verdict(toll), verdict=toll.verdict),
-            Cell(str(toll.row.standing)),
-        )
-        for toll in tolls
-    ]
-    return Table("", columns, rows)
-
-
-def contrast_table(study: StudyJudgement) -> Table:
-    """One value for another, all else equal: as many as a screen holds."""
-    columns = (
-        *texts("one for the other", "where"),
+        *row_names("from → to", "where"),
         *numbers("ratio"),
-        *texts(_interval_title(study), "verdict", "pairs"),
+        *texts(interval_title(study), leaves=INTERVAL),
+        *texts("verdict"),
+        *numbers("pairs", leaves=BAR),
     )
-    rows = [_contrast(study, contrast) for contrast in study.contrasts[:ROWS_SHOWN]]
-    if len(study.contrasts) > ROWS_SHOWN:
-        rows.append((Cell(f"… {len(study.contrasts) - ROWS_SHOWN} more in the report"), *[Cell("")] * 5))
-    return Table("All else equal", columns, rows)
+    by_setting: dict[str, list[Contrast]] = {}
+    for contrast in study.contrasts[:most]:
+        by_setting.setdefault(contrast.setting, []).append(contrast)
+    return [
+        Table("server" if setting == "bed" else setting, columns, [_contrast(study, contrast) for contrast in found])
+        for setting, found in by_setting.items()
+    ]
 
 
 def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
-    def said(name: str, value: Value) -> str:
+    def named(name: str, value: Value) -> str:
         return plain(name, study.study.named(name, value))
 
-    value, for_value = (said(contrast.setting, v) for v in (contrast.value, contrast.for_value))
+    value, for_value = (named(contrast.setting, v) for v in (contrast.value, contrast.for_value))
+    where = {name: [said(study, name, study.study.named(name, v)) for v in of] for name, of in contrast.where.items()}
     least, most = words.ratio_words(contrast.least), words.ratio_words(contrast.most)
     return (
-        Cell(f"{value} for {for_value}"),
-        Cell("; ".join(", ".join(said(name, v) for v in values) for name, values in contrast.where.items())),
+        Cell(f"{for_value} → {value}"),
+        Cell("; ".join(", ".join(values) for values in where.values())),
         Cell(least if least == most else f"{least} to {most}"),
         Cell(words.ends(contrast.low, contrast.high)),
-        Cell(str(contrast.verdict), verdict=contrast.verdict),
+        Cell(str(contrast.verdict), verdict=contrast.verdict, small=notes.undecided(study, contrast)),
         Cell(str(contrast.pairs)),
     )
 
 
 def claim_table(study: StudyJudgement) -> Table:
-    """What was published beside what is measured here. What a claim says stands in its first row."""
+    """What was published beside what is measured here."""
     rated = any(claim.rates for claim in study.claims)
+    where = any(name in claim.at for claim in study.claims for name in PLACES)
     columns = (
-        *texts("published", "where", "of"),
-        *numbers("then", *by_source_columns(study), "here"),
-        *texts(_interval_title(study), "verdict"),
-        *(numbers("requests / s") if rated else ()),
+        *row_names("published", *(["where"] if where else [])),
+        *texts("of", leaves=SPEED),
+        *numbers("published", "measured"),
+        *texts(interval_title(study), leaves=INTERVAL),
+        *texts("effect on this machine"),
+        *numbers(*by_source_columns(study), leaves=STANDING),
+        *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
-    named = study.study.named
-    before = ("", *(claim.says for claim in study.claims))
     rows = [
         (
-            Cell("" if claim.says == said else claim.says),
-            Cell(" · ".join(plain(n, named(n, claim.at[n])) for n in ("bed", "provider", "cpu") if n in claim.at)),
+            Cell(claim.says),
+            *(
+                [Cell(" · ".join(said(study, n, _named(study, n, claim.at[n])) for n in PLACES if n in claim.at))]
+                * where
+            ),
             Cell(claim.metric),
-            Cell(_then(claim)),
-            *map(Cell, by_source(study, claim.by_source)),
+            Cell(_published(claim)),
             *_interval(claim.ratio),
-            Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict),
+            Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict, small=claim.reason),
+            *map(Cell, by_source(study, claim.by_source)),
             *([Cell(" / ".join(f"{rate:,.0f}" for rate in claim.rates or ()))] if rated else []),
         )
-        for said, claim in zip(before, study.claims, strict=False)
+        for claim in study.claims
     ]
-    return Table("Then and here", columns, rows)
+    return Table("Published and measured", columns, rows)
 
 
-def crosstable(study: StudyJudgement, result: CrossTableResult) -> Table:
-    """A table that the study asks for, each cell in one line."""
-    name = _named_in(study)
+PLACES = ("bed", "provider", "cpu")
+"""What a published comparison does not fix, and is tried at each value of."""
+
+
+def _named(study: StudyJudgement, name: str, value: Value) -> Value:
+    return study.study.named(name, value)
+
+
+def crosstable(study: StudyJudgement, result: CrossTableResult, *, intervals: bool = True) -> Table:
+    """A table that the study asks for, each cell in one line: with its interval, if there is room for that."""
+    name = _name_of(study)
     over, where = (
         ", ".join(name(*item) for item in of.items()) for of in (result.table.over, crosstables.where(study, result))
     )
     times = f", as a multiple of {over}, all else alike" if over else ""
-    said = (f"{crosstables.shown(study, result)}{times}", where, f"{_interval_title(study)}s")
-    return crosstables.laid_out(study, result, name, _cross_cell, " · ".join(filter(None, said)))
+    about = (
+        f"{crosstables.shown(study, result)}{times}",
+        where,
+        f"{interval_title(study)}s" if intervals else "",
+    )
+
+    def written(cell: CrossCell) -> Cell:
+        return _cross_cell(cell, intervals)
+
+    return crosstables.laid_out(study, result, name, written, " · ".join(filter(None, about)))
 
 
 def gaps(study: StudyJudgement, result: CrossTableResult) -> list[str]:
     """For each of its rows and columns without a number, why, in short."""
-    return crosstables.gaps(study, result, _named_in(study))
+    return crosstables.gaps(study, result, _name_of(study))
 
 
-def _named_in(study: StudyJudgement) -> crosstables.NameOf:
+def _name_of(study: StudyJudgement) -> crosstables.NameOf:
     return lambda name, value: plain(name, study.study.named(name, value))
 
 
-def _cross_cell(cell: CrossCell) -> Cell:
+def _cross_cell(cell: CrossCell, intervals: bool) -> Cell:
     if cell.cost is None:
         return Cell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
     if cell.ratio is None:
         return Cell(words.amount(cell.cost.estimate, cell.unit))
     ratio, ends = (part.says for part in _interval(cell.ratio))
-    return Cell(f"{ratio} {ends} {cell.verdict}" if cell.ratio.is_bounded else ratio, verdict=cell.verdict)
+    says = f"{ratio} {ends} {cell.verdict}" if intervals and cell.ratio.is_bounded else f"{ratio} {cell.verdict}"
+    return Cell(says, verdict=cell.verdict, good=good_news(cell.verdict, cell.row) if cell.verdict else None)
 
 
-def missing(study: StudyJudgement) -> list[tuple[str, str, str]]:
-    """(outcome, cell, reason) of what was not measured, and of what is compared with nothing."""
+def missing(study: StudyJudgement) -> list[str]:
+    """What was not measured, and what is compared with nothing: a line for each outcome and reason."""
     failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
     alone = [
         ("not compared", toll.row, toll.reason)
         for toll in study.tolls
         if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
     ]
-    return [
-        (outcome, " · ".join(plain(n, v) for n, v in row.shown.items()), reason or "")
-        for outcome, row, reason in (*failed, *alone)
-    ]
+    facts: dict[tuple[str, str], list[Row]] = {}
+    for outcome, row, reason in (*failed, *alone):
+        facts.setdefault((outcome, " ".join((reason or "no reason was recorded").split())), []).append(row)
+    return [f"{outcome}: {_together(study, rows)}: {reason}" for (outcome, reason), rows in facts.items()]
+
+
+def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
+    """What these rows are: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without what all of a study are."""
+    vary = varying(study.rows, always=("choice",))
+    parts = []
+    for name in vary:
+        values = list(dict.fromkeys(row.shown[name] for row in rows if name in row.shown))
+        others = {row.shown[name] for row in study.rows if name in row.shown}
+        if not values or (name != "choice" and len(values) == len(others) > 1):
+            continue
+        more = [f"{len(values) - MOST_VALUES} more"] if len(values) > MOST_VALUES else []
+        first, *rest = values[:MOST_VALUES]
+        parts.append(", ".join([said(study, name, first), *(plain(name, value) for value in rest), *more]))
+    return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
@@ -217,40 +219,11 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     ]
 
 
-def plain(name: str, value: Value | None) -> str:
-    """A coordinate as a study writes it, but for sizes."""
-    if value is None:
-        return ""
-    return units.show_bytes(value) if name == "bytes" and isinstance(value, int) else str(value)
-
-
-def _coordinate(row: Row, name: str) -> str:
-    return plain(name, row.shown.get(name))
-
-
-def _interval_title(study: StudyJudgement) -> str:
-    return f"{100 * study.confidence:.4g} % interval"
-
-
 def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:
     return (Cell(words.ratio_words(ratio.estimate)), Cell(words.bracket(ratio))) if ratio else (Cell(""), Cell(""))
 
 
-def _beside(found: Measurement | None) -> str:
-    """The value; requests a second in brackets where the server was not what limited them."""
-    if found is None:
-        return ""
-    number = f"{found.value:,.0f}" if found.unit == "1/s" else words.amount(found.value, found.unit)
-    return number if found.limit is None else f"({number}) {found.limit}"
-
-
-def _then(claim: ClaimResult) -> str:
+def _published(claim: ClaimResult) -> str:
     if claim.published is not None:
         return words.ratio_words(claim.published)
     return "> 1" if claim.order == "more" else "< 1"
-
-
-def _verdict(toll: Toll) -> str:
-    # About so many more blocks would tell.
-    more = f", +{toll.more_blocks} blocks" if toll.verdict is Verdict.UNCLEAR and toll.more_blocks else ""
-    return f"{toll.verdict}{more}" + (f" {SUFFERS[toll.suffers]}" if toll.suffers else "")

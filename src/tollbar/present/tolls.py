@@ -50,7 +50,7 @@ def toll_charts(study: StudyJudgement) -> list[Chart]:
     charts: dict[str, Chart] = {}
     for alike in shared.values():
         charts |= _alike_panels(study, alike, in_rows, in_panels)
-    titles = [title for title, _ in _panels(places(study), _with_something(study, rows, in_panels), in_panels)]
+    titles = [title for title, _ in panels(places(study), _with_something(study, rows, in_panels), in_panels)]
     return [charts[title] for title in titles if title in charts]
 
 
@@ -76,7 +76,7 @@ def _alike_panels(
     scale = scale_over(title, list(dots.values()), worth=study.about.worth)
     charts = {}
     rows = [*(t.row for t in tolls), *baselines.values()]
-    for name, panel in _panels(places(study), rows, in_panels):
+    for name, panel in panels(places(study), rows, in_panels):
         shown = [dots[r.key] for r in sorted(panel, key=lambda r: order.get(spot(r, in_rows), 0.0))]
         described = f"Tolls against {baseline}{', ' + name if name else ''}. {spoken(shown)}."
         noise = max((noises[r.key] for r in panel if r.key in noises), default=None)
@@ -129,7 +129,7 @@ def _order(tolls: Sequence[Toll], names: Sequence[str]) -> Mapping[Spot, float]:
     return order | unmeasured
 
 
-def _panels(place: Place, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
+def panels(place: Place, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
     panels: dict[Spot, list[Row]] = {}
     for row in rows:
         panels.setdefault(spot(row, names), []).append(row)

@@ -28,6 +28,9 @@ VERDICT_MARKS = {
     Verdict.NOT_MEASURED: "–",
 }
 
+EMBEDDED_SERVER = "Tollbar's own server (rustls)"
+"""What the bed `embedded` is to a reader who never wrote a study."""
+
 LIMIT_MARKS = {Limit.CLIENT_BOUND: "†", Limit.NOT_SATURATED: "‡", Limit.CONTENDED: "§"}
 """What stands behind requests a second and response times that something other than the server limited."""
 
@@ -52,6 +55,8 @@ def value_words(family: Family, name: str, value: Value) -> str:
     """A coordinate's value by itself: a choice by its title, a size with its unit, `fresh`."""
     if name == "choice" and value in family.choices:
         return family.choices[str(value)].title
+    if name == "bed" and str(value).partition(" ")[0] == "embedded":
+        return EMBEDDED_SERVER
     if isinstance(value, str):
         return value
     if name == "users":
@@ -170,6 +175,59 @@ def times_range(least: float, most: float) -> str:
     """`× 1.14 to × 1.18`, or one of them where they read alike."""
     low, high = times(least), times(most)
     return low if low == high else f"{low} to {high}"
+
+
+def apart(ratio: float) -> str:
+    """How far a ratio is from one: `0.2 %`, and `× 2.10` from half as much again."""
+    return percent_of(abs(ratio - 1)) if 0.5 < ratio < 1.5 else times(ratio)
+
+
+def twins_words(noise: Interval) -> str:
+    """What a baseline that was measured twice came out as: `0.2 %, at most 1.4 %`."""
+    if not noise.is_bounded:
+        return apart(noise.estimate)
+    return f"{apart(noise.estimate)}, at most {apart(max(1 / noise.low, noise.high))}"
+
+
+def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> str:
+    """An interval that no verdict could be made of, as what it leaves open: `less by 2 to 4 %, around your 3 %`.
+
+    `noise` is how far from one noise alone may have taken the ratio, as a ratio above one.
+    """
+    low, high = ratio.low, ratio.high
+    if not ratio.is_bounded:
+        return "too few blocks for an interval"
+    within = 1 / (1 + worth) <= low and high <= 1 + worth
+    if not within and (high < 1 / (1 + worth) or low > 1 + worth):
+        border = "" if noise is None else f", but the baseline measured twice may differ by {apart(noise)}"
+    elif within:
+        known = "" if noise is None else f", but the baseline measured twice may differ by {apart(noise)}"
+        border = f", within your {percent(worth)}{known}"
+    else:
+        border = f", around your {percent(worth)}"
+    if low < 0.5 or high > 2:
+        return f"from {times(low)} to {times(high)}{border}"
+    less, more = abs(1 - low), abs(high - 1)
+    if high <= 1:
+        return f"less by {_percents(more, less, worth)}{border}"
+    if low >= 1:
+        return f"more by {_percents(less, more, worth)}{border}"
+    return f"from {percent_of(less)} less to {percent_of(more)} more{border}"
+
+
+def _percents(low: float, high: float, worth: float) -> str:
+    """`2 to 4 %`, with as many decimals as tell the ends from each other and from what lies between them."""
+    for digits in (0, 1, 2):
+        ends = [f"{100 * end:.{digits}f}" for end in (low, high)]
+        shares = [float(end) / 100 for end in ends]
+        if ends[0] != ends[1] and all((a < worth) is (b < worth) for a, b in zip((low, high), shares, strict=True)):
+            break
+    return f"{ends[0]} to {ends[1]} %"
+
+
+def percent_of(share: float) -> str:
+    """A measured share as `12 %`, `2.3 %` or `0.24 %`: two figures."""
+    return f"{100 * share:.{0 if share >= 0.0995 else 1 if share >= 0.00995 else 2}f} %"
 
 
 def percent(share: float) -> str:

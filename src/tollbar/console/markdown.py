@@ -1,0 +1,103 @@
+"""What a run says as Markdown, for a pull request: the terminal's tables, with every column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tollbar.console.tables import MORE
+from tollbar.judge import Judgement, StudyJudgement
+from tollbar.present import notes, terminal
+from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
+from tollbar.present.warnings import warnings
+
+# What Markdown would take for markup, or for the end of a cell.
+_SPECIAL = re.compile(r"([\\*_<>|#])")
+
+
+def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
+    """Prints every study's tolls, contrasts and claims as Markdown."""
+    print_markdown(line for study in judgement.studies for line in _study(study, None if everything else ROWS_SHOWN))
+
+
+def print_markdown(lines: Iterable[str]) -> None:
+    """Prints lines as they are, for another program to lay out."""
+    for line in lines:
+        print(line)
+
+
+def table_lines(tables: Sequence[Table], heads: str = "") -> Iterator[str]:
+    """One Markdown table of tables that have the same columns; their captions stand in a column of their own."""
+    tables = [table for table in tables if table.rows]
+    if not tables:
+        return
+    columns = list(tables[0].columns)
+    rows = [row for table in tables for row in table.rows]
+    kept = [n for n in range(len(columns)) if any(row[n].says for row in rows)]
+    captioned = any(table.caption for table in tables)
+    shown = [*([Column(heads)] if captioned else []), *(columns[n] for n in kept)]
+    yield _line(escaped(column.title) for column in shown)
+    yield _line("---:" if column.number else "---" for column in shown)
+    for table in tables:
+        for row in table.rows:
+            first = [escaped(table.caption)] if captioned else []
+            yield _line([*first, *(_cell(row[n]) for n in kept)])
+    yield ""
+
+
+def escaped(text: str) -> str:
+    """The text with nothing in it that Markdown would take for markup, but for code in backticks."""
+    parts = text.replace("\n", " ").split("`")
+    if len(parts) % 2 == 0:
+        return _SPECIAL.sub(r"\\\1", text.replace("`", "'"))
+    return "".join(
+        f"`{part.replace('|', chr(92) + '|')}`" if number % 2 else _SPECIAL.sub(r"\\\1", part)
+        for number, part in enumerate(parts)
+    )
+
+
+def _cell(cell: Cell) -> str:
+    return escaped(cell.says) + (f"<br><sub>{escaped(cell.small)}</sub>" if cell.small else "")
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
+    tolls = toll_tables(study, most)
+    yield from (f"### {escaped(study.about.question)}", "", escaped(terminal.how(study)), "")
+    if tolls.alike:
+        yield from (f"In every row: {escaped(tolls.alike)}", "")
+    yield from table_lines(tolls.tables, "at")
+    yield from _items([*tolls.marks, *([f"… {tolls.hidden:,} more rows: {MORE}"] if tolls.hidden else [])])
+    for result in study.tables:
+        table = terminal.crosstable(study, result)
+        yield from (f"**{escaped(result.table.title)}**", "", escaped(table.caption), "")
+        yield from table_lines([Table("", table.columns, table.rows)])
+        yield from _items(terminal.gaps(study, result))
+    contrasts = terminal.contrast_tables(study, most)
+    if contrasts:
+        yield from (f"**{terminal.CONTRASTS}**", "")
+        yield from table_lines(contrasts, "setting")
+    claims = terminal.claim_table(study)
+    if claims.rows:
+        yield from (f"**{claims.caption}**", "")
+        yield from table_lines([Table("", claims.columns, claims.rows)])
+    missing = terminal.missing(study)
+    more = [f"… {len(missing) - most:,} more reasons: {MORE}"] if most is not None and len(missing) > most else []
+    yield from _items(
+        [
+            *filter(None, (notes.capacity(study), notes.by_source(study))),
+            *missing[:most],
+            *more,
+            *(f"warning: {warning}" for warning in warnings(study)),
+        ]
+    )
+
+
+def _items(sentences: Sequence[str]) -> Iterator[str]:
+    if sentences:
+        yield from (f"- {escaped(sentence)}" for sentence in sentences)
+        yield ""

@@ -1,0 +1,57 @@
+"""Every study that ships, with costs made up for whatever it would measure here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from builders import trials
+from tollbar import plan, study
+from tollbar.judge import StudyJudgement, judge_study
+from tollbar.measure import Outcome
+from tollbar.plan import StudyPlan
+from tollbar.results import Row, StudyRun
+
+BLOCKS = 8
+# From a million times cheaper to a thousand times dearer: as wide apart as password hashes are.
+DECADES = (-6.0, 3.0)
+
+
+def shipped() -> list[str]:
+    """The names of all studies, those in sets by set and name."""
+    return [f"{name}/{one.name}" for name in study.shipped() for one in study.load([name])]
+
+
+@cache
+def fabricated(name: str) -> StudyJudgement:
+    """What the judge would say of a study that ships, had it been measured; some of its cells failed."""
+    folder, _, its_own = name.partition("/")
+    (asked,) = [one for one in study.load([folder]) if one.name == its_own]
+    (planned,) = plan.make([asked], seed=1).studies
+    rows = tuple(_rows(planned, random.Random(name)))
+    return judge_study(StudyRun(replace(asked, measure=replace(asked.measure, blocks=BLOCKS)), rows, (), (BLOCKS,)))
+
+
+def _rows(planned: StudyPlan, chance: random.Random) -> Iterator[Row]:
+    for number, cell in enumerate(planned.cells):
+        # Some much alike, some far apart, and one in eleven not there.
+        decades = chance.gauss(0, 0.02) if number % 3 else chance.uniform(*DECADES)
+        middle_ns = 1000.0 * (1.0 if cell.is_baseline else 10**decades)
+        failed = not cell.is_baseline and number % 11 == 10
+        costs, twins = ([middle_ns * (1 + chance.gauss(0, 0.01)) for _ in range(BLOCKS)] for _ in range(2))
+        yield Row(
+            key=cell.key,
+            coordinates=cell.coordinates,
+            provider=cell.provider.name,
+            title=cell.choice.title,
+            standing=cell.standing,
+            strength=cell.strength,
+            against=cell.against,
+            outcome=Outcome.UNSUPPORTED if failed else Outcome.OK,
+            reason=f"{cell.choice.title} is not in this library" if failed else None,
+            trials=() if failed else trials(costs),
+            twins=trials(twins, twin=True) if cell.is_baseline else (),
+            server=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
+        )

@@ -1,0 +1,253 @@
+"""Every study that ships, on terminals of three widths: nothing is cut that an answer needs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from fabricated import fabricated, shipped
+from report_example import digests, judgement, passwords
+from tollbar import units
+from tollbar.console import layout, show_judgement, show_markdown, streams
+from tollbar.families import Standing
+from tollbar.judge import StudyJudgement
+from tollbar.present import words
+from tollbar.present.cells import by_row, cost_metric
+from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
+from tollbar.present.toll_tables import BAR, INTERVAL, STANDING, bar, compared, toll_tables
+
+WIDTHS = (80, 100, 120)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_console() -> Iterator[None]:
+    """The console is made once for a command, and would keep the first test's standard output."""
+    streams.stdout.cache_clear()
+    yield
+    streams.stdout.cache_clear()
+
+
+def shown(
+    study: StudyJudgement,
+    width: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    everything: bool = True,
+) -> list[str]:
+    """The lines that a terminal of this width has."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    streams.stdout.cache_clear()
+    show_judgement(judgement([study]), everything=everything)
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 80, 100 and 120 columns each choice, cost, ratio and verdict stands whole, and no line is wider."""
+    study = fabricated(name)
+    cost = by_row(study, cost_metric(study))
+    for width in WIDTHS:
+        lines = shown(study, width, capsys, monkeypatch)
+        assert [] == [line for line in lines if cell_len(line) > width and len(line.split()) > 1]
+        expected = Counter(
+            (
+                units.show_nanoseconds(cost[toll.row.key].value),
+                words.ratio_words(toll.ratio.estimate) if toll.ratio else "",
+                str(toll.verdict),
+            )
+            for toll in compared(study)
+        )
+        assert expected
+        for (spent, ratio, verdict), count in expected.items():
+            whole = re.compile(rf"(?:^|  ){re.escape(spent)}  .*(?<= ){re.escape(ratio)}  .*\b{verdict}\b")
+            assert count <= sum(bool(whole.search(line)) for line in lines), (spent, ratio, verdict, width)
+        text = " ".join(" ".join(lines).split())
+        for choice in {toll.row.choice for toll in compared(study)}:
+            assert choice in text
+        for contrast in study.contrasts:
+            assert re.search(rf"{re.escape(words.ratio_words(contrast.most))} .*{contrast.verdict}", text)
+        for claim in study.claims:
+            assert claim.ratio is None or f" {words.ratio_words(claim.ratio.estimate)} " in text
+        for cell in (cell for table in study.tables for cell in table.cells if cell.ratio and cell.verdict):
+            assert cell.ratio
+            # Beside its interval, or without where there is no room for it.
+            ratio = re.escape(words.ratio_words(cell.ratio.estimate))
+            assert re.search(rf" {ratio}(?: \[[^]]+\])? {cell.verdict}", text), (ratio, width)
+
+
+def table(verdict: str = "unclear", standing: Standing = Standing.DISALLOWED) -> Table:
+    columns = (
+        *row_names("choice", "server"),
+        *numbers("cost", "× baseline"),
+        *texts("96 % interval", leaves=INTERVAL),
+        *texts("", leaves=BAR),
+        *texts("verdict"),
+        *texts("standing", leaves=STANDING),
+    )
+    row = (
+        Cell("sha-256"),
+        Cell("embedded"),
+        Cell("1.23 µs"),
+        Cell("1.04"),
+        Cell("[1.01, 1.07]"),
+        Cell("", bar=0.5),
+        Cell(verdict, small="undecided, about 3 more blocks"),
+        Cell(standing, standing=standing, stays=standing if standing is Standing.DISALLOWED else None),
+    )
+    return Table("", columns, [row])
+
+
+def test_bar_standing_and_interval_leave_in_this_order() -> None:
+    """The wider the rest, the more leaves, and nothing but these before rows stack."""
+    found: list[tuple[str, ...]] = []
+    for longer in range(90):
+        text = "\n".join(
+            line.plain for line in layout.lines([table("v" * longer + "unclear", Standing.RECOMMENDED)], 120)
+        )
+        if "sha-256 · embedded" in text:
+            break
+        marks = {"bar": "█", "standing": " recommended", "interval": "[1.01, 1.07]"}
+        gone = tuple(name for name, mark in marks.items() if mark not in text)
+        assert all(kept in text for kept in ("1.23 µs", "1.04", "unclear", "undecided, about 3 more blocks"))
+        if gone not in found:
+            found.append(gone)
+    # Where all three are gone and there is still no room, rows stack.
+    assert [(), ("bar",), ("bar", "standing"), ("bar", "standing", "interval")] == found
+    assert longer < 89
+
+
+def test_a_bad_standing_stays_behind_the_name_when_its_column_leaves() -> None:
+    """A choice that is broken is shown as broken, however little room there is."""
+    for longer in range(90):
+        text = "\n".join(line.plain for line in layout.lines([table("v" * longer + "unclear")], 120))
+        assert 1 == text.count("disallowed")
+    assert "embedded (disallowed)" in text
+
+
+def test_rows_stack_below_a_hundred_columns() -> None:
+    """The name in a line of its own, the figures below it; at a hundred one line has all."""
+    made = table(verdict="v" * 20 + "unclear")
+    wide = [line.plain for line in layout.lines([made], 100)]
+    narrow = [line.plain for line in layout.lines([made], 80)]
+    assert any("sha-256" in line and "1.04" in line for line in wide)
+    assert " sha-256 · embedded" in narrow
+    assert not any("sha-256" in line and "1.04" in line for line in narrow)
+    figures = next(line for line in narrow if "1.04" in line)
+    assert "disallowed" in figures
+    assert "[1.01, 1.07]" in figures
+
+
+def test_bars_are_on_one_logarithmic_scale() -> None:
+    """None within what is ignored; never longer for less; ×0.99 never as long as ×0.38, whatever else there is."""
+    for widest in (0.05, 1.0, 7.0, 13.0):
+        drawn = {r: layout.drawn(bar(r, 0.005, max(widest, 0.97))) for r in (0.38, 0.99, 1.0, 1.004, 1.01, 2.0)}
+        filled = {ratio: len(text.strip(" │")) + text.count("█") for ratio, text in drawn.items()}
+        assert filled[0.99] < filled[0.38]
+        assert filled[1.0] == filled[1.004] == 0
+        assert filled[1.01] < filled[2.0]
+        assert {layout.BAR_WIDTH} == {len(text) for text in drawn.values()}
+    assert layout.drawn(bar(0.5, 0.03, 1.0)).strip() == layout.drawn(bar(2.0, 0.03, 1.0)).strip()[::-1].replace(
+        "▌", "▐"
+    )
+    assert 0.0 == bar(1.02, 0.03, 1.0) == bar(0.98, 0.03, 1.0)
+
+
+def test_sizes_stand_apart_with_their_baseline_in_its_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heading for each size, the baseline where its cost puts it, and what all rows share once in the caption."""
+    lines = shown(digests(), 120, capsys, monkeypatch)
+    small, large = (next(n for n, line in enumerate(lines) if line == f" {size}") for size in ("64 B", "16 KiB"))
+    assert small < large
+    first = [line.split()[0] for line in lines[small + 1 : large - 1]]
+    assert 2 == first.count("sha-256")
+    before = first[: first.index("sha-256")]
+    assert {"md5", "blake2b"}.isdisjoint(before) is False or "sha-1" in before
+    assert all("baseline" in line for line in lines[small:large] if line.startswith(" sha-256"))
+    assert any(line.startswith("In every row: ") and "digest" in line for line in lines)
+    assert not any("openssl" in line for line in lines if line.startswith("In every row"))
+
+
+def test_bytes_that_are_worked_on_are_said_by_the_second(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For hashes of kilobytes; a password hash works on no bytes."""
+    assert any("per s of CPU" in line for line in shown(digests(), 120, capsys, monkeypatch))
+    assert any(" GB/s" in line for line in shown(digests(), 120, capsys, monkeypatch))
+    assert not any("per s of CPU" in line for line in shown(passwords(), 120, capsys, monkeypatch))
+
+
+def test_a_tiny_ratio_is_one_over_something(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a person would say it, interval and all; and that a choice is disallowed makes it no good news."""
+    lines = shown(passwords(), 100, capsys, monkeypatch)
+    line = next(line for line in lines if "1/239,000" in line)
+    assert "[1/242,000, 1/237,000]" in line
+    (verdict,) = [
+        cell for one in toll_tables(passwords()).tables for row in one.rows for cell in row if cell.says == "saves"
+    ]
+    assert verdict.good is None
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> None:
+    """What is broken, or protects nothing, is no good news however cheap it is."""
+    study = passwords()
+    tolls = tuple(
+        replace(t, row=replace(t.row, standing=standing)) if t.row is not t.against else t for t in study.tolls
+    )
+    rows = tuple(r if r.against == r.key else replace(r, standing=standing) for r in study.rows)
+    found = toll_tables(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
+    says = {cell.good for one in found.tables for row in one.rows for cell in row if cell.says == "saves"}
+    assert {True if standing in (Standing.RECOMMENDED, Standing.ACCEPTABLE) else None} == says
+
+
+def test_one_fact_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many cells it is about, which are named together and counted."""
+    lines = shown(digests(), 200, capsys, monkeypatch)
+    said = [line for line in lines if "unsupported" in line]
+    assert ["  unsupported: blake3 · openssl 3.0.19 (2 cells): OpenSSL 3.0.19 has no digest of the name BLAKE3"] == said
+
+
+def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is left out in silence."""
+    study = digests()
+    whole = sum(len(one.rows) for one in toll_tables(study).tables)
+    found = toll_tables(study, 5)
+    assert (5, whole - 5) == (sum(len(one.rows) for one in found.tables), found.hidden)
+    lines = shown(study, 80, capsys, monkeypatch, everything=False)
+    hidden = toll_tables(study, 24).hidden
+    assert any(f"… {hidden} more row" in line for line in lines) is (hidden > 0)
+
+
+def test_columns_are_honoured_in_a_pipe_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here nothing is a terminal: what `COLUMNS` says holds, and what is no number is passed over."""
+    for said, width in (("80", 80), ("133", 133)):
+        monkeypatch.setenv("COLUMNS", said)
+        assert width == streams.table_width()
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert streams.table_width() >= 80
+
+
+def test_markdown_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+    """A table for the tolls with their sizes in a column, each row as many cells as the head; nothing is markup."""
+    show_markdown(judgement([digests()]), everything=True)
+    text = capsys.readouterr().out
+    heads = [line for line in text.splitlines() if line.startswith("| at |")]
+    assert 1 == len(heads)
+    assert all(word in heads[0] for word in ("choice", "× baseline", "% interval", "verdict", "standing"))
+    rows = [line for line in text.splitlines() if line.startswith("| 64 B |")]
+    assert {heads[0].count("|")} == {line.count("|") for line in rows}
+    assert sum(t.row.coordinates["bytes"] == 64 for t in digests().tolls if t.ratio) == len(rows)
+    assert text.startswith("### What does each hash function cost")
+    assert "| 64 B | sha-1 | rustcrypto 0.10.9 |" in text
