@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import subprocess
@@ -119,14 +120,30 @@ def _imported(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_imports_next_to_nothing(option: str) -> None:
-    """The first page needs two modules of the lab, no package of another project, and little of Python's own."""
-    imported = _imported(f"from tollbar import cli; sys.argv = ['tollbar', '{option}']; cli.main()")
+@pytest.mark.parametrize("words", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_imports_next_to_nothing(words: list[str]) -> None:
+    """A page of help needs three modules of the lab, no package of another project, and little of Python's own."""
+    imported = _imported(f"from tollbar import cli; sys.argv = ['tollbar', *{words}]; cli.main()")
     others = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
-    assert {"tollbar", "tollbar.cli", "tollbar.errors"} == others
-    # Some forty for the first page, and most of 110 to find the version; the help of one command takes 500.
+    assert {"tollbar", "tollbar.cli", "tollbar.errors"} == others - {"tollbar.cli.pages"}
+    # Some forty for the first page, and most of 110 to find the version; to run a command takes 500.
     assert len(imported) <= 130
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_every_option_with_its_meaning(tollbar: Tollbar, name: str) -> None:
+    """Each parameter of the function stands in its help, as it is typed, with what the docstring says of it."""
+    place, _ = COMMANDS[name]
+    module, _, function = place.partition(":")
+    command = getattr(importlib.import_module(f"tollbar.cli.{module}"), function)
+    shown = tollbar(name, "--help").stdout
+    for parameter in inspect.signature(command).parameters.values():
+        name_typed = parameter.name.rstrip("_").replace("_", "-")
+        is_option = parameter.kind is parameter.KEYWORD_ONLY
+        typed = f"--{name_typed}" if is_option else name_typed.upper()
+        assert re.search(rf"^\[?{typed}\b", shown, re.MULTILINE)
+    described = re.findall(r"^(--[\w-]+|\[?[A-Z]{2,}…?\]?)(?:, \S+)?\s+(\S+)", shown, re.MULTILINE)
+    assert len(inspect.signature(command).parameters) + 1 == len(described)
 
 
 def test_a_command_imports_nothing_that_only_a_report_or_an_export_needs() -> None:

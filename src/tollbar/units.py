@@ -22,6 +22,13 @@ def seconds(text: str | int | float) -> float:
 
 def size_bytes(text: str | int | float) -> int:
     """`"4 KiB"` as bytes. Raises ValueError that says how to write it."""
+    match = _NUMBER_AND_UNIT.fullmatch(str(text))
+    # Half of the world's K are 1,000 and the other half 1,024.
+    meant = [unit for unit in BYTES if match and match[2] and unit != "B" and unit[0] == match[2].upper()]
+    if match and meant:
+        number = float(match[1].replace("_", ""))
+        said = " or ".join(f"`{match[1]} {unit}` ({number * BYTES[unit]:,.0f} B)" for unit in meant)
+        raise ValueError(f"say the unit, {said}")
     value = _read(text, BYTES, "4 KiB")
     if value != int(value):
         raise ValueError(f"`{text}` is not a whole number of bytes")

@@ -13,6 +13,7 @@ from tollbar.errors import ExitStatus, TollbarError, unknown
 # first of the function's docstring.
 COMMANDS = {
     "run": ("run:run", "Measure, judge and report."),
+    "ask": ("ask:ask", "Ask one question without a file, and have it answered in one sentence."),
     "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "list": ("look:list_", "Show what there is: studies, families, choices, providers or beds."),
     "show": (
@@ -63,6 +64,10 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
         from tollbar import __version__
 
         print(__version__)
+    elif name in COMMANDS and {"--help", "-h"} & {*arguments[1:]}:
+        from tollbar.cli.pages import page
+
+        print(page(name, COMMANDS[name][0], EXIT_STATUSES))
     elif name in COMMANDS:
         return _command(arguments)
     else:

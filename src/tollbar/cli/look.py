@@ -10,7 +10,7 @@ from tollbar import beds, console, families, libraries, study, units, workloads
 from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
-from tollbar.plan import Cell
+from tollbar.plan import Cell, estimates
 
 
 def list_(
@@ -65,7 +65,7 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
             "left out": len(one.left_out),
             "blocks": one.study.measure.blocks,
             "rounds": one.study.measure.rounds,
-            "about": units.show_seconds(one.estimated_s),
+            "about": units.show_seconds(estimates.of_study(one, planned.seed)),
             "question": one.study.question,
         }
         for one in planned.studies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,14 @@ from cyclopts import Parameter
 
 from tollbar import console, judge, machine, measure, plan, results, study, units
 from tollbar.cli.options import AsJson, Libraries, cells_of
+from tollbar.cli.timing import Timing
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
-from tollbar.plan import Plan
+from tollbar.plan import Plan, estimates
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.runner import Outcome
+from tollbar.stats import fewest_blocks
 from tollbar.study import Study
 
 
@@ -79,14 +82,26 @@ def run(
         theirs = [study.of_url(url, users)] if url else []
         asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
         asked = study.refuse_others(asked, i_own_this_server)
-        planned, store = _begin(asked, blocks, seed, library, runs)
+        planned, store = begin(asked, blocks, seed, library, runs)
+    judged = carry_out(planned, store, report=report)
+    if judged is None:
+        return ExitStatus.INTERRUPTED
+    show(judged, as_json=json)
+    return status_of(judged)
+
+
+def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | None = None) -> Judgement | None:
+    """Measures, judges and reports a plan into its store, and closes that; None where it was interrupted.
+
+    `within_s` has each study take about so many seconds, by as many blocks as that needs.
+    """
     try:
-        _measure(planned, store)
+        _measure(planned, store, within_s)
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:
         console.say(f"interrupted; go on with: tollbar run --resume {store.directory}")
-        return ExitStatus.INTERRUPTED
+        return None
     finally:
         store.close()
     judged = judge.judge(results.read(store.directory))
@@ -94,8 +109,7 @@ def run(
         path = store.directory / "report.html"
         write_report(judged, path)
         console.say(f"  report     {path}")
-    show(judged, as_json=json)
-    return status_of(judged)
+    return judged
 
 
 def status_of(judged: Judgement) -> ExitStatus:
@@ -105,9 +119,10 @@ def status_of(judged: Judgement) -> ExitStatus:
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 
-def _begin(
+def begin(
     asked: tuple[Study, ...], blocks: int | None, seed: int | None, library: tuple[Path, ...], runs: Path
 ) -> tuple[Plan, Store]:
+    """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
     if blocks is not None:
         asked = tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -151,17 +166,18 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
     return planned, store
 
 
-def _measure(planned: Plan, store: Store) -> None:
-    console.say(f"  plan       {len(cells_of(planned))} cells, about {units.show_seconds(planned.estimated_s)}")
+def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
+    about_s = estimates.of_plan(planned) if within_s is None else within_s
+    console.say(f"  plan       {len(cells_of(planned))} cells, about {units.show_seconds(about_s)}")
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
     if machine.load() > BUSY:
         console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
-    measure_into(store, planned)
+    measure_into(store, planned, within_s=within_s)
 
 
-def measure_into(store: Store, planned: Plan) -> None:
+def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes."""
     core = machine.measuring_core()
     machine.keep_off(core)
@@ -171,13 +187,39 @@ def measure_into(store: Store, planned: Plan) -> None:
     ):
         unproven = store.unproven()
         left = [cell for cell in cells_of(planned) if (cell.study, cell.key) in unproven]
-        for proven in progress.follow("verify", measure.prove(left, planned.seed, sandbox=sandbox), len(left)):
+        timings = {(cell.study, cell.key): estimates.usual(cell) for cell in cells_of(planned)}
+        timing = Timing(planned.seed, sandbox, core)
+        proofs = measure.prove(left, planned.seed, sandbox=sandbox)
+        began_s = time.monotonic()
+        for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left)):
             store.record_proof(proven)
+            proof_s = time.monotonic() - began_s
+            if proven.outcome is Outcome.OK:
+                timings[cell.study, cell.key] = timing.seen(cell, proof_s)
+            began_s = time.monotonic()
+        excluded = store.excluded()
+        proven_only = {name: seen for name, seen in timings.items() if name not in excluded}
+        if within_s is not None:
+            planned = _fitted(planned, store, proven_only, within_s)
         counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
-        heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=store.excluded())
+        heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=excluded)
+        left_s = estimates.of_heats(planned, heats, timings)
+        console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox)
         for heat in progress.follow("measure", trials, max(len(heats), 1)):
             store.record(heat)
+
+
+def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:
+    """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
+    studies = tuple(
+        estimates.with_blocks(one, estimates.blocks_within(one, planned.seed, within_s, fewest_blocks(), timings))
+        for one in planned.studies
+    )
+    said = results.about(store.directory)["studies"]
+    entries = {one.study.name: {**said[one.study.name], "blocks": one.study.measure.blocks} for one in studies}
+    results.update_about(store.directory, {"studies": entries})
+    return replace(planned, studies=studies)
 
 
 # Above this another program is using a core all the time.

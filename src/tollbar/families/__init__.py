@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tollbar.errors import unknown
 from tollbar.families.definition import (
+    DEFAULT_PROVIDERS,
     Answer,
     Authority,
     Choice,
@@ -30,6 +31,7 @@ from tollbar.families.reading import read_family
 from tollbar.files import folders_with
 
 __all__ = [
+    "DEFAULT_PROVIDERS",
     "Answer",
     "Authority",
     "Choice",

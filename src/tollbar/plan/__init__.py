@@ -92,17 +92,6 @@ class StudyPlan:
     broken: tuple[Broken, ...] = ()
     """Libraries that a pattern of the study has found, and that cannot be used."""
 
-    @property
-    def estimated_s(self) -> float:
-        """How long it will take, by what was asked; slow operations take longer."""
-        measure, total_s = self.study.measure, 0.0
-        for cell in self.cells:
-            start_s, chunk_s = SERVED if cell.bed else (cell.provider.ready_s, CHUNK_S)
-            trial_s = start_s + (measure.chunk_s + chunk_s) * measure.rounds
-            # Each heat of up to four cells has a baseline besides, and each baseline its twin. A proof warms nothing.
-            total_s += start_s / 2 + (2.0 if cell.is_baseline else 1.3) * measure.blocks * trial_s
-        return total_s
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -110,10 +99,6 @@ class Plan:
 
     studies: tuple[StudyPlan, ...]
     seed: int
-
-    @property
-    def estimated_s(self) -> float:
-        return sum(study.estimated_s for study in self.studies)
 
     @property
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
@@ -140,12 +125,6 @@ class Plan:
 
     def _cells(self) -> Iterator[Cell]:
         return (cell for study in self.studies for cell in study.cells)
-
-
-# As measured, in seconds: what a chunk takes besides what was asked; and with a server, which is started, ready and
-# stopped for each trial, that and what a chunk takes.
-CHUNK_S = 0.001
-SERVED = (0.25, 0.004)
 
 
 def key_of(coordinates: Coordinates) -> str:

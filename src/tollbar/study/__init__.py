@@ -12,6 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, unknown
+from tollbar.study.asking import ASKED, Question, of_words
 from tollbar.study.definition import (
     NOT_SETTINGS,
     STATISTIC_OF,
@@ -30,6 +31,7 @@ from tollbar.study.reading import read
 from tollbar.study.url import DEFAULT_USERS, address_of, of_url, refuse_others
 
 __all__ = [
+    "ASKED",
     "DEFAULT_USERS",
     "NOT_SETTINGS",
     "STATISTIC_OF",
@@ -40,12 +42,14 @@ __all__ = [
     "LeaveOut",
     "Load",
     "Measure",
+    "Question",
     "Statistic",
     "Study",
     "address_of",
     "load",
     "matches",
     "of_url",
+    "of_words",
     "read",
     "refuse_others",
     "shipped",

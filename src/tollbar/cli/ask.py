@@ -1,0 +1,138 @@
+"""`tollbar ask`: a question in one line, and its answer in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import console, families, plan, results, study, units
+from tollbar.cli.options import AsJson, Libraries
+from tollbar.cli.run import begin, carry_out, show, status_of
+from tollbar.cli.sentences import sentences
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.plan import Plan, estimates
+from tollbar.stats import fewest_blocks
+from tollbar.study import Question, Study
+
+# An estimate is not exact; beyond this share the user is told that what was asked for cannot be kept.
+ABOUT = 1.25
+
+
+def ask(
+    family: str | None = None,
+    /,
+    *words: str,
+    against: str | None = None,
+    for_: Annotated[str, Parameter(name="--for")] = "8 s",
+    save: Path | None = None,
+    seed: int | None = None,
+    library: Libraries = (),
+    runs: Path = Path("runs"),
+    json: AsJson = False,
+    report: bool = True,
+) -> ExitStatus:
+    """Ask one question without a file, and have it answered in one sentence.
+
+    A word without `=` is a choice; one with `=` a coordinate: a setting of the family, or op, provider, bed, users,
+    rate. The first choice is what the others are compared with. One choice alone is compared with itself at the first
+    of the values that vary, or else with the choice that does nothing.
+
+    tollbar ask digest sha-256 blake3
+    tollbar ask digest blake3 --against sha-256 bytes=64B,4KiB
+    tollbar ask digest sha-256 provider=libcrypto,libcrypto:psycopg
+    tollbar ask signature rsa-2048 ed25519 op=sign --for 20s
+    tollbar ask tls tls-1.3 bed=nginx certificate=ecdsa-p256,rsa-2048
+    tollbar ask web-auth anonymous jwt session-cookie users=8
+    tollbar ask cipher aes-256-gcm chacha20-poly1305 --save my-study.toml
+
+    Parameters
+    ----------
+    family
+        What kind of choice: `tollbar list families` shows them.
+    words
+        Choices (`sha-256`, `aes-*`), and coordinates with their values (`bytes=64B,4KiB`).
+    against
+        The choice that the others are compared with, or a coordinate with one value (`provider=aws-lc`).
+    for_
+        About how long to measure. An interval needs a few blocks, however long these take.
+    save
+        A file to keep the question in, as a study that `tollbar run` takes.
+    seed
+        Decides the order of visits and the data. None: a new one, kept with the run.
+    library
+        A libcrypto to measure beside those that are asked for. May be given again.
+    runs
+        Where the run's directory is made.
+    json
+        Print one JSON document instead of tables; the sentence goes to standard error.
+    report
+        Write `report.html` into the run's directory.
+    """
+    if family is None:
+        hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"
+        raise TollbarError("which family?", where=study.ASKED, hint=hint)
+    within_s = _seconds(for_)
+    question = study.of_words(family, words, against)
+    named = [str(path.resolve()) for path in library]
+    planned = plan.make((_read(question, fewest_blocks()),), seed=seed or 0, named_libraries=named)
+    fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, fewest_blocks())
+    if save is not None:
+        _save(save, question.text(fitted), anew=True)
+    _say(question, planned)
+    needed_s = estimates.of_plan(planned)
+    if needed_s > ABOUT * within_s:
+        blocks = fewest_blocks()
+        console.say(f"  time       {blocks} blocks, the fewest for an interval: about {units.show_seconds(needed_s)}")
+    planned, store = begin((_read(question, fitted),), None, seed, library, runs)
+    judged = carry_out(planned, store, report=report, within_s=within_s)
+    if save is not None:
+        # As many as were measured: how long an operation takes was not known before it was proved.
+        _save(save, question.text(results.about(store.directory)["studies"][study.ASKED]["blocks"]))
+        console.say(f"  study      {save}")
+    if judged is None:
+        return ExitStatus.INTERRUPTED
+    show(judged, as_json=json)
+    answer = sentences(judged.studies[0])
+    if json:
+        for sentence in answer:
+            console.say(sentence)
+    else:
+        _print(answer)
+    return status_of(judged)
+
+
+def _seconds(said: str) -> float:
+    try:
+        return units.seconds(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"--for {said}") from error
+
+
+def _read(question: Question, blocks: int) -> Study:
+    return study.read(study.ASKED, question.text(blocks), where=study.ASKED)
+
+
+def _say(question: Question, planned: Plan) -> None:
+    """How the words were understood, each coordinate with its values."""
+    names = ", ".join(dict.fromkeys(str(receipt["name"]) for receipt in planned.receipts.values()))
+    console.say(f"  question   {planned.studies[0].study.question}")
+    for name, values in {**question.echo, "provider": names}.items():
+        console.say(f"  {name:<10} {values}")
+
+
+def _save(path: Path, text: str, *, anew: bool = False) -> None:
+    try:
+        with path.open("x" if anew else "w", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise TollbarError("is there already", where=str(path), hint="name another file for --save") from error
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error
+
+
+def _print(sentences_: list[str]) -> None:
+    console.stdout().print()
+    for sentence in sentences_:
+        console.stdout().print(sentence, markup=False)

@@ -1,0 +1,345 @@
+"""A question without a file: words of a command line become the text of an ordinary study.
+
+A word without `=` is a choice, one with `=` a coordinate and its values. What is made is TOML, which is then read as
+any other study is: a question and the file that it is saved to cannot differ.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tollbar import beds, families, libraries, runners, units
+from tollbar.errors import TollbarError, nearest
+from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
+from tollbar.libraries import BUILT_IN, Provider, normal
+from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS
+
+ASKED = "ask"
+"""What a study is called that was asked for without a file."""
+
+# Which provider is taken where none is named: the first that performs every choice of the question, of the family's
+# own, and then of these.
+TRIED = (*BUILT_IN, "libcrypto:*")
+# The server that needs nothing installed, for families that only a server performs.
+DEFAULT_BED = "embedded"
+# Enough at a time to keep one core of a server at work, and few enough that each is answered within milliseconds.
+DEFAULT_USERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A study as text, and how its words were understood."""
+
+    tables: Mapping[str, Mapping[str, object]]
+    """The study's, by their titles; "" has the keys that stand before all tables."""
+    echo: Mapping[str, str]
+    """Each coordinate with its values, as a person reads them; sizes that no binary unit divides in bytes."""
+
+    def text(self, blocks: int = DEFAULT_MEASURE.blocks) -> str:
+        """The study, to be measured in so many blocks."""
+        return _toml({**self.tables, "measure": {"blocks": blocks}})
+
+
+def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
+    """The question that these words ask. Raises TollbarError that says what a word is, where it is not of its kind."""
+    family = _family(family_name, words)
+    choices = [word for word in words if "=" not in word]
+    varied = dict(_coordinate(family, word) for word in words if "=" in word)
+    repeated = [word for word in words if "=" in word]
+    if len(varied) < len(repeated):
+        twice = next(name for name in varied if sum(w.startswith(f"{name}=") for w in repeated) > 1)
+        values = ",".join(w.partition("=")[2] for w in repeated if w.startswith(f"{twice}="))
+        raise TollbarError(f"`{twice}` is given twice", where=ASKED, hint=f"say it once: `{twice}={values}`")
+    if not choices:
+        raise TollbarError(
+            f"which choice of {family.name}?", where=ASKED, hint=f"known: {', '.join(family.choices)}; `*` is all"
+        )
+    for word in choices:
+        _check_choice(family, word)
+    return _Asked(family, choices, varied, against).question()
+
+
+def _family(name: str, words: Sequence[str]) -> Family:
+    try:
+        return families.family(name, where=ASKED)
+    except TollbarError:
+        homes = [family.name for family in families.families().values() if name in family.choices]
+        if not homes:
+            raise
+    what = f"`{name}` is a choice of {' and of '.join(homes)}; the family comes first"
+    raise TollbarError(what, where=ASKED, hint=shlex.join(["tollbar", "ask", homes[0], name, *words]))
+
+
+def _check_choice(family: Family, word: str) -> None:
+    """Raises TollbarError, which says what the word is if it is something else than a choice of this family."""
+    if any(fnmatchcase(name, word) for name in family.choices):
+        return
+    what = f"no such choice of {family.name}: `{word}`"
+    raise TollbarError(what, where=ASKED, hint=next(_other_kinds(family, word), nearest(word, family.choices)))
+
+
+def _other_kinds(family: Family, word: str) -> Iterator[str]:
+    """What the word is, where it is not a choice."""
+    for setting in family.settings.values():
+        if word in {str(value) for value in setting.values or ()}:
+            yield f"it is a value of `{setting.name}`: say `{setting.name}={word}`"
+    if word in family.operations:
+        yield f"it is an operation: say `op={word}`"
+    if word in beds.all_beds():
+        yield f"it is a server: say `bed={word}`"
+    if word.partition(":")[0] in ("libcrypto", "runner", *BUILT_IN, *runners.all_platforms()):
+        yield f"it is a provider: say `provider={word}`"
+    if word in (*family.settings, *NOT_SETTINGS):
+        yield f"it is what may vary: give it a value, as in `{word}={_example(family, word)}`"
+    homes = [one.name for one in families.families().values() if word in one.choices]
+    if homes:
+        yield f"it is a choice of {' and of '.join(homes)}: `tollbar ask {homes[0]} {word}`"
+
+
+def _example(family: Family, name: str) -> str:
+    setting = family.settings.get(name)
+    if setting is None:
+        examples = {"op": family.operations[0], "bed": DEFAULT_BED, "users": "8", "rate": "200/s"}
+        return examples.get(name, DEFAULT_PROVIDERS[0])
+    if setting.is_size:
+        return units.show_bytes(int(setting.default)).replace(" ", "")
+    return f"{setting.default}%" if setting.is_share else str((setting.values or (setting.default,))[-1])
+
+
+def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
+    """The name and the values of a word with `=`, as a study writes them."""
+    name, _, said = word.partition("=")
+    values = tuple(value.strip() for value in said.split(","))
+    if name in ("choice", "choices"):
+        raise TollbarError("a choice stands by itself", where=word, hint=f"`tollbar ask {family.name} {said}`")
+    if name not in (known := [*NOT_SETTINGS[1:], *family.settings]):
+        others = [one.name for one in families.families().values() if name in one.settings]
+        hint = nearest(name, known)
+        if others and not (hint or "").startswith("did you mean"):
+            hint = f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it; {hint}"
+        raise TollbarError(f"the family {family.name} has no setting `{name}`", where=word, hint=hint)
+    if "" in values:
+        raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
+    return name, tuple(_value(family, name, value, word) for value in values)
+
+
+def _value(family: Family, name: str, said: str, word: str) -> Value:
+    if name in family.settings:
+        return _of_setting(family.settings[name], said, word)
+    if name == "users":
+        if not said.isdecimal() or int(said) < 1:
+            raise TollbarError(f"`{said}` is not a number of users", where=word, hint="as in `users=1,8`")
+        return int(said)
+    if name == "rate":
+        try:
+            units.per_second(said)
+        except ValueError as error:
+            raise TollbarError(str(error), where=word) from error
+    known = {"op": family.operations, "bed": tuple(beds.all_beds())}.get(name)
+    if known is not None and said not in known:
+        raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, known))
+    return said
+
+
+def _of_setting(setting: Setting, said: str, word: str) -> Value:
+    """A setting's value as a study writes it: whole numbers as such, sizes and shares with the unit that was said."""
+    value: Value = said
+    counts = isinstance(setting.default, int) and not (setting.is_size or setting.is_share)
+    if counts and said.replace("_", "").isdecimal():
+        value = int(said)
+    try:
+        setting.read(value)
+    except ValueError as error:
+        hint = nearest(said, map(str, setting.values)) if setting.values else None
+        raise TollbarError(str(error), where=word, hint=hint) from error
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked, and what it leaves open."""
+
+    family: Family
+    choices: Sequence[str]
+    varied: Mapping[str, tuple[Value, ...]]
+    against: str | None
+
+    def question(self) -> Question:
+        baseline = self._baseline()
+        choices = list(dict.fromkeys([*self.choices, *([str(baseline["choice"])] if "choice" in baseline else [])]))
+        bed_names = self._beds()
+        providers = self._providers(choices, bed_names)
+        vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name == "op"}
+        if self._is_served and "op" not in vary:
+            # One operation answers a question in one line; the others are asked for by name.
+            vary = {"op": self.family.operations[:1], **vary}
+        tables: dict[str, Mapping[str, object]] = {
+            "": {
+                "question": self._words(choices, baseline),
+                "family": self.family.name,
+                **({"beds": bed_names} if bed_names else {}),
+                "providers": providers,
+                "choices": choices,
+                "baseline": baseline,
+            },
+            "vary": vary,
+            "load": self._load() if bed_names and self.family.load else {},
+        }
+        echo: dict[str, Sequence[Value]] = {"choice": choices, "provider": providers}
+        echo |= {"bed": bed_names} if bed_names else {}
+        echo |= {**vary, **{name: self.varied[name] for name in ("users", "rate") if name in self.varied}}
+        return Question(tables, {name: self._shown(name, values) for name, values in echo.items()})
+
+    @property
+    def _is_served(self) -> bool:
+        """Whether a server alone performs this family: no runner offers any of its choices."""
+        tried = (libraries.open_provider(spec) for spec in (*self.family.providers, *BUILT_IN))
+        return not any(_offers(one, self.family.name) for one in tried if isinstance(one, Provider))
+
+    def _beds(self) -> list[Value]:
+        if "bed" in self.varied:
+            return [*self.varied["bed"]]
+        if self._is_served:
+            return [DEFAULT_BED]
+        for name in ("users", "rate"):
+            if name in self.varied:
+                word = f"{name}={','.join(map(str, self.varied[name]))}"
+                raise TollbarError("users need a server", where=word, hint=f"as in `bed={DEFAULT_BED}`")
+        return []
+
+    def _baseline(self) -> dict[str, Value]:
+        """What all else is compared with: as was said; of several choices the first; of one, what varies first."""
+        if self.against is not None:
+            if "=" not in self.against:
+                _check_choice(self.family, self.against)
+                return {"choice": self.against}
+            name, values = _coordinate(self.family, self.against)
+            if len(values) > 1:
+                raise TollbarError("one value to compare with", where=f"--against {self.against}")
+            return {name: values[0]}
+        named = [name for name in self.family.choices if any(fnmatchcase(name, word) for word in self.choices)]
+        if len(named) > 1:
+            first = self.choices[0]
+            return {"choice": first if first in named else next(name for name in named if fnmatchcase(name, first))}
+        several = {name: values for name, values in self.varied.items() if len(values) > 1 or "*" in str(values[0])}
+        settings = {name: values[0] for name, values in several.items() if self._is_plain_setting(name)}
+        if settings:
+            return settings
+        sizes = [name for name in several if name in self.family.settings]
+        for name in ("provider", "bed", "op", *sizes, "users"):
+            if name in several:
+                return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
+        return {"choice": self.family.null.name}
+
+    def _is_plain_setting(self, name: str) -> bool:
+        setting = self.family.settings.get(name)
+        return setting is not None and not setting.is_size
+
+    def _providers(self, choices: Sequence[str], bed_names: Sequence[Value]) -> list[Value]:
+        """Those that were named; else the first that performs every choice, or the first for each of them."""
+        if "provider" in self.varied:
+            return [normal(str(value)) for value in self.varied["provider"]]
+        runs_on = [beds.all_beds()[str(name)].runs_on for name in bed_names]
+        if self._is_served:
+            return [*dict.fromkeys(kinds[0] for kinds in runs_on)]
+        wanted = {
+            name
+            for name in self.family.choices
+            if any(fnmatchcase(name, word) for word in choices) and name != self.family.null.name
+        }
+        kinds = {kind for some in runs_on for kind in some}
+        found = (one for one in _tried(self.family) if not kinds or one.kind in kinds)
+        # What differs in its parameters alone is offered under one name.
+        wanted = {str(self.family.choices[name].setting.get("algorithm", name)) for name in wanted}
+        lacking, taken = set(wanted), dict[Value, None]()
+        for one in found:
+            offered = _offers(one, self.family.name)
+            if wanted <= offered:
+                return [one.spec]
+            if lacking & offered:
+                taken[one.spec] = None
+                lacking -= offered
+        # None has them all: each choice where it is first found.
+        return [*taken] or [*self.family.providers]
+
+    def _load(self) -> dict[str, object]:
+        rates = self.varied.get("rate")
+        users = self.varied.get("users", (DEFAULT_USERS,))
+        load: dict[str, object] = {"shape": "open", "rates": rates} if rates else {}
+        load["users"] = users
+        sized = "bytes" in self.family.settings
+        if self._is_served:
+            size = "{bytes}" if sized else "4096"
+            load["request"] = {"get": f"/bytes/{size}"}
+            load["expect"] = {"status": 200, "bytes": size}
+        else:
+            load["connection"] = "user"
+            size = "&bytes={bytes}" if sized else ""
+            load["request"] = {"get": f"/op/{self.family.name}/{{choice}}?op={{op}}{size}"}
+            load["expect"] = {"status": 200}
+        return load
+
+    def _words(self, choices: Sequence[str], baseline: Mapping[str, Value]) -> str:
+        """The question as a sentence."""
+        over = ", ".join(str(value) for value in baseline.values())
+        of = [name for name in choices if name != baseline.get("choice")] or [*choices]
+        named = of[0] if len(of) == 1 else f"{', '.join(of[:-1])} and {of[-1]}"
+        by = "" if "choice" in baseline else f" by {' and '.join(name.replace('-', ' ') for name in baseline)}"
+        return f"What {'does' if len(of) == 1 else 'do'} {named} cost{by}, against {over}?"
+
+    def _shown(self, name: str, values: Sequence[Value]) -> str:
+        setting = self.family.settings.get(name)
+        if setting is None or not setting.is_size:
+            return ", ".join(str(value) for value in values)
+        return ", ".join(_bytes(int(setting.read(value))) for value in values)
+
+
+def _tried(family: Family) -> Iterator[Provider]:
+    seen: set[str] = set()
+    for pattern in (*family.providers, *TRIED):
+        for one in libraries.look_up([pattern])[0]:
+            if one.spec not in seen:
+                seen.add(one.spec)
+                yield one
+
+
+def _offers(provider: Provider, family: str) -> set[str]:
+    """The choices of a family that a provider performs by itself."""
+    return set(provider.receipt.get("offers", {}).get(family, ()))
+
+
+def _named(spec: Value) -> Value:
+    """The provider that a pattern stands for first: `libcrypto:*` for the system's own."""
+    kind, _, label = str(spec).partition(":")
+    return kind if label == "*" else normal(str(spec))
+
+
+def _bytes(size: int) -> str:
+    """A size in the binary unit that divides it, else to the byte: `64 KiB`, `16,000 B`."""
+    binary = units.show_bytes(size)
+    return binary if "." not in binary else f"{size:,} B"
+
+
+def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:
+    """Tables of one level as TOML, their keys in a column."""
+    lines: list[str] = []
+    for title, table in tables.items():
+        if not table:
+            continue
+        lines += ["", f"[{title}]"] if title else []
+        width = max(map(len, table))
+        lines += [f"{key:<{width}} = {_written(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _written(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_written(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    # A TOML string is written as one of JSON is.
+    return json.dumps(value, ensure_ascii=False)

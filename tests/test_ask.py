@@ -1,0 +1,221 @@
+"""Questions without a file: what words mean, the study that they make, and the sentence that answers it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Tollbar
+from tollbar import plan, results, study, units
+from tollbar.errors import TollbarError
+from tollbar.plan import Plan, estimates
+from tollbar.plan.estimates import Seen
+from tollbar.stats import fewest_blocks
+from tollbar.study import Study
+
+
+def _question(line: str, against: str | None = None) -> study.Question:
+    family, *words = line.split()
+    return study.of_words(family, words, against)
+
+
+def _study(line: str, against: str | None = None) -> Study:
+    return study.read(study.ASKED, _question(line, against).text(), where=study.ASKED)
+
+
+def _planned(*studies: Study) -> Plan:
+    return plan.make(studies, seed=0)
+
+
+# What was typed, the words of the error, and those of its hint.
+MISTAKES = {
+    "a misspelt family": ("dgest sha-256", "no such family: `dgest`", "`digest`"),
+    "a choice instead of the family": ("sha-256 blake3", "is a choice of digest", "tollbar ask digest sha-256 blake3"),
+    "no choice": ("digest", "which choice of digest?", "sha-256"),
+    "a misspelt choice": ("digest sha256", "no such choice of digest: `sha256`", "`sha-256`"),
+    "a choice of another family": ("digest aes-128-gcm", "no such choice", "a choice of cipher"),
+    "a setting's value": ("tls tls-1.3 x25519mlkem768", "no such choice", "`key-exchange=x25519mlkem768`"),
+    "an operation": ("signature ed25519 sign", "no such choice", "`op=sign`"),
+    "a server": ("tls tls-1.3 nginx", "no such choice", "`bed=nginx`"),
+    "a provider": ("digest sha-256 rustcrypto", "no such choice", "`provider=rustcrypto`"),
+    "a setting without a value": ("digest sha-256 bytes", "no such choice", "`bytes=4KiB`"),
+    "a misspelt setting": ("tls tls-1.3 certifcate=rsa-2048", "no setting `certifcate`", "`certificate`"),
+    "a setting of another family": ("digest md5 certificate=rsa-2048", "no setting `certificate`", "tls has it"),
+    "a misspelt value": ("tls tls-1.3 certificate=rsa-2049", "`rsa-2049` is not one of", "`rsa-2048`"),
+    "a misspelt server": ("tls tls-1.3 bed=ngin", "no such bed: `ngin`", "`nginx`"),
+    "a misspelt operation": ("signature ed25519 op=sing", "no such op: `sing`", "`sign`"),
+    "half a unit": ("digest md5 bytes=4K", "`4 KB` (4,000 B) or `4 KiB` (4,096 B)", None),
+    "no unit": ("digest md5 bytes=4096", "say the unit", None),
+    "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
+    "users without a server": ("digest md5 users=8", "users need a server", "bed=embedded"),
+    "users in words": ("tls tls-1.3 users=eight", "not a number of users", "users=1,8"),
+    "a rate without a unit": ("tls tls-1.3 rate=200", "say the unit", None),
+    "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
+    "a choice with a name": ("digest choice=md5", "a choice stands by itself", "tollbar ask digest md5"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_what_it_is(mistake: str) -> None:
+    """An unknown word is answered by the nearest of its kind, or by what it is instead."""
+    line, what, hint = MISTAKES[mistake]
+    with pytest.raises(TollbarError) as raised:
+        _question(line)
+    assert what in str(raised.value)
+    assert hint is None or hint in (raised.value.hint or "")
+
+
+QUESTIONS = {
+    "digest sha-256 blake3 bytes=64B,16KB": ("rustcrypto",),
+    "digest sha-256 sha-512 cpu=native,no-sha": ("libcrypto",),
+    "cipher aes-* chacha20-poly1305 op=encrypt": ("libcrypto",),
+    "signature ed25519 op=sign,verify": ("libcrypto",),
+    "password-hash bcrypt-10 argon2id-owasp-19m": ("rustcrypto",),
+    "spin spin-1 spin-2": ("spin",),
+    "key-exchange x25519 provider=libcrypto,aws-lc": ("libcrypto", "aws-lc"),
+    "digest md5 sha-1 bed=embedded users=1,8": ("libcrypto",),
+    "tls tls-1.3 certificate=ecdsa-p256,rsa-2048 key-exchange=x25519,x25519mlkem768": ("aws-lc",),
+    "tls tls-1.2 tls-1.3 bed=nginx resumed=50% resumption=ticket rate=200/s": ("libcrypto",),
+    "web-auth anonymous jwt transport=tls accounts=1000": ("aws-lc",),
+}
+
+
+@pytest.mark.parametrize("line", QUESTIONS)
+def test_a_question_and_its_file_are_one_plan(line: str, tmp_path: Path) -> None:
+    """What is asked plans the same cells, baselines and blocks as the file it is saved to, on providers that can."""
+    path = tmp_path / "saved.toml"
+    path.write_text(_question(line).text(7), "utf-8")
+    (saved,) = study.load([str(path)])
+    asked = study.read(study.ASKED, _question(line).text(7), where=study.ASKED)
+    assert QUESTIONS[line] == saved.providers
+    assert (7, saved.measure) == (saved.measure.blocks, asked.measure)
+    (one,), (other,) = _planned(asked).studies, _planned(saved).studies
+    assert [(cell.key, cell.against, cell.load) for cell in one.cells] == [
+        (cell.key, cell.against, cell.load) for cell in other.cells
+    ]
+
+
+BASELINES = {
+    ("digest sha-512 sha-256", None): {"choice": "sha-512"},
+    ("digest sha-512", "sha-256"): {"choice": "sha-256"},
+    ("digest sha-512", None): {"choice": "none"},
+    ("digest sha-256 provider=libcrypto:*,aws-lc", None): {"provider": "libcrypto"},
+    ("digest sha-256 sha-512", "provider=libcrypto"): {"provider": "libcrypto"},
+    ("digest sha-256 bytes=64B,4KiB", None): {"bytes": 64},
+    ("digest sha-256 bytes=64B,4KiB cpu=native,no-sha", None): {"cpu": "native"},
+    ("tls tls-1.3 certificate=rsa-2048,ecdsa-p256", None): {"certificate": "rsa-2048"},
+    ("tls tls-1.3 bed=nginx,embedded", None): {"bed": "nginx"},
+}
+
+
+@pytest.mark.parametrize(("line", "against"), BASELINES)
+def test_what_is_compared_with_what(line: str, against: str | None) -> None:
+    """The first choice; or `--against`; or, of one choice, the first value of what varies, or else nothing done."""
+    assert BASELINES[line, against] == dict(_study(line, against).baseline)
+
+
+def test_a_family_that_only_servers_perform_has_one_and_users() -> None:
+    """Without `bed=`, TLS is asked of the server that needs nothing installed, by a default load."""
+    asked = _study("tls tls-1.3")
+    assert asked.load is not None
+    assert (("embedded",), ("connect",), False) == (asked.beds, asked.vary["op"], asked.load.is_open)
+    assert () == _study("digest sha-256").beds
+
+
+def test_sizes_are_echoed_to_the_byte() -> None:
+    """A decimal size is said in bytes, a binary one as it is."""
+    assert "64 B, 16,000 B, 4 KiB" == _question("digest md5 bytes=64B,16KB,4KiB").echo["bytes"]
+
+
+def test_blocks_fill_the_time_and_are_never_too_few() -> None:
+    """More time is more blocks, in proportion; no time is what an interval needs; slow operations are fewer blocks."""
+    (planned,) = _planned(_study("spin spin-1 spin-2")).studies
+    block_s = estimates.of_block(planned, 0)
+    some = estimates.blocks_within(planned, 0, 100 * block_s, 4)
+    assert 95 <= some <= 100
+    assert fewest_blocks() == estimates.blocks_within(planned, 0, 0.0, fewest_blocks())
+    slow = {(cell.study, cell.key): Seen(0.04, 1.0) for cell in planned.cells}
+    assert estimates.blocks_within(planned, 0, 100 * block_s, 4, slow) < some / 4
+
+
+def test_an_estimate_is_of_what_each_operation_took() -> None:
+    """A long operation is done in fewer rounds; what could not be proved takes no time."""
+    (planned,) = _planned(_study("spin spin-1 spin-2")).studies
+    measure, cell = planned.study.measure, planned.cells[0]
+    quick, slow = (estimates.trial_s(cell, measure, Seen(0.5, operation_s)) for operation_s in (0.001, 2.0))
+    assert 0.5 + measure.rounds * measure.chunk_s < quick < 0.6
+    assert 0.5 + 2.0 < slow < 0.5 + 2.0 + 0.1
+    only = {(cell.study, cell.key): Seen(0.5, 0.001)}
+    both = {(one.study, one.key): Seen(0.5, 0.001) for one in planned.cells}
+    assert 0 == estimates.of_block(planned, 0, {})
+    assert 0 < estimates.of_block(planned, 0, only) < estimates.of_block(planned, 0, both)
+
+
+SENTENCE = re.compile(
+    r"spin-2 takes [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on spin 0\.1\.0: costs \((\w+ ?)+( for (\w+ ?)+)?\)\."
+)
+
+
+def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) -> None:
+    """The plan comes first, on standard error; the sentence last; the run and the saved study are ordinary ones."""
+    done = tollbar("ask", "spin", "spin-2", "--against", "spin-1", "--for", "2 s", "--save", "mine.toml")
+    assert 0 == done.returncode, done.stderr
+    assert SENTENCE.fullmatch(done.stdout.splitlines()[-1]), done.stdout
+    said = [line.split()[0] for line in done.stderr.splitlines() if line.startswith("  ")]
+    assert ["question", "choice", "provider", "plan", "data", "measure"] == said[:6]
+    (directory,) = (tmp_path / "runs").iterdir()
+    run = results.read(directory)
+    assert (directory / "report.html").exists()
+    planned = json.loads(tollbar("plan", "mine.toml", "--json").stdout)
+    assert {row.key for row in run.studies[0].rows} == {cell["key"] for cell in planned["cells"]}
+    assert run.studies[0].study.measure.blocks == planned["studies"][0]["blocks"] >= fewest_blocks()
+
+
+def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
+    """`--json` has the document on standard output, and the sentence on standard error."""
+    done = tollbar("ask", "spin", "spin-1", "spin-2", "--for", "1s", "--no-report", "--json")
+    assert 0 == done.returncode, done.stderr
+    assert "ask" == json.loads(done.stdout)["studies"][0]["study"]
+    assert "spin-2 takes" in done.stderr
+
+
+def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> None:
+    """A choice that the provider lacks is a sentence too, and no failure."""
+    done = tollbar("ask", "digest", "sha-256", "blake3", "provider=libcrypto", "--for", "1s", "--no-report")
+    assert 0 == done.returncode, done.stderr
+    assert re.fullmatch(
+        r"blake3 was not measured at 4 KiB, on openssl \S+: .*unsupported.*\.", done.stdout.splitlines()[-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "which family?"),
+        (["digest", "sha256"], "did you mean `sha-256`"),
+        (["digest", "md5", "bytes=4K"], "say the unit"),
+        (["digest", "md5", "sha-1", "--for", "20"], "say the unit"),
+        (["digest", "md5", "sha-1", "lookup=implicit"], "means nothing to any cell"),
+        (["digest", "md5", "sha-1", "--save", "there.toml"], "is there already"),
+        (["digest", "md5", "sha-1", "--save", "no/where.toml"], "cannot be written"),
+    ],
+)
+def test_a_bad_question_starts_nothing(tollbar: Tollbar, tmp_path: Path, words: list[str], said: str) -> None:
+    """Status 2, words on standard error, no run and no file."""
+    (tmp_path / "there.toml").write_text("kept")
+    done = tollbar("ask", *words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert ["there.toml"] == [path.name for path in tmp_path.iterdir()]
+    assert "kept" == (tmp_path / "there.toml").read_text()
+
+
+@pytest.mark.parametrize("text", ["4K", "4 M", "1 g"])
+def test_half_a_unit_of_size_is_refused(text: str) -> None:
+    """K may be 1,000 or 1,024: both are named, neither is guessed."""
+    with pytest.raises(ValueError, match=r"say the unit, `\d [KMG]B` .* or `\d [KMG]iB`"):
+        units.size_bytes(text)
