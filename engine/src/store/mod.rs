@@ -16,6 +16,8 @@ mod rows;
 mod session;
 mod table;
 mod task;
+#[cfg(test)]
+mod tests;
 mod verify;
 
 use crate::contract::{Done, Failure, Mode, Receipt, Record};

@@ -110,6 +110,15 @@ impl Table {
         self.protection.as_ref().and_then(|protection| protection.number_code(number))
     }
 
+    /// Whether this is the sealed number of a row that is searched for, which opening it tells. `extra` is the row's
+    /// data key where it has one.
+    pub fn is_number(&mut self, id: i64, number: &[u8], extra: &[u8], wanted: i64) -> Result<bool, Failure> {
+        match &mut self.protection {
+            Some(protection) => Ok(protection.open_number(id, number, extra)? == wanted),
+            None => Err(wrong(id, "plain where it is sealed")),
+        }
+    }
+
     /// Whether the row that was read as this id is right; what is sealed is opened for it.
     pub fn check(&mut self, id: i64, found: &Found<'_>) -> Result<(), Failure> {
         let right = self.cards.card(id);
