@@ -97,6 +97,11 @@ class Server:
                 return fault
             time.sleep(POLL_S)
 
+    def complaint(self) -> str | None:
+        """Why a request could not be served, in the last words of the server nearest to who asks that has any."""
+        said = (running.complaint() for running in reversed(self._running.values()))
+        return next(filter(None, said), None)
+
     def stop(self) -> None:
         """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
         self._stop(failed=self.fault() is not None)
