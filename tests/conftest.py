@@ -114,14 +114,15 @@ def command() -> str:
 def here(name: str) -> beds.Installed:
     """The bed, or a skip that can be seen; where beds must be there, a failure."""
     found = beds.find({**beds.all_beds(), **beds.services()}[name])
-    if isinstance(found, beds.Installed):
-        for component in found.bed.components:
-            if component.port and not may_listen(component.port):
-                pytest.skip(f"{found.bed.title} has port {component.port}, on which this user may not listen")
+    missing = None if isinstance(found, beds.Installed) else found.reason
+    for component in found.bed.components if isinstance(found, beds.Installed) else ():
+        if component.port and not may_listen(component.port):
+            missing = f"{found.bed.title} has port {component.port}, on which this user may not listen"
+    if isinstance(found, beds.Installed) and missing is None:
         return found
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
-        pytest.fail(found.reason)
-    pytest.skip(found.reason)
+        pytest.fail(missing)
+    pytest.skip(missing)
 
 
 def may_listen(port: int) -> bool:
@@ -132,6 +133,13 @@ def may_listen(port: int) -> bool:
         except OSError as error:
             return error.errno != errno.EACCES
     return True
+
+
+@pytest.fixture(scope="session")
+def directories_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty cache for all tests, so that a directory is made once, whichever processes share the tests."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "directories"
 
 
 @pytest.fixture

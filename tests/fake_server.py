@@ -102,6 +102,8 @@ START_FAULTS: dict[str, Callable[[socket.socket], None]] = {
 
 # Instead of an answer.
 
+asked = 0
+
 
 def head(length: int, status: str = "200 OK") -> bytes:
     """What stands before a body."""
@@ -112,6 +114,14 @@ def reset(connection: socket.socket, length: int) -> None:
     """Hangs up in the rudest way there is."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raise Closed
+
+
+def wrong_status(connection: socket.socket, length: int) -> None:
+    """Says why it does not answer, twice over."""
+    global asked
+    asked += 1
+    print(f"sorry, it is the {('1st', '2nd')[asked > 1]} time", file=sys.stderr, flush=True)
+    connection.sendall(head(length, "503 Not Now") + bytes(length))
 
 
 def half(connection: socket.socket, length: int) -> None:
@@ -137,7 +147,7 @@ def babble(connection: socket.socket, length: int) -> None:
 ANSWER_FAULTS: dict[str, Callable[[socket.socket, int], None]] = {
     "die": lambda connection, length: os.kill(os.getpid(), signal.SIGSEGV),
     "wrong-length": lambda connection, length: connection.sendall(head(10) + bytes(10)),
-    "wrong-status": lambda connection, length: connection.sendall(head(length, "503 Not Now") + bytes(length)),
+    "wrong-status": wrong_status,
     "reset": reset,
     "half": half,
     "garbage": lambda connection, length: connection.sendall(b"\x00\xff\xfe rubbish \r\n\r\n" + bytes(length)),

@@ -34,6 +34,7 @@ stdin    = "told.json"
 ready    = {{ by = "http", limit = "{limit}" }}
 grace    = "0.5 s"
 refusals = ['refused: (.*)']
+complaints = ['^sorry, (.*)']
 """
 
 # The fault is that of one cell alone.

@@ -27,6 +27,8 @@ WRONG = [
     ({"grace": "11 s"}, "`component.0.grace`: ", None),
     ({"refusals": ["no group"]}, "`component.0.refusals.0`: the pattern has no group", None),
     ({"refusals": ["(open"]}, "`component.0.refusals.0`: not a regular expression", None),
+    ({"complaints": ["no group"]}, "`component.0.complaints.0`: the pattern has no group", None),
+    ({"lifetime": "run", "complaints": ["(.*)"]}, "`component.0`: `complaints`: a log that other trials write", None),
     ({"ports": ["web"]}, "`component`: two of them, or of their ports, have the name `web`", None),
     (
         {"version": {"arguments": [], "pattern": "(.)", "tool": "ask"}},

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from test_sign_in import ACCOUNTS
 from tollbar import measure, plan, study, workloads
 from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
@@ -33,7 +34,7 @@ baseline  = {{ choice = "anonymous", op = "request" }}
 where   = {{ choice = "anonymous", op = "sign-on" }}
 because = "There is none."
 [load]
-users   = [2]
+users   = [{users}]
 request = {{ get = "/bytes/{{bytes}}" }}
 expect  = {{ status = 200, bytes = "{{bytes}}" }}
 [measure]
@@ -50,8 +51,8 @@ REFUSED = {
     },
     "ntlm": {"no credentials", "a wrong password", "an unknown user", "the answer to another challenge"},
 }
-# Of accounts there are a few more than are members of groups.
-OF_DIRECTORY = {"op": "request", "accounts": 510, "directory": "samba", "groups": 0, "transport": "clear"}
+# Of accounts there are a few more than are members of groups, and as many as elsewhere: directories are made once.
+OF_DIRECTORY = {"op": "request", "accounts": ACCOUNTS, "directory": "samba", "groups": 0, "transport": "clear"}
 OF_TICKETS = {
     "encryption": "aes-256",
     "persistence": "request",
@@ -59,7 +60,11 @@ OF_TICKETS = {
     "identity": "machine",
     "delegation": "no",
 }
-USUAL: Mapping[str, Mapping[str, str | int]] = {"kerberos": {**OF_DIRECTORY, **OF_TICKETS}, "ntlm": OF_DIRECTORY}
+USUAL: Mapping[str, Mapping[str, str | int]] = {
+    "kerberos": {**OF_DIRECTORY, **OF_TICKETS},
+    "ntlm": OF_DIRECTORY,
+    "basic": {**OF_DIRECTORY, "store": "ldap"},
+}
 KERBEROS: list[Mapping[str, str | int]] = [
     {},
     {"directory": "mit"},
@@ -87,14 +92,14 @@ SIGNED_IN = [("kerberos", said) for said in KERBEROS] + [("ntlm", said) for said
 OF_THE_MACHINE = [Path("/var/tmp"), Path("/tmp")]
 
 
-def planned(choice: str, said: Mapping[str, str | int]) -> Plan:
+def planned(choice: str, said: Mapping[str, str | int], users: int = 2) -> Plan:
     """A cell with these settings, and else the usual ones, beside the baseline."""
     settings = {**USUAL[choice], **said}
     bed = settings.pop("bed", "httpd")
     # The baseline is a plain request.
     vary = {name: list({"request": 0, value: 0} if name == "op" else [value]) for name, value in settings.items()}
     text = "\n".join(f"{name} = {json.dumps(values)}" for name, values in vary.items())
-    text = STUDY.format(bed=bed, choice=choice, vary=text)
+    text = STUDY.format(bed=bed, choice=choice, vary=text, users=users)
     return plan.make([study.read("some", text, where="some.toml")], seed=1)
 
 
@@ -125,11 +130,11 @@ def of_the_machine() -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def lab(tmp_path_factory: pytest.TempPathFactory, directories_cache: Path) -> Iterator[Sandbox]:
     """One lab for all: each directory is made and started once."""
     before = of_the_machine()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(directories_cache))
         with Sandbox(tmp_path_factory.mktemp("logs")) as at:
             yield at
     assert before == of_the_machine()

@@ -144,6 +144,16 @@ def test_a_fault_while_proving_bars_the_cell(lab: Lab, fault: str) -> None:
     assert (Outcome.OK, None) == (proven[BASELINE].outcome, proven[BASELINE].reason)
 
 
+def test_a_server_that_says_why_is_quoted(lab: Lab) -> None:
+    """Beside the load client's words, of its own the last."""
+    lab.bed("wrong-status")
+    planned = lab.study()
+    reason = lab.prove(planned)[STRUCK].reason or ""
+    assert reason.endswith("got 503; fake-server said: it is the 1st time"), reason
+    (trial,) = lab.trials(planned)[STRUCK]
+    assert re.search(r"got 503\); fake-server said: it is the 2nd time$", trial.reason or ""), trial.reason
+
+
 @pytest.mark.parametrize("fault", GULLIBLE)
 def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str) -> None:
     """Right answers are half of a proof: what is wrong must be refused."""

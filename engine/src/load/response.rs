@@ -43,7 +43,14 @@ pub struct Response {
     spilled: Vec<u8>,
     /// The whole head, where it is kept.
     head: Vec<u8>,
+    /// The beginning of the body of another status: it is there that a server says why.
+    said: Vec<u8>,
 }
+
+/// An error page's markup, and what comes before its first sentence, is shorter.
+const KEPT_PAGE_BYTES: usize = 1024;
+/// What of it a reason quotes.
+const QUOTED_CHARACTERS: usize = 160;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -59,6 +66,7 @@ impl Response {
     pub fn begin(&mut self) {
         self.body = Body::Head;
         self.head.clear();
+        self.said.clear();
         (self.status, self.bytes, self.differs_at) = (0, 0, None);
         if !self.spilled.is_empty() {
             // Given back: of ten thousand connections few are in the middle of a head.
@@ -141,7 +149,11 @@ impl Response {
     #[inline]
     pub fn check(&self, expected: &Expected) -> Result<(), Fault> {
         if self.status != expected.status {
-            let words = format!("expected status {}, got {}", expected.status, self.status);
+            let mut words = format!("expected status {}, got {}", expected.status, self.status);
+            let said = text_of(&self.said);
+            if !said.is_empty() {
+                words.push_str(&format!(": {said}"));
+            }
             return Err(Fault::new(fault::WRONG_STATUS, words));
         }
         if let Some(bytes) = expected.bytes
@@ -186,6 +198,10 @@ impl Response {
                 self.differs_at = Some(self.bytes + same as u64);
             }
         }
+        if self.status != expected.status {
+            let room = KEPT_PAGE_BYTES.saturating_sub(self.said.len());
+            self.said.extend_from_slice(&came[..came.len().min(room)]);
+        }
         self.bytes += came.len() as u64;
     }
 
@@ -217,5 +233,71 @@ impl Response {
     fn spill(&mut self, came: &[u8]) {
         // One over: enough to see that it is too long.
         self.spilled.extend_from_slice(&came[..came.len().min(LONGEST_HEAD + 1 - self.spilled.len())]);
+    }
+}
+
+/// What a reader would see of a page's beginning, in one line: without its markup and its head; nothing where it is
+/// no text.
+fn text_of(page: &[u8]) -> String {
+    let page = String::from_utf8_lossy(page);
+    let body = page.split_once("</head>").map_or(page.as_ref(), |(_, body)| body);
+    let mut text = String::new();
+    for (at, piece) in body.split('<').enumerate() {
+        // What comes before the first is no element.
+        text.push(' ');
+        text.push_str(if at == 0 { piece } else { piece.split_once('>').map_or("", |(_, after)| after) });
+    }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().any(|character| character.is_control() || character == char::REPLACEMENT_CHARACTER) {
+        return String::new();
+    }
+    match text.char_indices().nth(QUOTED_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a server's own page a reason has what a reader would see; of other bytes nothing.
+    #[test]
+    fn a_page_is_quoted_without_its_markup() {
+        let nginx = "<html>\r\n<head><title>400 Too Large</title></head>\r\n<body>\r\n<h1>400 Bad\tRequest</h1><hr>\
+                     <center>nginx</center>";
+        for (page, text) in [
+            (nginx, "400 Bad Request nginx"),
+            ("wrong password\n", "wrong password"),
+            ("a < b", "a"),
+            ("<p>half an ele<men", "half an ele"),
+            ("\u{1}\u{2}", ""),
+            ("", ""),
+        ] {
+            assert_eq!(text, text_of(page.as_bytes()), "{page}");
+        }
+        assert_eq!("", text_of(&[0xFF, 0xFE]));
+        assert_eq!(format!("{}…", "ä".repeat(QUOTED_CHARACTERS)), text_of("ä".repeat(300).as_bytes()));
+    }
+
+    /// The beginning of the page of a wrong status is kept, however it comes, and of a right one nothing.
+    #[test]
+    fn a_wrong_status_is_said_with_its_page() {
+        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: false };
+        let check = |status: &str, page: &str| {
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+            let mut response = Response::default();
+            response.begin();
+            for byte in answer.as_bytes() {
+                response.take(&[*byte], &expected).unwrap();
+            }
+            assert!(response.said.len() <= KEPT_PAGE_BYTES);
+            (response.check(&expected).map_err(|fault| fault.words), response.said.len())
+        };
+        let said = "expected status 200, got 401: no such user";
+        assert_eq!(Err(said.to_owned()), check("401 Unauthorized", "<p>no such <b>user</b>").0);
+        assert_eq!(Err("expected status 200, got 500".to_owned()), check("500 Oh", "").0);
+        assert_eq!(KEPT_PAGE_BYTES, check("500 Oh", &"x".repeat(5000)).1);
+        assert_eq!((Ok(()), 0), check("200 OK", "page"));
     }
 }

@@ -115,6 +115,9 @@ class Component:
     """How long it may take to stop before it is killed."""
     refusals: tuple[Pattern, ...] = ()
     """How it words a configuration that it cannot serve; the group is the reason that the row is given."""
+    complaints: tuple[Pattern, ...] = ()
+    """How it words in its log why it could not serve a request. What the group of the last one matches stands beside
+    the load client's words, in a row of a load that failed. Of a component that is started for each trial."""
 
     def __post_init__(self) -> None:
         if self.port is not None and self.address == "shared":
@@ -123,6 +126,8 @@ class Component:
             raise ValueError(f"`version.tool`: `{self.version.tool}` is none of its `tools`")
         if self.shared_by and self.lifetime == "trial":
             raise ValueError("`shared-by`: a component that is started for each trial is not shared")
+        if self.complaints and self.lifetime == "run":
+            raise ValueError("`complaints`: a log that other trials write as well does not say which of them it is of")
         if self.lifetime == "run" and self.prepare:
             for setting in self.prepare.settings:
                 if setting not in self.shared_by:

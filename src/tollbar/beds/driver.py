@@ -104,6 +104,11 @@ class Server:
         for name in reversed(self._of_trial()):
             self._running[name].end()
 
+    def complaint(self) -> str | None:
+        """Why a request could not be served, in the last words of the server nearest to who asks that has any."""
+        said = (running.complaint() for running in reversed(self._running.values()))
+        return next(filter(None, said), None)
+
     def stop(self) -> None:
         """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
         self._stop(failed=not self._is_ended and self.fault() is not None)

@@ -90,14 +90,20 @@ class Guarded:
             self._fault = ": ".join([f"{self.name} {ended}", *self.output().splitlines()[-1:]])
         return self._fault
 
-    def output(self) -> str:
-        """The end of its log, without the paths of the sandbox, which mean nothing to a reader."""
+    def output(self, since: int = 0) -> str:
+        """The end of its log, behind so many bytes; without the sandbox's paths, which mean nothing to a reader."""
         with suppress(OSError), open(self.log, "rb") as log:
             log.seek(0, os.SEEK_END)
-            log.seek(max(0, log.tell() - KEPT_LOG_BYTES))
+            log.seek(max(since, log.tell() - KEPT_LOG_BYTES))
             text = log.read().decode(errors="replace").strip()
             return text.replace(f"{self.work_dir}/", "").replace(f"{self._sandbox.directory}/", "")
         return ""
+
+    def log_bytes(self) -> int:
+        """How long its log is by now."""
+        with suppress(OSError):
+            return self.log.stat().st_size
+        return 0
 
     def why_it_ended(self, refusals: Sequence[re.Pattern[str]]) -> NotStarted:
         """Its own words: `unsupported` where they are those of a refusal (the group of a pattern), else `failed`."""

@@ -29,3 +29,7 @@ class Remote:
     def fault(self, within_s: float = 0.0) -> str | None:
         """Nothing is known of its end."""
         return None
+
+    def complaint(self) -> str | None:
+        """Nor of its log."""
+        return None

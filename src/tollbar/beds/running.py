@@ -56,6 +56,8 @@ class Running(Guarded):
         """What it said on standard output when it was ready."""
         self._component = component
         self._ready_command = rendered.ready
+        self._ready_bytes = 0
+        """Of its log, when it was ready."""
         self._last_words: list[str] = []
         """What that command said when it last ended."""
         self._common: dict[str, Any] = {
@@ -84,8 +86,19 @@ class Running(Guarded):
         shutil.rmtree(self.work_dir, ignore_errors=True)
         return left
 
+    def complaint(self) -> str | None:
+        """The last thing that it said since it was ready of why it could not serve a request; None: nothing."""
+        said = self.output(self._ready_bytes)
+        matches = [match for pattern in self._component.complaints for match in pattern.finditer(said)]
+        last = max(matches, key=lambda match: match.start(), default=None)
+        return f"{self.name} said: {last.group(1).strip()}" if last else None
+
     def wait_until_ready(self) -> None:
         """Returns when the component is ready, as its bed says that this is known. Raises NotStarted, or PortTaken."""
+        self._wait()
+        self._ready_bytes = self.log_bytes()
+
+    def _wait(self) -> None:
         by = self._component.ready.by
         deadline = time.monotonic() + self._component.ready.limit
         if by == "line":

@@ -49,6 +49,7 @@ class Server(Protocol):
     @property
     def work_dirs(self) -> Mapping[str, Path]: ...
     def fault(self, within_s: float = 0.0) -> str | None: ...
+    def complaint(self) -> str | None: ...
 
 
 class RequestWorkload(Workload):
@@ -244,8 +245,11 @@ class RequestWork(Work):
 def _with_fault(record: Record, server: Server) -> Record:
     if record.outcome is Outcome.OK:
         return record
-    fault = server.fault(driver.NOTICED_S)
-    return record.model_copy(update={"reason": f"{fault}: {record.reason}"}) if fault else record
+    if (fault := server.fault(driver.NOTICED_S)) is not None:
+        return record.model_copy(update={"reason": f"{fault}: {record.reason}"})
+    # One that still runs may have said why.
+    complaint = server.complaint() if record.outcome is not Outcome.UNSUPPORTED else None
+    return record.model_copy(update={"reason": f"{record.reason}; {complaint}"}) if complaint else record
 
 
 def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:

@@ -113,10 +113,13 @@ HOSTS = {"machine": "web1", "service": "web2", "delegation": "web3"}
 RC4_HOST = "web4"
 REALM = "tollbar.test"
 NT_DOMAIN = "TOLLBAR"
-# Where each server can have a ticket checked.
+# Where each server can have a ticket checked, and where a password.
 CHECKED = {"httpd": ("in-server", "gssproxy"), "nginx": ("auth-request",)}
+PASSWORDS_CHECKED = {"nginx": ("in-server", "auth-request")}
 # What stands for that between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
+# The bed that a service is the same server as.
+SAME_AS = {"authenticator": "httpd"}
 # A ticket takes the directory milliseconds, so those of requests are of so many users.
 TICKETS = 50
 
@@ -279,21 +282,25 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     """
     if settings["choice"] == "anonymous":
         return {"sign_in": None}
-    for (name, value), reason in CANNOT.get(found.bed.name, {}).items():
+    runs = str(settings.get("runs", "in-server"))
+    # Another server's words where that is asked.
+    between = beds.services()[CHECKED_BY[runs]] if runs in CHECKED_BY else found.bed
+    checks = SAME_AS.get(between.name, found.bed.name)
+    for (name, value), reason in CANNOT.get(checks, {}).items():
         if settings.get(name) == value:
             raise NotStarted(Outcome.UNSUPPORTED, reason)
     if _negotiates(settings):
         return {"sign_in": _negotiated(settings, found)}
     if settings["choice"] in WITHOUT_PASSWORD:
         return {"sign_in": _without_password(settings, found, accounts)}
-    if settings.get("runs", "in-server") != "in-server":
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} checks passwords itself, or asks where they are kept")
+    if runs not in PASSWORDS_CHECKED.get(found.bed.name, ("in-server",)):
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no password checked by {between.title}")
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
-    made = STORES.get(found.bed.name, {}).get(store)
+    made = STORES.get(checks, {}).get(store)
     if made is None:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
     told = made(settings, accounts)
-    sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
+    sign_in = {"scheme": settings["choice"], "runs": runs, "store": told.pop("store"), **_of_scheme(settings)}
     return {"sign_in": sign_in, **told}
 
 
@@ -310,7 +317,6 @@ def _without_password(settings: Settings, found: Installed, accounts: Accounts) 
 
 def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, ...]:
     """What has to stand behind the server. Raises NotStarted where it is not available here."""
-    if "directory" in settings:
-        between = CHECKED_BY.get(str(settings.get("runs")))
-        return tuple(beds.service(name) for name in (str(settings["directory"]), between) if name)
-    return (beds.service("postgresql-accounts"),) if "tables" in words else ()
+    database = "postgresql-accounts" if "tables" in words else None
+    names = (settings.get("directory"), database, CHECKED_BY.get(str(settings.get("runs"))))
+    return tuple(beds.service(str(name)) for name in names if name)

@@ -1,0 +1,84 @@
+"""Where servers have to be there, a test that misses one fails: skipped, it would be proved nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import test_negotiate
+import test_sign_in
+from conftest import here
+from tollbar import beds, measure
+from tollbar.beds.sandbox import Sandbox
+from tollbar.measure import Proven
+from tollbar.plan import Cell
+from tollbar.runner import Outcome
+
+PROGRAMS = sorted(
+    name for name, bed in {**beds.all_beds(), **beds.services()}.items() if any(one.programs for one in bed.components)
+)
+
+
+def of_sign_in(choice: str, store: str) -> Cell:
+    """Apache's, of those that test_sign_in proves."""
+    found = test_sign_in.cells(test_sign_in.EVERY_WAY, ["httpd"])
+    return next(cell for cell in found if (cell.choice.name, cell.coordinates.get("store")) == (choice, store))
+
+
+# What servers and clients load: which of the tests would be skipped for want of it.
+LIBRARIES: dict[str, Callable[[Sandbox], None]] = {
+    "mod_auth_gssapi": lambda at: test_negotiate.test_who_is_right_signs_in_and_who_is_wrong_does_not(
+        at, "kerberos", {}
+    ),
+    "gss-ntlmssp": lambda at: test_negotiate.test_who_is_right_signs_in_and_who_is_wrong_does_not(at, "ntlm", {}),
+    "libnss-wrapper": lambda at: test_sign_in.holds(at, of_sign_in("basic", "ldaps"), can=True),
+    "libaprutil1-dbd-pgsql": lambda at: test_sign_in.holds(at, of_sign_in("form", "sql"), can=True),
+}
+
+
+@pytest.fixture
+def nothing_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program of any bed is found."""
+    beds.find.cache_clear()
+    monkeypatch.setattr(beds, "_folders", lambda component: iter([str(tmp_path)]))
+    for name in ("CI", "TOLLBAR_REQUIRE_BEDS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def found_again() -> Iterator[None]:
+    """What was not found is looked for again by the next test."""
+    yield
+    beds.find.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_found")
+@pytest.mark.parametrize("required", ["CI", "TOLLBAR_REQUIRE_BEDS"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_missing_server_is_a_failure(name: str, required: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which names what would help. Where it need not be there it is a skip that can be seen."""
+    with pytest.raises(pytest.skip.Exception, match="is not installed; to have it: "):
+        here(name)
+    monkeypatch.setenv(required, "1")
+    with pytest.raises(pytest.fail.Exception, match="is not installed; to have it: "):
+        here(name)
+
+
+def test_a_port_that_may_not_be_had_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory's ports are below 1024, and an ordinary user may not listen there."""
+    monkeypatch.setattr("conftest.may_listen", lambda port: False)
+    monkeypatch.setenv("TOLLBAR_REQUIRE_BEDS", "1")
+    with pytest.raises(pytest.fail.Exception, match="on which this user may not listen"):
+        here("samba")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_missing_library_is_a_failure(library: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a proof says of it is no reason to skip."""
+    reason = f"not available here: {library} is not installed"
+    missing = Proven("", "", Outcome.UNSUPPORTED, reason, 0, (), ())
+    monkeypatch.setattr(measure, "prove", lambda cells, *arguments, **more: [missing for _ in cells])
+    with Sandbox(tmp_path / "logs") as at, pytest.raises(AssertionError):
+        LIBRARIES[library](at)

@@ -1,0 +1,397 @@
+"""Sign-ins that go wrong on real servers: each fault is a row in the server's own words, and the next cell goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from conftest import here
+from test_negotiate import planned, words
+from test_sign_in import ACCOUNTS
+from tollbar import beds, measure, workloads
+from tollbar.beds import driver, proc
+from tollbar.beds.driver import Server
+from tollbar.beds.sandbox import Sandbox
+from tollbar.measure import Proven, Trial, heat
+from tollbar.measure.heat import _Member
+from tollbar.plan import Cell, Plan
+from tollbar.runner import Outcome
+from tollbar.study import Measure
+from tollbar.workloads.request import RequestWork, RequestWorkload
+
+# Where nothing else limits it, a client gives up on an answer after ten seconds, and libkrb5 on a KDC after twenty.
+pytestmark = pytest.mark.timeout(240)
+
+Settings = Mapping[str, str | int]
+Does = Callable[[Server], AbstractContextManager[None]]
+"""Makes a fault, given servers that are up, and mends it."""
+Changes = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Of beds, files in their folders: what stands there, and what is to stand in its place."""
+
+FAR = 900
+# Seconds: more than Kerberos allows between two clocks, which is 300.
+CLOCK = f"""
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now) {{
+    int failed = (int)syscall(SYS_clock_gettime, clock, now);
+    if (!failed && clock == CLOCK_REALTIME) now->tv_sec += {FAR};
+    return failed;
+}}
+time_t time(time_t *now) {{
+    struct timespec read;
+    clock_gettime(CLOCK_REALTIME, &read);
+    if (now) *now = read.tv_sec;
+    return read.tv_sec;
+}}
+int gettimeofday(struct timeval *now, void *zone) {{
+    struct timespec read;
+    clock_gettime(CLOCK_REALTIME, &read);
+    now->tv_sec = read.tv_sec;
+    now->tv_usec = read.tv_nsec / 1000;
+    return 0;
+}}
+"""
+LOCK = """
+import sys, time
+import ldb
+from samba.auth import system_session
+from samba.param import LoadParm
+from samba.samdb import SamDB
+directory, locked, *names = sys.argv[1:]
+parameters = LoadParm()
+parameters.load(directory + "/smb.conf")
+database = SamDB(url=directory + "/private/sam.ldb", session_info=system_session(), lp=parameters)
+# Windows counts tenths of microseconds since 1601.
+since = str(int((time.time() + 11644473600) * 1e7)) if locked == "yes" else "0"
+for name in names:
+    message = ldb.Message(ldb.Dn(database, "CN=%s,OU=Accounts,DC=tollbar,DC=test" % name))
+    message["lockoutTime"] = ldb.MessageElement(since, ldb.FLAG_MOD_REPLACE, "lockoutTime")
+    database.modify(message)
+"""
+# Those that ask.
+ASKING = [f"u{index:05d}" for index in range(500, ACCOUNTS)]
+
+
+@contextmanager
+def nothing(server: Server) -> Iterator[None]:
+    """The fault is in the servers' configuration."""
+    yield
+
+
+@contextmanager
+def no_keytab(server: Server) -> Iterator[None]:
+    """The web server's key is not there."""
+    keytab = server.work_dirs["directory"] / "web1.keytab"
+    kept = keytab.rename(keytab.with_suffix(".kept"))
+    yield
+    kept.rename(keytab)
+
+
+@contextmanager
+def unreadable_keytab(server: Server) -> Iterator[None]:
+    """The web server's key is there, and not for its account."""
+    keytab = server.work_dirs["directory"] / "web1.keytab"
+    owner = keytab.stat()
+    # Where root's lab has given the key to the workers' account, it is root's now.
+    os.chown(keytab, os.geteuid(), os.getegid())
+    keytab.chmod(0)
+    yield
+    os.chown(keytab, owner.st_uid, owner.st_gid)
+    keytab.chmod(owner.st_mode & 0o777)
+
+
+@contextmanager
+def strangers(server: Server) -> Iterator[None]:
+    """Users ask of whom the directory has never heard."""
+    accounts = server.work_dirs["directory"] / "accounts.tsv"
+    known = accounts.read_text()
+    accounts.write_text(known.replace("u005", "x005"))
+    yield
+    accounts.write_text(known)
+
+
+@contextmanager
+def locked(server: Server) -> Iterator[None]:
+    """The users' accounts are locked, as after too many wrong passwords."""
+    directory, kdc = server.work_dirs["directory"], server.work_dirs.get("kdc")
+
+    def lock(yes: bool) -> None:
+        if kdc is None:
+            command = ["/usr/bin/python3", "-c", LOCK, str(directory), "yes" if yes else "no", *ASKING]
+            subprocess.run(command, check=True, capture_output=True)
+            return
+        wanted = "".join(f"modprinc {'-' if yes else '+'}allow_tix {name}\n" for name in ASKING)
+        environment = {**os.environ, "KRB5_CONFIG": "/dev/null", "KRB5_KDC_PROFILE": str(kdc / "kdc.conf")}
+        (kadmin,) = here("mit").tools["directory"]["kadmin"].splitlines()
+        command = [kadmin, "-p", "tollbar/admin"]
+        subprocess.run(command, input=wanted, text=True, check=True, capture_output=True, env=environment)
+
+    lock(True)
+    yield
+    lock(False)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, and what a row says of it."""
+
+    name: str
+    choice: str
+    said: Settings
+    reason: str | None
+    """What is in its reason, as a regular expression; None: it is no fault to these servers."""
+    may_do: bool = False
+    """Whether it is none either where the servers are quick enough."""
+    made: Does = nothing
+    changes: Changes = field(default_factory=dict)
+
+
+LIMIT = {"httpd": {"negotiate.conf.jinja": {"LimitRequestFieldSize 65536": "LimitRequestFieldSize 2048"}}}
+BUFFERS = {"nginx": {"nginx.conf.jinja": {"large_client_header_buffers 4 64k": "large_client_header_buffers 4 1k"}}}
+WRONG_CLOCK = {"httpd": {"bed.toml": {'LD_PRELOAD                   = "': 'LD_PRELOAD                   = "CLOCK '}}}
+MANY_GROUPS = {
+    "samba": {
+        "provision.py": {
+            "GROUPS = 100": "GROUPS = 5000",
+            "MEMBERS = ((250, 100), (500, 50))": "MEMBERS = ((1, 5000),)",
+        }
+    }
+}
+GATE = {"bed": "nginx", "runs": "auth-request"}
+FORWARDED = {"identity": "delegation", "delegation": "yes"}
+
+# What mod_auth_gssapi says where there is no key that a ticket could be checked with.
+NO_KEY = r"got 401: .*; apache2 said: GSS ERROR .*SPNEGO cannot find mechanisms to negotiate"
+# httpd's own limit is 65,536 bytes here.
+TOO_LARGE = r"got 400: Bad Request .* Size of a request header field exceeds server limit\."
+TOO_LATE = "timeout: no whole answer after"
+# Where the directory is silent, or does not get to the end of 5,000 groups.
+NOT_IN_TIME = r"got 500: .*; apache2 said: AH01695: .*\[Timed out\]"
+REVOKED = r"sign-in: u005\d\d cannot sign in: Client's credentials have been revoked"
+UNKNOWN = r"sign-in: x005\d\d cannot sign in: Client 'x005\d\d@TOLLBAR.TEST' not found in Kerberos database"
+# winbindd's answer to gss-ntlmssp, whatever is wrong with the user.
+DENIED = r"got 401: .*; apache2 said: GSS ERROR .*\(Permission denied\)"
+
+FAULTS = [
+    Fault("no keytab", "kerberos", {}, NO_KEY, no_keytab),
+    Fault("no keytab", "kerberos", {"directory": "mit"}, NO_KEY, no_keytab),
+    Fault("no keytab", "kerberos", {"runs": "gssproxy"}, NO_KEY, no_keytab),
+    Fault("no keytab", "kerberos", GATE, NO_KEY, no_keytab),
+    Fault("unreadable keytab", "kerberos", {}, NO_KEY, unreadable_keytab),
+    Fault("header too large", "kerberos", {"groups": 100}, TOO_LARGE, changes=LIMIT),
+    Fault(
+        "header too large", "kerberos", {**GATE, "groups": 100}, "Request Header Or Cookie Too Large", changes=BUFFERS
+    ),
+    Fault("clock skew", "kerberos", {}, r"apache2 said: GSS ERROR .*\(Clock skew too great\)", changes=WRONG_CLOCK),
+    Fault("locked", "kerberos", {}, REVOKED, locked),
+    Fault("locked", "kerberos", {"directory": "mit"}, REVOKED, locked),
+    Fault("locked", "ntlm", {}, DENIED, locked),
+    Fault("locked", "basic", {}, r"apache2 said: AH01617: user u005\d\d: authentication failure", locked),
+    Fault("strangers", "kerberos", {}, UNKNOWN, strangers),
+    Fault("strangers", "kerberos", {"directory": "mit"}, UNKNOWN, strangers),
+    Fault("strangers", "ntlm", {}, DENIED, strangers),
+    Fault("strangers", "basic", {}, r"apache2 said: AH01618: user x005\d\d not found", strangers),
+    Fault("strangers", "basic", {"directory": "mit"}, r"apache2 said: AH01618: user x005\d\d not found", strangers),
+    Fault("5,000 groups", "kerberos", {"accounts": 1, "groups": 100}, TOO_LATE, may_do=True, changes=MANY_GROUPS),
+    Fault(
+        "5,000 groups",
+        "kerberos",
+        {"accounts": 1, "groups": 100, **FORWARDED},
+        f"{TOO_LARGE}|{TOO_LATE}",
+        changes=MANY_GROUPS,
+    ),
+    Fault("5,000 groups", "ntlm", {"accounts": 1, "groups": 100}, TOO_LATE, may_do=True, changes=MANY_GROUPS),
+    Fault(
+        "5,000 groups",
+        "basic",
+        {"accounts": 1, "groups": 100},
+        f"{TOO_LATE}|{NOT_IN_TIME}",
+        may_do=True,
+        changes=MANY_GROUPS,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, directories_cache: Path) -> Iterator[Sandbox]:
+    """One lab for all: each directory is made and started once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(directories_cache))
+        with Sandbox(tmp_path_factory.mktemp("logs")) as at:
+            yield at
+
+
+@contextmanager
+def changed(folder: Path, changes: Changes) -> Iterator[None]:
+    """Beds with other text in their files stand in the place of those that Tollbar has."""
+    folders = {name: bed.folder for name, bed in {**beds.all_beds(), **beds.services()}.items()}
+    shutil.copytree(folders["httpd"].parent, folder / "beds", ignore=shutil.ignore_patterns("__pycache__", "*.py[co]"))
+    (folder / "clock.c").write_text(CLOCK)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(folder / "clock.so"), str(folder / "clock.c")], check=True)
+    for path, texts in (
+        (folder / "beds" / name / file, texts) for name in changes for file, texts in changes[name].items()
+    ):
+        text = path.read_text()
+        for before, after in texts.items():
+            assert before in text, before
+            text = text.replace(before, after.replace("CLOCK", str(folder / "clock.so")))
+        path.write_text(text)
+    made = {name: beds.read(folder / "beds" / name) for name in folders}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beds, "all_beds", lambda: {name: bed for name, bed in made.items() if not bed.is_service})
+        patch.setattr(beds, "services", lambda: {name: bed for name, bed in made.items() if bed.is_service})
+        yield
+
+
+def cell_of(made: Plan) -> Cell:
+    """The one that goes wrong."""
+    return made.studies[0].cells[-1]
+
+
+def up(lab: Sandbox, cell: Cell) -> Server:
+    """Its servers."""
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    assert isinstance(cell.bed, beds.Bed)
+    return driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab))
+
+
+def proved(lab: Sandbox, cell: Cell) -> Proven:
+    """What is proved of it."""
+    (proven,) = measure.prove([cell], 1, sandbox=lab)
+    return proven
+
+
+def name_of(fault: Fault) -> str:
+    """A test's name."""
+    return f"{fault.name}-{fault.choice}-{words(fault.said)}"
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=name_of)
+def test_a_fault_is_a_row_in_the_servers_words(lab: Sandbox, tmp_path: Path, fault: Fault) -> None:
+    """Nothing is proved, and the row says why; before and afterwards the same cell is proved."""
+    with changed(tmp_path, fault.changes) if fault.changes else nullcontext():
+        cell = cell_of(planned(fault.choice, fault.said))
+        with up(lab, cell) as server, fault.made(server):
+            proven = proved(lab, cell)
+    if fault.reason is None or (fault.may_do and proven.outcome is Outcome.OK):
+        assert (Outcome.OK, None) == (proven.outcome, proven.reason)
+        return
+    assert Outcome.FAILED == proven.outcome
+    assert re.search(fault.reason, proven.reason or ""), proven.reason
+    again = proved(lab, cell_of(planned(fault.choice, {**fault.said, "accounts": ACCOUNTS})))
+    assert (Outcome.OK, None) == (again.outcome, again.reason)
+
+
+Strikes = Callable[[Sequence[int]], object]
+"""Does something to the processes of a directory."""
+
+
+def send(number: signal.Signals, pids: Sequence[int]) -> None:
+    """To each that is still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def slow(pids: Sequence[int]) -> None:
+    """It does not answer for some time, which is longer than all chunks together."""
+    send(signal.SIGSTOP, pids)
+    threading.Timer(0.5, send, (signal.SIGCONT, pids)).start()
+
+
+def silent(pids: Sequence[int]) -> None:
+    """It does not answer any more."""
+    send(signal.SIGSTOP, pids)
+
+
+def gone(pids: Sequence[int]) -> None:
+    """It is not there any more."""
+    send(signal.SIGKILL, pids)
+
+
+NO_KDC = r"u005\d\d cannot sign in: Cannot contact any KDC for realm 'TOLLBAR.TEST'"
+ENDED = "{} was ended by SIGKILL: "
+# Where the web server's answer was there before the end was noticed.
+NO_LDAP = r"got 500: .*; apache2 said: AH01695: .*\[Can't contact LDAP server\]"
+# What becomes of a directory in mid-trial; the cell that needs it; and what the row says, None: nothing.
+IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
+    (slow, "kerberos", {"op": "sign-on"}, None),
+    (slow, "ntlm", {"op": "sign-on"}, None),
+    (slow, "basic", {}, None),
+    (slow, "basic", {"directory": "mit"}, None),
+    (silent, "kerberos", {"op": "sign-on"}, NO_KDC),
+    # gss-ntlmssp waits for winbindd longer than a client for the page.
+    (silent, "ntlm", {"op": "sign-on"}, "timeout 1 .*no whole answer after"),
+    (silent, "basic", {}, NOT_IN_TIME),
+    (silent, "basic", {"directory": "mit"}, NOT_IN_TIME),
+    (gone, "kerberos", {"op": "sign-on"}, f"{ENDED.format('samba')}.*{NO_KDC}"),
+    (gone, "kerberos", {"op": "sign-on", "directory": "mit"}, f"{ENDED.format('krb5kdc')}.*{NO_KDC}"),
+    (gone, "ntlm", {"op": "sign-on"}, f"{ENDED.format('samba')}.*got 401|{DENIED}"),
+    (gone, "basic", {}, f"{ENDED.format('samba')}.*got 500|{NO_LDAP}"),
+    (gone, "basic", {"directory": "mit"}, f"{ENDED.format('slapd')}.*got 500|{NO_LDAP}"),
+]
+
+
+def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], list[int]]:
+    """The trials of the cell and of its baseline, when this befalls the directory before the cell's first chunk."""
+    cell, pids = cell_of(made), []
+    advance = heat._advance
+
+    def strike_and_advance(member: _Member, number: int, how: Measure) -> None:
+        if number == 0 and member.visit.cell.key == cell.key and not member.visit.twin:
+            assert isinstance(member.work, RequestWork)
+            components = member.work.server.components
+            pids.extend(
+                proc.tree(components.get("kdc" if cell.choice.name == "kerberos" else "", components["directory"]))[1:]
+            )
+            strikes(pids)
+        advance(member, number, how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heat, "_advance", strike_and_advance)
+        return trials_of(lab, made), pids
+
+
+def trials_of(lab: Sandbox, made: Plan) -> list[Trial]:
+    """Of one block; the cell's own is the last."""
+    left = measure.heats_left(made, counts={"some": 1}, done=(), excluded=())
+    trials = [trial for found in measure.measured(made, left, sandbox=lab) for trial in found]
+    return sorted(trials, key=lambda trial: trial.cell == cell_of(made).key)
+
+
+@pytest.mark.parametrize(
+    ("strikes", "choice", "said", "reason"),
+    IN_MID_TRIAL,
+    ids=lambda value: words(value) if not callable(value) else value.__name__,
+)
+def test_a_directory_in_trouble_fails_the_trials_that_ask_it(
+    lab: Sandbox, strikes: Strikes, choice: str, said: Settings, reason: str | None
+) -> None:
+    """Slow, it is waited for; silent or gone, the row says so. Others of the heat go on, and so does the next."""
+    made = planned(choice, said, users=1)
+    (*others, trial), pids = struck(lab, made, strikes)
+    send(signal.SIGCONT, pids)
+    # The baseline asks no directory.
+    assert {Outcome.OK} == {other.outcome for other in others if other.cell == made.studies[0].cells[0].key}
+    if reason is None:
+        assert (Outcome.OK, None) == (trial.outcome, trial.reason)
+    else:
+        assert (Outcome.FAILED, 0, None) == (trial.outcome, len(trial.chunks), trial.load)
+        assert re.search(reason, trial.reason or ""), trial.reason
+    (*_, again) = trials_of(lab, made)
+    assert (Outcome.OK, None) == (again.outcome, again.reason)
