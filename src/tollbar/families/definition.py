@@ -176,6 +176,8 @@ class Family:
     """What its runners observe beside what every runner does."""
     folder: Path | None = None
     """Where it was read from; None: it was not read from a folder."""
+    beds: tuple[str, ...] = ()
+    """The servers of a study that names none, for a family that only servers perform."""
 
     @property
     def null(self) -> Choice:

@@ -111,6 +111,7 @@ class _WireHead(Wire):
     operations: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
     strength_means: str | None = None
+    beds: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:
@@ -156,6 +157,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             title=head.title,
             operations=head.operations,
             strength_means=head.strength_means,
+            beds=head.beds,
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
             choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},

@@ -19,6 +19,7 @@ from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
     DEFAULT_PROVIDERS,
+    DEFAULT_WORTH,
     NOT_SETTINGS,
     Claim,
     Coordinates,
@@ -29,6 +30,7 @@ from tollbar.study.definition import (
     Measure,
     Statistic,
     Study,
+    default_load,
 )
 from tollbar.wire import Wire, parse
 
@@ -92,7 +94,7 @@ class _WireMeasure(Wire):
 
 
 class _WireJudge(Wire):
-    worth: Share = 0.03
+    worth: Share = DEFAULT_WORTH
 
 
 class _WireClaim(Wire):
@@ -153,11 +155,6 @@ class _WireStudy(Wire):
             raise ValueError("`providers` is empty: left out, it is the system's libcrypto")
         if self.url and self.beds:
             raise ValueError("a study is measured through `beds` or on a `url`, not both")
-        served = bool(self.beds or self.url)
-        if served and self.load is None:
-            raise ValueError("`load` is missing: it says what is asked of the server")
-        if not served and self.load is not None:
-            raise ValueError("`beds` is missing: a load needs a server")
         if self.statistic and {claim.metric for claim in self.claim} != {"cost"}:
             raise ValueError('a `statistic` is of costs: each `[[claim]]` of the study has `metric = "cost"`')
         return self
@@ -174,6 +171,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
+    wire = _with_server(wire, family)
     reader = _Reader(family, where, None if kept else tuple(beds.all_beds()))
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
@@ -188,7 +186,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         url=wire.url,
         address=None,
-        load=_load(wire.load, family, where),
+        load=_load(wire, family, where),
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
         baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),
         leave_out=tuple(
@@ -204,9 +202,27 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     )
 
 
-def _load(wire: _WireLoad | None, family: Family, where: str) -> Load | None:
+def _with_server(wire: _WireStudy, family: Family) -> _WireStudy:
+    """The study with its family's own servers, where it names none and only servers perform the family.
+
+    It is then asked for the first of its operations, unless the study says which: not every choice has the others.
+    """
+    if wire.beds or wire.url or not family.beds:
+        return wire
+    vary = {"op": family.operations[:1], **wire.vary}
+    return wire.model_copy(update={"beds": family.beds, "vary": vary})
+
+
+def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
+    wire, served = study.load, bool(study.beds or study.url)
     if wire is None:
-        return None
+        if not served:
+            return None
+        if family.beds and not study.url:
+            return default_load(family)
+        raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
+    if not served:
+        raise TollbarError("`beds` is missing: a load needs a server", where=where)
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get, "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
@@ -347,7 +363,17 @@ class _Reader:
         known = [*NOT_SETTINGS, *self.family.settings]
         if name not in known:
             what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
-            raise TollbarError(what, where=self.where, hint=nearest(name, known))
+            raise TollbarError(what, where=self.where, hint=nearest_setting(self.family, name))
+
+
+def nearest_setting(family: Family, name: str) -> str | None:
+    """What was meant by a setting that a family has not: one of its own, and which other families have it."""
+    hint = nearest(name, [*NOT_SETTINGS, *family.settings])
+    others = [one.name for one in families.families().values() if name in one.settings]
+    if not others or (hint or "").startswith("did you mean"):
+        return hint
+    said = f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+    return f"{said}; {hint}" if hint else said
 
 
 # What studies of earlier versions say, and what is said instead.
