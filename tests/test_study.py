@@ -57,7 +57,6 @@ blocks = 6
 BAD_SERVED = {
     "unknown bed": ('"embedded"', '"nginz"', "no such bed: `nginz`", "`nginx`"),
     "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
-    "no bed": ('beds      = ["embedded"]', "", "a load needs a server", None),
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
     "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates`", None),
@@ -100,6 +99,9 @@ BAD = {
     "half a byte": ('"16 B"', '"0.5 B"', "not a whole number of bytes", None),
     "unknown value": ("[vary]", "[vary]\ncpu = ['slow']", "`slow` is not one of", None),
     "a setting of others": ("[vary]", "[vary]\nlookup = ['implicit']", "`vary.lookup` means nothing", "is python* or"),
+    "a load without a server": (
+        "[measure]", "[load]\nrequest = { get = '/' }\n[measure]", "a load needs a server", None
+    ),
     "no value": ("[vary]", "[vary]\ncpu = []", "`vary.cpu`: no value", None),
     **{
         f"varied {name}": ("[vary]", f"[vary]\n{name} = ['md5']", f"`{name}` is not varied here", f"`{key}`")

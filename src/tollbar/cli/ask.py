@@ -8,10 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tollbar import console, families, plan, results, study, units
-from tollbar.cli.options import AsJson, Libraries
+from tollbar.cli.options import AsJson, Libraries, write_anew
 from tollbar.cli.run import begin, carry_out, show, status_of
 from tollbar.cli.sentences import sentences
 from tollbar.errors import ExitStatus, TollbarError
+from tollbar.files import write_atomically
 from tollbar.plan import Plan, estimates
 from tollbar.stats import fewest_blocks
 from tollbar.study import Question, Study
@@ -79,7 +80,7 @@ def ask(
     planned = plan.make((_read(question, fewest_blocks()),), seed=seed or 0, named_libraries=named)
     fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, fewest_blocks())
     if save is not None:
-        _save(save, question.text(fitted), anew=True)
+        write_anew(save, question.text(fitted))
     _say(question, planned)
     needed_s = estimates.of_plan(planned)
     if needed_s > ABOUT * within_s:
@@ -89,7 +90,8 @@ def ask(
     judged = carry_out(planned, store, report=report, within_s=within_s)
     if save is not None:
         # As many as were measured: how long an operation takes was not known before it was proved.
-        _save(save, question.text(results.about(store.directory)["studies"][study.ASKED]["blocks"]))
+        measured = results.about(store.directory)["studies"][study.ASKED]["blocks"]
+        write_atomically(save, question.text(measured))
         console.say(f"  study      {save}")
     if judged is None:
         return ExitStatus.INTERRUPTED
@@ -120,16 +122,6 @@ def _say(question: Question, planned: Plan) -> None:
     console.say(f"  question   {planned.studies[0].study.question}")
     for name, values in {**question.echo, "provider": names}.items():
         console.say(f"  {name:<10} {values}")
-
-
-def _save(path: Path, text: str, *, anew: bool = False) -> None:
-    try:
-        with path.open("x" if anew else "w", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise TollbarError("is there already", where=str(path), hint="name another file for --save") from error
-    except OSError as error:
-        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error
 
 
 def _print(sentences_: list[str]) -> None:

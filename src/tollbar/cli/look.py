@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from tollbar import beds, console, families, libraries, study, units, workloads
-from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
+from cyclopts import Parameter
+
+from tollbar import beds, console, families, libraries, runners, study, units, workloads
+from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan, plan_of
+from tollbar.cli.run import resumed, studies_of, with_blocks
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, estimates
+
+UNUSABLE = "cannot be used"
 
 
 def list_(
@@ -41,23 +46,58 @@ def list_(
     return ExitStatus.DONE
 
 
-def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitStatus:
+def plan(
+    *studies: str,
+    blocks: int | None = None,
+    seed: int | None = None,
+    library: Libraries = (),
+    runs: Path = Path("runs"),
+    resume: Path | None = None,
+    url: str | None = None,
+    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS,
+    i_own_this_server: str | None = None,
+    json: AsJson = False,
+    report: bool = True,
+) -> ExitStatus:
     """Show what would run, and how long it would take. Nothing is measured.
 
+    It takes all that `tollbar run` takes.
+
     tollbar plan
-    tollbar plan digests
+    tollbar plan digests --blocks 40
     tollbar plan my-study.toml --json
+    tollbar plan --resume runs/2026-…
 
     Parameters
     ----------
     studies
-        Names of studies or sets, or TOML files. None: `quick`.
+        Names of studies or sets, TOML files, or folders of such files. None: `quick`.
+    blocks
+        Blocks to measure instead of the study's own.
+    seed
+        Decides the order of visits.
     library
         A libcrypto to measure beside those that the study names. May be given again.
+    runs
+        Where `run` makes the run's directory. Nothing is made here.
+    resume
+        A run to go on with: all of it is shown.
+    url
+        A server of your own, measured from the client's side alone.
+    users
+        How many users at a time ask the `--url`. May be given again.
+    i_own_this_server
+        The host of the `--url`, once more.
     json
         Print one JSON document instead of a table.
+    report
+        Whether `run` writes a report. None is written here.
     """
-    planned = make_plan(studies, library)
+    if resume is not None:
+        asked = study.refuse_others(resumed(resume, studies, blocks), i_own_this_server)
+    else:
+        asked = with_blocks(studies_of(studies, url, users, i_own_this_server), blocks)
+    planned = plan_of(asked, library, seed or 0)
     rows = [
         {
             "study": one.study.name,
@@ -81,34 +121,48 @@ def plan(*studies: str, library: Libraries = (), json: AsJson = False) -> ExitSt
     return ExitStatus.DONE
 
 
-def show(study: str, cell: str | None = None, /, *, library: Libraries = (), json: AsJson = False) -> ExitStatus:
+def show(
+    name: str,
+    /,
+    *words: str,
+    toml: Annotated[bool, Parameter(negative="")] = False,
+    library: Libraries = (),
+    json: AsJson = False,
+) -> ExitStatus:
     """Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.
 
-    Without a cell, the cells are listed. A cell is named by words of its line, as many as tell it apart.
+    Without words, the cells are listed. A cell is named by words of its line, as many as tell it apart.
 
     tollbar show digests
-    tollbar show digests "md5 3.0 4096 native"
+    tollbar show digests md5 3.0 4096 native
+    tollbar show tls-post-quantum nginx x25519
+    tollbar show digests --toml > my-study.toml
 
     Parameters
     ----------
-    study
+    name
         A study's name, or a TOML file.
-    cell
+    words
         Words that occur in the cell's line.
+    toml
+        Print the study itself, as its file has it: a beginning for one of your own.
     library
         A libcrypto to measure beside those that the study names. May be given again.
     json
         Print one JSON document, whole.
     """
-    planned = make_plan((study,), library)
-    found = [one for one in cells_of(planned) if cell is None or _is_named(one, cell)]
-    if cell is None:
+    if toml:
+        return _show_text(name, words)
+    planned = make_plan((name,), library)
+    cell = " ".join(words)
+    found = [one for one in cells_of(planned) if _is_named(one, cell)]
+    if not cell:
         _print([one.coordinates for one in found], as_json=json)
         return ExitStatus.DONE
     if not found:
         raise TollbarError(
-            f"no cell of {study} has all of the words `{cell}`",
-            hint=f"`tollbar show {study}` lists the cells",
+            f"no cell of {name} has all of the words `{cell}`",
+            hint=f"`tollbar show {name}` lists the cells",
         )
     if len(found) > 1 and not json:
         console.say(f"{len(found)} cells have these words; the first is shown")
@@ -123,6 +177,18 @@ def show(study: str, cell: str | None = None, /, *, library: Libraries = (), jso
     console.print_json(shown | configuration if json else _shortened(shown))
     if configuration and not json:
         print(f"\n{work.configuration}")
+    return ExitStatus.DONE
+
+
+def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
+    """Prints a study as it was written. Raises TollbarError for a set, which is several files."""
+    if words:
+        raise TollbarError(f"`--toml` is of a whole study: `{' '.join(words)}`", where=name)
+    found = study.load((name,))
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise TollbarError("a set of several studies", where=name, hint=f"name one of them: {names}")
+    print(found[0].text, end="")
     return ExitStatus.DONE
 
 
@@ -171,15 +237,35 @@ def _choices() -> list[dict[str, object]]:
 def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for one in libraries.everything([str(path.resolve()) for path in library]):
+        row: dict[str, object] = {"provider": one.spec, "name": "", "is": _origin(one.spec), "where": "", "offers": ""}
         if isinstance(one, Broken):
-            rows.append({"provider": one.spec, "name": "cannot be used", "where": one.path, "offers": one.reason})
+            row |= {"name": UNUSABLE, "where": one.path, "offers": one.reason}
         elif one.fault:
-            rows.append({"provider": one.spec, "name": "", "where": "", "offers": one.fault[1]})
+            row |= {"offers": one.fault[1]}
         else:
             offers = {family: len(choices) for family, choices in one.receipt.get("offers", {}).items()}
             counted = ", ".join(f"{family} {count}" for family, count in offers.items())
-            rows.append({"provider": one.spec, "name": one.name, "where": one.where, "offers": counted})
-    return rows
+            row |= {"name": one.name, "where": one.where, "offers": counted}
+        rows.append(row)
+    ours = [row for row in rows if str(row["provider"]).startswith("libcrypto")]
+    usable = ", ".join(str(row["name"]) for row in ours if row["name"] not in ("", UNUSABLE))
+    every: dict[str, object] = {"provider": "libcrypto:*", "name": usable, "is": "each libcrypto that was found"}
+    return [*ours, every | {"where": "", "offers": ""}, *(row for row in rows if row not in ours)]
+
+
+def _origin(spec: str) -> str:
+    """What a provider is that goes by this name."""
+    kind, _, label = spec.partition(":")
+    if kind in libraries.BUILT_IN:
+        return "part of Tollbar's engine"
+    platforms = runners.all_platforms()
+    if kind in platforms:
+        return f"{platforms[kind].title}'s own API, package {label}" if label else f"{platforms[kind].title}'s own API"
+    if not label:
+        return "the system's own"
+    if label in platforms:
+        return f"came with the runner of {platforms[label].title}"
+    return "named by its file" if "/" in label else f"came with the Python package {label}"
 
 
 def _beds() -> list[dict[str, object]]:

@@ -79,9 +79,7 @@ def run(
     if resume is not None:
         planned, store = _take_up(resume, studies, blocks, i_own_this_server)
     else:
-        theirs = [study.of_url(url, users)] if url else []
-        asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
-        asked = study.refuse_others(asked, i_own_this_server)
+        asked = studies_of(studies, url, users, i_own_this_server)
         planned, store = begin(asked, blocks, seed, library, runs)
     judged = carry_out(planned, store, report=report)
     if judged is None:
@@ -119,12 +117,20 @@ def status_of(judged: Judgement) -> ExitStatus:
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 
+def studies_of(
+    studies: tuple[str, ...], url: str | None, users: tuple[int, ...], owned: str | None
+) -> tuple[Study, ...]:
+    """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
+    theirs = [study.of_url(url, users)] if url else []
+    asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
+    return study.refuse_others(asked, owned)
+
+
 def begin(
     asked: tuple[Study, ...], blocks: int | None, seed: int | None, library: tuple[Path, ...], runs: Path
 ) -> tuple[Plan, Store]:
     """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
-    if blocks is not None:
-        asked = tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
+    asked = with_blocks(asked, blocks)
     seed = secrets.randbelow(2**32) if seed is None else seed
     named = [str(path.resolve()) for path in library]
     planned = plan.make(asked, seed=seed, named_libraries=named)
@@ -134,17 +140,32 @@ def begin(
     return planned, store
 
 
-def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owned: str | None) -> tuple[Plan, Store]:
+def with_blocks(asked: tuple[Study, ...], blocks: int | None) -> tuple[Study, ...]:
+    """These studies, with this number of blocks instead of their own."""
+    if blocks is None:
+        return asked
+    if blocks < 1:
+        raise TollbarError("`--blocks`: at least one block")
+    return tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
+
+
+def resumed(directory: Path, studies: tuple[str, ...], blocks: int | None) -> tuple[Study, ...]:
+    """The studies of a run that is gone on with, with the blocks that they will have."""
     if studies:
         raise TollbarError("a run that is resumed has its studies already", hint="leave the studies out")
+    said, found = results.about(directory), results.studies(directory, to_measure=True)
+    already = {one.name: said["studies"][one.name]["blocks"] for one in found}
+    return tuple(
+        replace(one, measure=replace(one.measure, blocks=max(already[one.name], blocks or 0))) for one in found
+    )
+
+
+def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owned: str | None) -> tuple[Plan, Store]:
+    asked = resumed(directory, studies, blocks)
     said = results.about(directory)
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
-    asked = []
-    for one in results.studies(directory, to_measure=True):
-        already = said["studies"][one.name]["blocks"]
-        asked.append(replace(one, measure=replace(one.measure, blocks=max(already, blocks or already))))
     planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])
     names = {spec: str(receipt["name"]) for spec, receipt in planned.receipts.items()}
     begun_on = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}

@@ -183,6 +183,8 @@ class Family:
     """Those of a study that names none."""
     load: bool = True
     """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
+    beds: tuple[str, ...] = ()
+    """The servers of a study that names none, for a family that only servers perform."""
 
     @property
     def null(self) -> Choice:

@@ -114,6 +114,7 @@ class _WireHead(Wire):
     strength_means: str | None = None
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
     load: bool = True
+    beds: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:
@@ -161,6 +162,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             strength_means=head.strength_means,
             providers=head.providers,
             load=head.load,
+            beds=head.beds,
             settings={name: _setting(name, s) for name, s in wire.setting.items()},
             choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},

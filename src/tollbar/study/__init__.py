@@ -11,8 +11,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from tollbar.errors import TollbarError, unknown
+from tollbar.errors import TollbarError, nearest
 from tollbar.study.asking import ASKED, Question, of_words
+from tollbar.study.beginning import begun
 from tollbar.study.definition import (
     NOT_SETTINGS,
     STATISTIC_OF,
@@ -46,8 +47,10 @@ __all__ = [
     "Statistic",
     "Study",
     "address_of",
+    "begun",
     "load",
     "matches",
+    "members",
     "of_url",
     "of_words",
     "read",
@@ -57,7 +60,11 @@ __all__ = [
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:
-    """The studies of these names, sets or files, in that order. Raises TollbarError before anything starts."""
+    """The studies of these names, sets, files or folders, in that order.
+
+    A member of a set is called by its own name, or by the set's and its own: `tls-today/tls-post-quantum`. Raises
+    TollbarError before anything starts.
+    """
     return tuple(study for name in names for study in _load_one(name))
 
 
@@ -75,19 +82,54 @@ def shipped() -> Mapping[str, tuple[Traversable, ...]]:
     return found
 
 
-def _load_one(name: str) -> Iterator[Study]:
+def members() -> Mapping[str, tuple[Traversable, ...]]:
+    """The studies of the sets that come with Tollbar: by the set's name and their own, and by their own alone.
+
+    Several sets may have one of a name; a study that is in no set has it before them.
+    """
+    found: dict[str, tuple[Traversable, ...]] = {}
     known = shipped()
+    for name, paths in known.items():
+        for path in paths if (name,) != tuple(_name(path) for path in paths) else ():
+            found[f"{name}/{_name(path)}"] = (path,)
+            if _name(path) not in known:
+                found[_name(path)] = (*found.get(_name(path), ()), path)
+    return found
+
+
+def _name(path: Traversable) -> str:
+    return path.name.removesuffix(".toml")
+
+
+def _load_one(name: str) -> Iterator[Study]:
+    known, within = shipped(), members()
     if name in known:
         for path in known[name]:
-            yield read(path.name.removesuffix(".toml"), path.read_text("utf-8"), where=path.name)
-        return
-    path = Path(name)
-    if not path.suffix == ".toml":
-        raise unknown("study", name, known)
+            yield _read(path)
+    elif name in within:
+        if len(within[name]) > 1:
+            of = [full for full in within if full.endswith(f"/{name}")]
+            raise TollbarError(f"several sets have a study `{name}`", hint=f"say which: {' or '.join(of)}")
+        yield _read(within[name][0])
+    elif Path(name).is_dir():
+        paths = sorted(Path(name).glob("*.toml"))
+        if not paths:
+            raise TollbarError("no study in this folder", where=name, hint="a folder of .toml files is a set")
+        for path in paths:
+            yield _read(path, str(path))
+    elif Path(name).suffix == ".toml":
+        yield _read(Path(name), name)
+    else:
+        of_sets = [one for one in within if ("/" in one) == ("/" in name)]
+        # All of them are too many to be listed.
+        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [*known, *of_sets]) or nearest(name, known))
+
+
+def _read(path: Traversable, where: str | None = None) -> Study:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TollbarError(
-            f"cannot read the study: {error}", where=name, hint="give a study's name or a .toml file"
+            f"cannot read the study: {error}", where=where or path.name, hint="give a study's name or a .toml file"
         ) from error
-    yield read(path.stem, text, where=name)
+    return read(_name(path), text, where=where or path.name)

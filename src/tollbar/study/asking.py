@@ -16,7 +16,8 @@ from tollbar import beds, families, libraries, runners, units
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
 from tollbar.libraries import BUILT_IN, Provider, normal
-from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS
+from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
+from tollbar.study.reading import nearest_setting
 
 ASKED = "ask"
 """What a study is called that was asked for without a file."""
@@ -24,10 +25,8 @@ ASKED = "ask"
 # Which provider is taken where none is named: the first that performs every choice of the question, of the family's
 # own, and then of these.
 TRIED = (*BUILT_IN, "libcrypto:*")
-# The server that needs nothing installed, for families that only a server performs.
+# The server that needs nothing installed.
 DEFAULT_BED = "embedded"
-# Enough at a time to keep one core of a server at work, and few enough that each is answered within milliseconds.
-DEFAULT_USERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +115,9 @@ def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
     values = tuple(value.strip() for value in said.split(","))
     if name in ("choice", "choices"):
         raise TollbarError("a choice stands by itself", where=word, hint=f"`tollbar ask {family.name} {said}`")
-    if name not in (known := [*NOT_SETTINGS[1:], *family.settings]):
-        others = [one.name for one in families.families().values() if name in one.settings]
-        hint = nearest(name, known)
-        if others and not (hint or "").startswith("did you mean"):
-            hint = f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it; {hint}"
-        raise TollbarError(f"the family {family.name} has no setting `{name}`", where=word, hint=hint)
+    if name not in [*NOT_SETTINGS, *family.settings]:
+        what = f"the family {family.name} has no setting `{name}`"
+        raise TollbarError(what, where=word, hint=nearest_setting(family, name))
     if "" in values:
         raise TollbarError("a value is missing", where=word, hint=f"as in `{name}={_example(family, name)}`")
     return name, tuple(_value(family, name, value, word) for value in values)
@@ -196,15 +192,14 @@ class _Asked:
 
     @property
     def _is_served(self) -> bool:
-        """Whether a server alone performs this family: no runner offers any of its choices."""
-        tried = (libraries.open_provider(spec) for spec in (*self.family.providers, *BUILT_IN))
-        return not any(_offers(one, self.family.name) for one in tried if isinstance(one, Provider))
+        """Whether only servers perform this family."""
+        return bool(self.family.beds)
 
     def _beds(self) -> list[Value]:
         if "bed" in self.varied:
             return [*self.varied["bed"]]
         if self._is_served:
-            return [DEFAULT_BED]
+            return [*self.family.beds]
         for name in ("users", "rate"):
             if name in self.varied:
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
@@ -268,17 +263,19 @@ class _Asked:
 
     def _load(self) -> dict[str, object]:
         rates = self.varied.get("rate")
-        users = self.varied.get("users", (DEFAULT_USERS,))
+        users = self.varied.get("users", (USUAL_USERS,))
         load: dict[str, object] = {"shape": "open", "rates": rates} if rates else {}
         load["users"] = users
-        sized = "bytes" in self.family.settings
         if self._is_served:
-            size = "{bytes}" if sized else "4096"
-            load["request"] = {"get": f"/bytes/{size}"}
-            load["expect"] = {"status": 200, "bytes": size}
+            usual = default_load(self.family)
+            load["request"] = {"get": usual.get}
+            load["expect"] = {
+                "status": usual.status,
+                **({"bytes": usual.expected_bytes} if usual.expected_bytes else {}),
+            }
         else:
             load["connection"] = "user"
-            size = "&bytes={bytes}" if sized else ""
+            size = "&bytes={bytes}" if "bytes" in self.family.settings else ""
             load["request"] = {"get": f"/op/{self.family.name}/{{choice}}?op={{op}}{size}"}
             load["expect"] = {"status": 200}
         return load
@@ -332,14 +329,15 @@ def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:
             continue
         lines += ["", f"[{title}]"] if title else []
         width = max(map(len, table))
-        lines += [f"{key:<{width}} = {_written(value)}" for key, value in table.items()]
+        lines += [f"{key:<{width}} = {written(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """A value as TOML has it."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_written(inner)}" for key, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(written, value))}]"
     # A TOML string is written as one of JSON is.
     return json.dumps(value, ensure_ascii=False)

@@ -109,6 +109,25 @@ class Load:
         return bool(self.rates_hz)
 
 
+USUAL_USERS = 8
+"""Enough at a time to keep one core of a server at work, and few enough that each is answered within milliseconds."""
+
+
+def default_load(family: Family) -> Load:
+    """What users ask of a server, where a study of a family that only servers perform does not say."""
+    size = "{bytes}" if "bytes" in family.settings else None
+    return Load(
+        users=(USUAL_USERS,),
+        rates_hz=(),
+        think_s=0.0,
+        connection=None,
+        get=f"/bytes/{size or 4096}",
+        unique_query=False,
+        status=200,
+        expected_bytes=size,
+    )
+
+
 Cost = Literal["cpu", "server-cpu", "client-cpu"]
 """Whose CPU time an operation costs: that of all that take part, all of the server's, or the client's."""
 
@@ -144,6 +163,7 @@ class Study:
     tables: tuple[CrossTable, ...] = ()
 
 
+DEFAULT_WORTH = 0.03
 DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
 
 

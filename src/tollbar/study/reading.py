@@ -18,6 +18,7 @@ from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     DEFAULT_MEASURE,
+    DEFAULT_WORTH,
     NOT_SETTINGS,
     STATISTIC_OF,
     Claim,
@@ -29,6 +30,7 @@ from tollbar.study.definition import (
     Measure,
     Statistic,
     Study,
+    default_load,
 )
 from tollbar.wire import Wire, parse
 
@@ -92,7 +94,7 @@ class _WireMeasure(Wire):
 
 
 class _WireJudge(Wire):
-    worth: Share = 0.03
+    worth: Share = DEFAULT_WORTH
 
 
 class _WireClaim(Wire):
@@ -172,6 +174,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
+    wire = _with_server(wire, family)
     reader = _Reader(family, where, None if kept else tuple(beds.all_beds()))
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
@@ -202,6 +205,17 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     )
 
 
+def _with_server(wire: _WireStudy, family: Family) -> _WireStudy:
+    """The study with its family's own servers, where it names none and only servers perform the family.
+
+    It is then asked for the first of its operations, unless the study says which: not every choice has the others.
+    """
+    if wire.beds or wire.url or not family.beds:
+        return wire
+    vary = {"op": family.operations[:1], **wire.vary}
+    return wire.model_copy(update={"beds": family.beds, "vary": vary})
+
+
 def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
     wire, served = study.load, bool(study.beds or study.url)
     if not family.load and (wire or study.url):
@@ -210,9 +224,11 @@ def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
             f"{what} means nothing to the family {family.name}, which asks its servers itself", where=where
         )
     if wire is None:
-        if served and family.load:
-            raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
-        return None
+        if not served or not family.load:
+            return None
+        if family.beds and not study.url:
+            return default_load(family)
+        raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
     if not served:
         raise TollbarError("`beds` is missing: a load needs a server", where=where)
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
@@ -366,7 +382,17 @@ class _Reader:
         known = [*NOT_SETTINGS, *self.family.settings]
         if name not in known:
             what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
-            raise TollbarError(what, where=self.where, hint=nearest(name, known))
+            raise TollbarError(what, where=self.where, hint=nearest_setting(self.family, name))
+
+
+def nearest_setting(family: Family, name: str) -> str | None:
+    """What was meant by a setting that a family has not: one of its own, and which other families have it."""
+    hint = nearest(name, [*NOT_SETTINGS, *family.settings])
+    others = [one.name for one in families.families().values() if name in one.settings]
+    if not others or (hint or "").startswith("did you mean"):
+        return hint
+    said = f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+    return f"{said}; {hint}" if hint else said
 
 
 # What studies of earlier versions say, and what is said instead.

@@ -1,0 +1,33 @@
+"""`tollbar new`: a study of one's own to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tollbar import console, study
+from tollbar.cli.options import write_anew
+from tollbar.errors import ExitStatus
+
+
+def new(family: str, /, *, to: Path | None = None) -> ExitStatus:
+    """Write a study of your own to begin with, with a comment beside every key.
+
+    It runs as it is; what is behind a `#` is as by default.
+
+    tollbar new digest
+    tollbar new tls --to my-study.toml
+
+    Parameters
+    ----------
+    family
+        What kind of choice: `tollbar list families` shows them.
+    to
+        The file to write; None: standard output.
+    """
+    text = study.begun(family)
+    if to is None:
+        print(text, end="")
+    else:
+        write_anew(to, text)
+        console.say(f"  study      {to}; `tollbar plan {to}` shows what it would do")
+    return ExitStatus.DONE

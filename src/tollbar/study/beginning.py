@@ -1,0 +1,128 @@
+"""A study to begin with: every key of one family, with what it means and what it is by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from tollbar import families, units
+from tollbar.families import Choice, Family, Setting, Standing
+from tollbar.study.asking import of_words, written
+from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
+
+GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
+# Enough to compare something.
+CHOICES = 2
+WIDTH = 110
+
+
+def begun(name: str) -> str:
+    """The text of a study of this family: it can be run as it is. Raises TollbarError for an unknown family."""
+    return "\n".join(_lines(families.family(name))).lstrip("\n") + "\n"
+
+
+def _lines(family: Family) -> Iterator[str]:
+    real = [choice for choice in family.choices.values() if choice.standing is not Standing.NULL]
+    first = ([one for one in real if one.standing in GOOD] or real)[:CHOICES]
+    tables = of_words(family.name, [choice.name for choice in first]).tables
+    head, varied = tables[""], dict(tables["vary"])
+    yield from _said(f"A study of the family {family.name}: {family.title}. Every key is explained in docs/studies.md.")
+    yield from _key("question", head["question"])
+    yield from _key("family", family.name)
+    yield from _said("What is compared; patterns such as `*` are allowed. There are:")
+    width = max(map(len, family.choices))
+    yield from (f"#   {choice.name:<{width}}  {_worth(choice)}" for choice in family.choices.values())
+    yield from _key("choices", head["choices"])
+    if "beds" in head:
+        yield from _said("The servers that perform it: `tollbar list beds` shows those that are here.")
+        yield from _key("beds", head["beds"])
+    yield from _said("The libraries that perform it: `tollbar list providers` shows those that are here.")
+    yield from _key("providers", head["providers"])
+    yield from _said("What the others are compared with, all else alike; by default the first choice.")
+    yield from _key("baseline", head["baseline"])
+    yield from _vary(family, varied)
+    if tables["load"]:
+        yield from _said(
+            "What users ask of a server. `users` at a time, each a cell of its own; `think` between requests."
+        )
+        yield "[load]"
+        yield from (f"{key} = {written(value)}" for key, value in tables["load"].items())
+        yield '# think = "0 s"'
+    yield from _measure()
+    yield from _examples(family, [choice.name for choice in first])
+
+
+def _vary(family: Family, varied: dict[str, object]) -> Iterator[str]:
+    yield from _said("Each combination of these values is a cell. What is left out has its default.")
+    yield "[vary]"
+    operations = varied.get("op", family.operations)
+    yield f"# The operations: {', '.join(family.operations)}; by default all of them."
+    yield f"op = {written(operations)}"
+    for setting in family.settings.values():
+        yield ""
+        yield from (f"# {line}" for line in wrap(f"{setting.title}{_values(setting)}", WIDTH))
+        if setting.only:
+            yield from (f"# {line}" for line in wrap(f"It means something where {_places(setting)}.", WIDTH))
+        yield f"# {setting.name} = {written([_default(setting)])}"
+
+
+def _values(setting: Setting) -> str:
+    if setting.is_size:
+        return ": a size with its unit; by default " + units.show_bytes(int(setting.default))
+    if setting.is_share:
+        return f"; by default {setting.default} %"
+    known = f": {', '.join(map(str, setting.values))}" if setting.values else ": a whole number"
+    return f"{known}; by default {setting.default}"
+
+
+def _places(setting: Setting) -> str:
+    said = ((name, [value or "absent" for value in values]) for name, values in setting.only.items())
+    return " and ".join(f"{name} is {' or '.join(values)}" for name, values in said)
+
+
+def _default(setting: Setting) -> str | int:
+    if setting.is_size:
+        return units.show_bytes(int(setting.default))
+    return f"{setting.default} %" if setting.is_share else setting.default
+
+
+def _measure() -> Iterator[str]:
+    yield from _said(
+        "How long and how often each cell is measured: chunks of so long, in so many rounds of a trial, in so many"
+        " blocks of fresh processes. More blocks are narrower intervals."
+    )
+    yield "[measure]"
+    yield f'# chunk = "{DEFAULT_MEASURE.chunk_s * 1000:g} ms"'
+    yield f"# rounds = {DEFAULT_MEASURE.rounds}"
+    yield f"# blocks = {DEFAULT_MEASURE.blocks}"
+    yield from _said("A difference smaller than this is not worth speaking of.")
+    yield "# [judge]"
+    yield f'# worth = "{DEFAULT_WORTH:.0%}"'
+
+
+def _examples(family: Family, names: list[str]) -> Iterator[str]:
+    yield from _said("Combinations that are not measured, with the reason.")
+    yield "# [[leave-out]]"
+    yield f"# where = {{ choice = {written(names[-1])}, op = {written(family.operations[-1])} }}"
+    yield '# because = "…"'
+    yield from _said("A comparison that was published, to be tried again here: a `ratio`, or an `order`.")
+    yield "# [[claim]]"
+    yield '# says = "…"'
+    yield f"# of = {{ choice = {written(names[-1])} }}"
+    yield f"# over = {{ choice = {written(names[0])} }}"
+    yield '# metric = "cost"'
+    yield "# ratio = 2.0"
+
+
+def _worth(choice: Choice) -> str:
+    standing = "no protection" if choice.standing is Standing.NULL else str(choice.standing)
+    return f"{choice.title}: {standing}"
+
+
+def _said(text: str) -> Iterator[str]:
+    yield ""
+    yield from (f"# {line}" for line in wrap(text, WIDTH))
+
+
+def _key(name: str, value: object) -> Iterator[str]:
+    yield f"{name} = {written(value)}"

@@ -1,0 +1,220 @@
+"""Studies that users find, begin and write: sets and their members, `new`, `show --toml`, and the reference of keys."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import pytest
+from pydantic_core import PydanticUndefined
+
+from conftest import Tollbar
+from tollbar import plan, study
+from tollbar.cli import look, run
+from tollbar.errors import TollbarError
+from tollbar.families import families
+from tollbar.study import reading
+from tollbar.wire import Wire
+
+REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
+ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| .* \| (.*) \|$", REFERENCE, re.MULTILINE))
+
+LEAST = "question = '?'\nfamily = '{}'\nchoices = {}\n"
+
+
+def _keys(table: type[Wire], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key that the reader knows, and its default."""
+    for name, field in table.model_fields.items():
+        key = path + (field.alias or name)
+        yield key, field.default
+        for inner in _tables(field.annotation):
+            yield from _keys(inner, f"{key}.")
+
+
+def _tables(annotation: Any) -> Iterator[type[Wire]]:
+    if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, Wire):
+        yield annotation
+    elif get_origin(annotation) in (tuple, Union, types.UnionType):
+        for inner in get_args(annotation):
+            yield from _tables(inner)
+
+
+KEYS = dict(_keys(reading._WireStudy))
+
+
+def test_the_reference_has_every_key_and_no_other() -> None:
+    """What the reader knows and what the reference explains are the same keys."""
+    assert set(KEYS) == set(ROWS)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_reference_has_each_default(key: str) -> None:
+    """A default that is a number, a word or a list stands in the reference as a file would say it."""
+    default, said = KEYS[key], ROWS[key]
+    written = re.match(r"`(.*?)`", said)
+    if default is PydanticUndefined:
+        assert said == "none: it must be there"
+    elif isinstance(default, Wire):
+        assert said == "its own defaults"
+    elif default in (None, (), {}):
+        assert written is None
+    else:
+        assert written is not None, said
+        value = json.loads(written.group(1))
+        read = {
+            "judge.worth": reading.units.share,
+            "measure.chunk": reading.units.seconds,
+            "load.think": reading.units.seconds,
+        }
+        if key in read:
+            value = read[key](value)
+        assert default == (tuple(value) if isinstance(value, list) else value)
+
+
+def test_the_reference_has_every_unit() -> None:
+    """The units that are read are those that are listed."""
+    quoted = re.findall(r"`([^`]+)`", REFERENCE.split("## Units")[1].split("##")[0])
+    listed = {unit for unit in quoted if '"' not in unit}
+    assert {*reading.units.BYTES, *reading.units.SECONDS, "%", "/s"} == listed
+
+
+def test_the_least_study_of_the_reference_is_one() -> None:
+    """Question, family and choices are enough, as the reference says."""
+    text = REFERENCE.split("<!-- least -->")[1].split("```")[1].removeprefix("toml")
+    (planned,) = plan.make([study.read("least", text, where="docs")], seed=0).studies
+    assert 2 == len(planned.cells)
+
+
+@pytest.mark.parametrize("name", families())
+def test_question_family_and_choices_are_enough(name: str) -> None:
+    """A study of any family can be planned from these, with servers and a load where the family needs them."""
+    family = families()[name]
+    one = study.read("least", LEAST.format(name, [*family.choices][-2:]), where="least")
+    (planned,) = plan.make([one], seed=0).studies
+    assert family.beds == one.beds
+    assert bool(family.beds) == all(cell.bed is not None and cell.load is not None for cell in planned.cells)
+
+
+@pytest.mark.parametrize("name", families())
+def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
+    """`new` gives a study that can be planned, and says every setting and choice; uncommented, it is read too."""
+    text, family = study.begun(name), families()[name]
+    one = study.read("new", text, where="new")
+    (planned,) = plan.make([one], seed=0).studies
+    assert planned.cells
+    assert all(re.search(rf"^# {setting} = ", text, re.MULTILINE) for setting in family.settings)
+    assert all(re.search(rf"^#   {choice} ", text, re.MULTILINE) for choice in family.choices)
+    whole = study.read("new", re.sub(r"^# ([a-z-]+ = |\[)", r"\1", text, flags=re.MULTILINE), where="uncommented")
+    assert (one.measure, one.worth) == (whole.measure, whole.worth)
+    assert {"op", *family.settings} == set(whole.vary)
+    assert (1, 1) == (len(whole.leave_out), len(whole.claims))
+    defaults = {setting: (of.default,) for setting, of in family.settings.items()}
+    assert defaults == {key: values for key, values in whole.vary.items() if key != "op"}
+
+
+def test_new_writes_a_file_once(tollbar: Tollbar, tmp_path: Path) -> None:
+    """Standard output unless a file is named; a file that is there is not written over."""
+    assert study.begun("digest") == tollbar("new", "digest").stdout
+    assert 0 == tollbar("new", "digest", "--to", "mine.toml").returncode
+    assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
+    again = tollbar("new", "mac", "--to", "mine.toml")
+    assert 2 == again.returncode
+    assert "is there already" in again.stderr
+    assert study.begun("digest") == (tmp_path / "mine.toml").read_text("utf-8")
+    assert "did you mean `digest`?" in tollbar("new", "digests").stderr
+
+
+@pytest.mark.parametrize("name", study.members())
+def test_a_member_of_a_set_has_its_name(name: str) -> None:
+    """By the set's name and its own; by its own alone, unless several sets have one."""
+    try:
+        (one,) = study.load([name])
+    except TollbarError as error:
+        assert "/" not in name
+        assert all(study.load([full])[0].name == name for full in re.findall(r"[\w-]+/[\w-]+", error.hint or ""))
+    else:
+        assert name.rpartition("/")[2] == one.name
+
+
+def test_a_study_outside_all_sets_comes_before_members() -> None:
+    """`digests` is the whole study, though `quick` has one of that name."""
+    assert len(study.load(["digests"])[0].choices) > len(study.load(["quick/digests"])[0].choices)
+
+
+def test_names_nearby_are_those_of_members_too() -> None:
+    """A misspelt member is answered by the member."""
+    for name, near in {
+        "tls-post-quantm": "`tls-post-quantum`",
+        "tls-today/tls-mutal": "`tls-today/tls-mutual`",
+    }.items():
+        with pytest.raises(TollbarError) as raised:
+            study.load([name])
+        assert near in (raised.value.hint or "")
+
+
+def test_a_folder_of_ones_own_is_a_set(tollbar: Tollbar, tmp_path: Path) -> None:
+    """All its files are run, in the order of their names; without any it is refused."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    assert "no study in this folder" in tollbar("plan", "mine").stderr
+    for name in ("b", "a"):
+        (folder / f"{name}.toml").write_text(LEAST.format("digest", ["md5", "sha-1"]))
+    planned = json.loads(tollbar("plan", "mine", "--json").stdout)
+    assert ["a", "b"] == [one["study"] for one in planned["studies"]]
+    (folder / "c.toml").write_text("family = 1")
+    done = tollbar("plan", "mine")
+    assert 2 == done.returncode
+    assert "mine/c.toml" in done.stderr
+
+
+def test_what_a_family_does_not_have_is_told_with_who_has_it() -> None:
+    """A setting of another family is refused, and the hint names that family."""
+    text = LEAST.format("key-exchange", ["x25519"]) + "[vary]\ncertificate = ['rsa-2048']\n"
+    with pytest.raises(TollbarError) as raised:
+        study.read("mine", text, where="mine.toml")
+    assert "the family key-exchange has no setting `certificate`" in str(raised.value)
+    assert "tls has it" in (raised.value.hint or "")
+
+
+def test_show_takes_several_words(tollbar: Tollbar) -> None:
+    """A cell is named by words of its line, each an argument of its own or all in one."""
+    one = tollbar("show", "tls-post-quantum", "nginx", "x25519mlkem768", "tls-1.3", "--json")
+    assert 0 == one.returncode, one.stderr
+    task = json.loads(one.stdout)["task"]
+    assert "x25519mlkem768" in json.dumps(task)
+    assert one.stdout == tollbar("show", "tls-post-quantum", "nginx x25519mlkem768 tls-1.3", "--json").stdout
+
+
+def test_show_prints_the_study_itself(tollbar: Tollbar) -> None:
+    """`--toml` is the file as it is; a set is several, which are named."""
+    assert study.load(["tls-mutual"])[0].text == tollbar("show", "tls-mutual", "--toml").stdout
+    several = tollbar("show", "tls-today", "--toml")
+    assert (2, "") == (several.returncode, several.stdout)
+    assert "tls-mutual" in several.stderr
+
+
+def test_plan_takes_what_run_takes(tollbar: Tollbar, fake_runs: Path) -> None:
+    """Each parameter of `run` is one of `plan`; blocks, a URL and a run to go on with are planned."""
+    assert {*inspect.signature(run.run).parameters} == {*inspect.signature(look.plan).parameters}
+    blocks = json.loads(tollbar("plan", "rehearsal", "--blocks", "40", "--json").stdout)
+    assert 40 == blocks["studies"][0]["blocks"]
+    assert "at least one block" in tollbar("plan", "--blocks", "0").stderr
+    url = json.loads(tollbar("plan", "--url", "http://127.0.0.1:9/", "--users", "3", "--json").stdout)
+    assert "url" == url["studies"][0]["study"]
+    assert "attack" in tollbar("plan", "--url", "http://192.0.2.1/").stderr
+    resumed = json.loads(tollbar("plan", "--resume", fake_runs / "one", "--json").stdout)
+    assert 3 == resumed["studies"][0]["cells"]
+
+
+def test_providers_are_listed_with_what_their_names_mean(tollbar: Tollbar) -> None:
+    """Each libcrypto says where it comes from, and the pattern which ones it stands for here."""
+    rows = {row["provider"]: row for row in json.loads(tollbar("list", "providers", "--json").stdout)}
+    assert "the system's own" == rows["libcrypto"]["is"]
+    assert "came with the Python package psycopg" == rows["libcrypto:psycopg"]["is"]
+    assert {rows["libcrypto"]["name"], rows["libcrypto:psycopg"]["name"]} <= {*rows["libcrypto:*"]["name"].split(", ")}
+    assert all(row["is"] for row in rows.values())
