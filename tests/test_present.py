@@ -13,7 +13,7 @@ from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER
-from tollbar.present import answers, comparisons, notes, tables, words
+from tollbar.present import against, answers, comparisons, notes, tables, words
 from tollbar.present.charts import block_costs, frontier
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
@@ -30,7 +30,7 @@ def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> 
         f"BLAKE3 costs more at 64 B and costs less at 16 KiB; BLAKE2b-512 ({X}0.98 to {X}1.83) costs more"
         " in 3 and is unclear in 1 of 4 cells; 2 cells could not be measured.",
     )
-    assert expected == answers.answer(digests())
+    assert expected == against.against_baseline(digests())
 
 
 def test_names_with_commas_stand_in_quotation_marks() -> None:
@@ -41,7 +41,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
         f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/242,000, 1/237,000]) costs less.",
         "“Argon2id, 19 MiB, 2 passes” is unclear; “bcrypt, cost 10” (deprecated) was not measured.",
     )
-    assert expected == answers.answer(study)
+    assert expected == against.against_baseline(study)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
 )
 def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expected: tuple[str, str]) -> None:
     """Each verdict has its own words, one choice or several."""
-    assert expected == answers.answer(_one_size(verdicts))
+    assert expected == against.against_baseline(_one_size(verdicts))
 
 
 def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
@@ -81,7 +81,7 @@ def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
         f" and Choice 02 (deprecated, {X}0.90 to {X}0.92) cost less.",
         "All 950 cells compared are decided.",
     )
-    assert expected == answers.answer(large().studies[0])
+    assert expected == against.against_baseline(large().studies[0])
 
 
 def test_each_operation_has_its_own_answer() -> None:
@@ -96,7 +96,7 @@ def test_each_operation_has_its_own_answer() -> None:
         f" for `verify`, SHA-1 (disallowed, {X}0.50 [0.45, 0.55]) costs less.",
         "All 2 cells compared are decided.",
     )
-    assert expected == answers.answer(replace(study, tolls=tuple(tolls)))
+    assert expected == against.against_baseline(replace(study, tolls=tuple(tolls)))
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:
@@ -105,7 +105,7 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
     rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.study.rows)
     study = replace(study, study=replace(study.study, rows=rows))
     expected = ("Nothing was measured against SHA-256.", "The first reason given: no library.")
-    assert expected == answers.answer(study)
+    assert expected == against.against_baseline(study)
 
 
 def test_claims_are_counted_by_verdict() -> None:

@@ -21,7 +21,7 @@ from served_example import (
 from tollbar.families import Degree, Value
 from tollbar.judge import Limit
 from tollbar.measure import Outcome
-from tollbar.present import answers, cells, notes, words
+from tollbar.present import against, cells, notes, words
 from tollbar.present.agreed import agreements
 from tollbar.present.cells import (
     MOST_LINES,
@@ -86,15 +86,15 @@ def test_the_load_comes_last() -> None:
 
 def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
     """A cell is all that sets it apart from its baseline, whatever the load; gaps are counted."""
-    first, second = answers.answer(handshakes())
+    first, second = against.against_baseline(handshakes())
     assert first.startswith(
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
         f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.22 to {X}6.26)"
     )
     assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, {X}27" in first
     assert "7 cells could not be measured." == second
-    assert answers.answer(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
-    assert answers.answer(digests())[0].startswith("Against SHA-256,")
+    assert against.against_baseline(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
+    assert against.against_baseline(digests())[0].startswith("Against SHA-256,")
 
 
 def test_what_servers_refuse_is_said() -> None:

@@ -22,11 +22,13 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 
-from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large
+from report_example import NO_BLAKE3, WRONG_BCRYPT, digests, example, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar import report
 from tollbar.files import write_atomically
+from tollbar.present import words
 from tollbar.report import bundle
 from tollbar.report.page import marked, script_json
 
@@ -357,19 +359,151 @@ def test_a_table_sorts_by_the_keyboard(browser: webdriver.Chrome, pages: Pages) 
     _open(browser, pages.small)
     table = browser.find_element(By.XPATH, "//table[caption[contains(., 'study digests')]]")
     button = table.find_element(By.XPATH, ".//th/button[contains(., 'CPU time per operation')]")
+    column = browser.execute_script("return arguments[0].closest('th').cellIndex", button)
     seen = []
     for _ in range(2):
         button.send_keys(Keys.ENTER)
         values = browser.execute_script(
-            "return [...arguments[0].tBodies[0].rows].map(row => row.cells[3].dataset.sort ?? null)", table
+            "return [...arguments[0].tBodies[0].rows].map(row => row.cells[arguments[1]].dataset.sort ?? null)",
+            table,
+            column,
         )
         numbers = [float(v) for v in values if v is not None]
+        assert 26 == len(numbers)
         assert [None, None] == values[26:]
         seen.append((button.find_element(By.XPATH, "..").get_attribute("aria-sort"), numbers))
     (up, ascending), (down, descending) = seen
     assert ("ascending", "descending") == (up, down)
     assert sorted(ascending) == ascending
     assert sorted(ascending, reverse=True) == descending
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of ten questions."""
+    path = tmp_path_factory.mktemp("ten") / "report.html"
+    studies = [digests(), passwords(), handshakes(), arrivals(), asked_only()]
+    named = [
+        replace(s, study=replace(s.study, study=replace(s.about, name=f"{s.about.name}-{n}")))
+        for n in (1, 2)
+        for s in studies
+    ]
+    report.write(judgement(named), path)
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_answers_are_in_the_first_thousand_pixels(
+    browser: webdriver.Chrome, pages: Pages, ten: Path, width: int
+) -> None:
+    """Of ten questions each line, with a link to its section; of one question its answer."""
+    _open(browser, ten, width=width)
+    bottoms = browser.execute_script(
+        "return [...document.querySelectorAll('.answers li')].map(line => line.getBoundingClientRect().bottom)"
+    )
+    assert 10 == len(bottoms)
+    assert max(bottoms) <= 1000
+    missing = browser.execute_script(
+        "return [...document.querySelectorAll('.answers a')].filter(a => !document.querySelector(a.hash)).length"
+    )
+    assert 0 == missing
+    _open(browser, pages.large, width=width)
+    assert [] == browser.find_elements(By.CSS_SELECTOR, ".answers")
+    assert browser.execute_script("return document.querySelector('.answer').getBoundingClientRect().bottom") <= 1000
+
+
+def test_the_top_has_answers_and_neither_seed_nor_contents(pages: Pages) -> None:
+    """The seed is for who does it again."""
+    top, _, rest = pages.small.read_text("utf-8").partition("<body>")[2].partition("</header>")
+    assert "SHA-256 (128 bits): 174 ns per digest at 64 B" in top
+    assert "20261121" not in top
+    assert "How and on what" not in top
+    assert "The seed, from which the order of all work was drawn, was 20261121." in rest.partition('id="again"')[2]
+
+
+_IN_SIGHT = """
+const scroller = arguments[0].querySelector('.scroller');
+[scroller.scrollLeft, scroller.scrollTop] = [1e6, 1e6];
+const box = scroller.getBoundingClientRect();
+const [head, last] = [scroller.querySelector('thead tr'), scroller.querySelector('tbody tr:last-child')];
+const kept = [...head.cells].slice(0, 3).concat([...last.cells].slice(0, 3)).map(cell => cell.getBoundingClientRect());
+const right = head.cells[2].getBoundingClientRect().right;
+return {
+  scrolled: [scroller.scrollLeft > 50, scroller.scrollTop > 50],
+  titles: [...head.cells].slice(0, 3).map(cell => cell.textContent.trim()),
+  outside: kept.filter(k => k.left < box.left - 1 || k.right > box.right + 1).length,
+  overlapping: [0, 1, 3, 4].filter(n => kept[n].right > kept[n + 1].left + 1).length,
+  head: Math.abs(head.cells[0].getBoundingClientRect().top - box.top),
+  room: box.right - right,
+};
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_choice_ratio_and_standing_stay_in_sight(browser: webdriver.Chrome, pages: Pages, width: int) -> None:
+    """However far the full table is scrolled, and under its head; on a narrow screen too there is room for more."""
+    _open(browser, pages.served, width=width)
+    every = browser.find_element(By.CSS_SELECTOR, ".every")
+    found = browser.execute_script(_IN_SIGHT, every)
+    assert [True, True] == found["scrolled"]
+    assert ["choice", "against no TLS", "standing"] == found["titles"]
+    assert 0 == found["outside"]
+    assert 0 == found["overlapping"]
+    assert found["head"] <= 1
+    assert found["room"] >= width / 5
+
+
+_ROWS = """
+return [...arguments[0].querySelectorAll('tbody tr')].map(row => ({
+  name: row.cells[0].firstChild.textContent.trim(), ...row.cells[0].dataset, hidden: row.hidden,
+  ratio: row.cells[1].dataset.sort, says: row.cells[1].firstChild?.textContent, verdict: row.cells[3].textContent,
+}))
+"""
+
+
+_CELLS = "return [...arguments[0].querySelectorAll('th, td')].map(cell => [cell.innerHTML, cell.dataset.sort ?? null])"
+
+
+def test_another_baseline_is_chosen_in_the_page(browser: webdriver.Chrome, pages: Pages) -> None:
+    """Each ratio is one cost over the other's in the same place; nothing of it is called judged; and back again."""
+    _open(browser, pages.small)
+    every = browser.find_element(By.CSS_SELECTOR, "#study-digests .every")
+    select, status = Select(every.find_element(By.CSS_SELECTOR, "select.baseline")), "[role=status]"
+    before = browser.execute_script(_CELLS, every)
+    assert "SHA-256 (the study's baseline)" == select.first_selected_option.text
+    assert "" == every.find_element(By.CSS_SELECTOR, status).text
+    select.select_by_visible_text("BLAKE3")
+    rows = browser.execute_script(_ROWS, every)
+    bases = {row["place"]: float(row["cost"]) for row in rows if row["name"] == "BLAKE3" and "cost" in row}
+    assert 2 == len(bases)
+    for row in rows:
+        if "cost" in row and row["place"] in bases:
+            assert float(row["ratio"]) == pytest.approx(float(row["cost"]) / bases[row["place"]], rel=1e-6)
+            assert row["says"] == words.times(float(row["ratio"]))
+            assert row["verdict"] == ("compared with" if row["name"] == "BLAKE3" else "not judged")
+        else:
+            # OpenSSL has no BLAKE3.
+            assert ("–", None, "not judged") == (row["says"], row["ratio"], row["verdict"])
+    said = every.find_element(By.CSS_SELECTOR, status).text
+    assert "verdicts were judged against the study's own baseline only" in said
+    assert "against BLAKE3" in every.find_element(By.TAG_NAME, "thead").text
+    select.select_by_index(0)
+    assert before == browser.execute_script(_CELLS, every)
+    assert "" == every.find_element(By.CSS_SELECTOR, status).text
+    assert [] == browser.get_log("browser")
+
+
+def test_the_table_is_filtered_by_provider(browser: webdriver.Chrome, pages: Pages) -> None:
+    """Only the rows of one are left, with the baseline's; how many is said."""
+    _open(browser, pages.small)
+    every = browser.find_element(By.CSS_SELECTOR, "#study-digests .every")
+    Select(every.find_element(By.CSS_SELECTOR, "select.provider")).select_by_visible_text("rustcrypto 0.10.9")
+    shown = [row for row in browser.execute_script(_ROWS, every) if not row["hidden"]]
+    assert 14 == len(shown)
+    assert {"1"} == {row["provider"] for row in shown}
+    assert "14 of 28 cells are shown." == every.find_element(By.CSS_SELECTOR, "[role=status]").text
+    # A study of one provider has nothing to filter.
+    assert [] == browser.find_elements(By.CSS_SELECTOR, "#study-passwords select.provider")
 
 
 def test_a_chart_that_cannot_be_drawn_is_said_so(browser: webdriver.Chrome, pages: Pages, tmp_path: Path) -> None:

@@ -1,214 +1,294 @@
-"""Sentences made from verdicts, and from nothing else.
+"""The answer to a study's question, in sentences: the cheapest choice in good standing, and what others cost beside it.
 
-Every function here is pure. A sentence says what a verdict says, in the verdict's own words; where
-there is no verdict it says so.
+A cost is what was measured. That one thing costs more or less than another is said only where the two were judged
+against each other, and where they could not be told apart that is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
-from tollbar.families import Value
-from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
-from tollbar.present import cells, words
-from tollbar.present.cells import labels, split
+from tollbar.families import Standing, Value
+from tollbar.judge import ClaimVerdict, StudyJudgement, Verdict
+from tollbar.present import words
+from tollbar.present.cells import cost_metric, labels, where_words
+from tollbar.present.cells import places as place_words
+from tollbar.present.charts import frontier
 from tollbar.present.costs import cost_words
+from tollbar.present.operations import amount, each, sizes_of
+from tollbar.present.pairs import Pair, Pairs
+from tollbar.present.ways import Place, Way, is_of_one_standing, options, places
+from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
-MOST_NAMES = 4
-# Those that differ from cell to cell take a clause each, so fewer of them fit.
-MOST_MIXED = 3
+MOST_NAMES = 3
+# A line at the head of a page has room for so many findings; the answer below it has more.
+MOST_IN_HEADLINE = 2
+MOST_FINDINGS = 6
 
 
-def answer(study: StudyJudgement) -> tuple[str, str]:
-    """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
-    tolls = cells.real_tolls(study)
-    baseline = words.quoted(cells.baseline_words(study))
-    measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
-    if not measured:
-        return _nothing(study, baseline)
-    operations = list(dict.fromkeys(t.row.coordinates.get("op") for t in measured))
-    if len(operations) > 1 and "op" not in study.about.baseline:
-        return _by_operation(study, tolls, baseline)
-    subjects = _subjects(study, tolls)
-    several_cells = any(len(s.measured) > 1 for s in subjects)
-    everywhere = _everywhere(subjects)
-    if everywhere:
-        scope = ", in every cell measured" if several_cells else ""
-        first = f"{_against(study, baseline)}{scope}, {everywhere}."
-    else:
-        throughout = " throughout" if several_cells else ""
-        first = f"{_against(study, baseline)}, nothing is found to cost more or to cost less{throughout}."
-    rest = _rest(study, subjects)
-    if rest:
-        return first, words.opened("; ".join(rest)) + "."
-    number = words.counted(len(tolls), "cell")
-    return first, f"{'The' if len(tolls) == 1 else 'All'} {number} compared {_is(tolls)} decided."
+def headline(study: StudyJudgement) -> str:
+    """One line: the cheapest choice in good standing, its cost, and what the next one adds."""
+    return _Telling(study).headline
 
 
-def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -> tuple[str, str]:
-    """The same where there are several operations: what holds for signing says nothing of verifying."""
-    said, others = [], 0
-    for operation in dict.fromkeys(t.row.coordinates.get("op") for t in tolls):
-        subjects = _subjects(study, [t for t in tolls if t.row.coordinates.get("op") == operation])
-        if clause := _everywhere(subjects, most=1):
-            said.append(f"for `{operation}`, {clause}")
-        others += sum(s.verdict in (None, Verdict.FREE, Verdict.UNCLEAR) for s in subjects)
-    gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls)
-    rest = []
-    if others:
-        rest.append(f"{words.counted(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
-    if gone:
-        rest.append(f"{words.counted(gone, 'cell')} could not be measured")
-    second = words.opened("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided"
-    found = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
-    return f"{_against(study, baseline)}, {found}.", f"{second}."
-
-
-def _against(study: StudyJudgement, baseline: str) -> str:
-    """What is compared with what: whose CPU time is said where it is not just the operation's own."""
-    if cells.cost_metric(study) == "cpu":
-        return f"Against {baseline}"
-    return f"By {cost_words(study).in_sentence} and against {baseline}"
-
-
-def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
-    """What costs more, and what costs less, in each of its measured cells."""
-    more = _ranked([s for s in subjects if s.verdict is Verdict.COSTS], "costs more", "cost more", most)
-    less = _ranked([s for s in subjects if s.verdict is Verdict.SAVES], "costs less", "cost less", most)
-    # A comma before the "and": each clause holds lists of its own.
-    return ", and ".join(clause for clause in (more, less) if clause)
-
-
-def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
-    worth = words.percent(study.about.worth)
-    mixed = [s for s in subjects if s.verdict is None]
-    free = [s for s in subjects if s.verdict is Verdict.FREE]
-    unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
-    missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
-    clauses = [_mixed(study, s) for s in mixed]
-    if len(mixed) > MOST_MIXED:
-        clauses = [f"for {_names(mixed)} it differs from cell to cell"]
-    if free:
-        clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
-    if unclear:
-        clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
-    if missing:
-        clauses.append(f"{_names(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
-    # Of what was measured somewhere, the cells where it could not be.
-    gone = sum(len(s.tolls) - len(s.measured) for s in subjects if s.measured)
-    if gone:
-        more = "more " if missing else ""
-        clauses.append(f"{words.counted(gone, f'{more}cell')} could not be measured")
-    return clauses
+def answer(study: StudyJudgement) -> tuple[str, ...]:
+    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    telling = _Telling(study)
+    told = telling.findings[:MOST_FINDINGS]
+    rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
+    more = len(telling.findings) - MOST_FINDINGS
+    if more > 0:
+        rest.append(f"The charts show {words.counted(more, 'more place')} with another answer.")
+    return (telling.headline, *filter(None, rest))
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """What is compared with the baseline, in every cell where it stands."""
+class _Finding:
+    """One answer, and the places where it holds."""
 
-    name: str
-    standing: str | None
-    tolls: tuple[Toll, ...]
-
-    @property
-    def measured(self) -> tuple[Toll, ...]:
-        return tuple(t for t in self.tolls if t.verdict is not Verdict.NOT_MEASURED)
+    first: str | None
+    """The name of what is cheapest there in good standing; None where nothing is in good standing."""
+    places: tuple[Place, ...]
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The verdict that all its measured cells share; None where they differ."""
-        verdicts = {t.verdict for t in self.measured}
-        if not verdicts:
-            return Verdict.NOT_MEASURED
-        return verdicts.pop() if len(verdicts) == 1 else None
+    def operation(self) -> Value | None:
+        """What is done there; None where the study has one operation only."""
+        return self.places[0].at.get("op")
+
+
+class _Telling:
+    """One study's names, places and pairs, from which its sentences are made."""
+
+    def __init__(self, study: StudyJudgement) -> None:
+        self.study = study
+        self.pairs = Pairs(study)
+        self.options = options(study)
+        self.places = places(study, self.pairs)
+        self.label = labels(study, self.options, whole=True)
+        self.place = place_words(study)
+        self.of_one_standing = is_of_one_standing(study)
+        protecting = [row for row in study.rows if row.standing is not Standing.NULL]
+        self.has_strengths = len({row.strength for row in protecting} - {None}) > 1
+        operations = {row.coordinates.get("op") for row in study.rows}
+        self.only_operation = operations.pop() if len(operations) == 1 else None
+
+    @cached_property
+    def findings(self) -> tuple[_Finding, ...]:
+        """The places gathered by their operation and by what is cheapest there, in the study's order."""
+        found: dict[tuple[Value | None, str | None], list[Place]] = {}
+        for place in self.places:
+            name = self.label(place.good[0].row) if place.good else None
+            found.setdefault((place.at.get("op"), name), []).append(place)
+        # Operations stand together; of each, an answer before none, and what holds in most places first.
+        operations = list(dict.fromkeys(operation for operation, _ in found))
+        ordered = sorted(found.items(), key=lambda f: (operations.index(f[0][0]), f[0][1] is None, -len(f[1])))
+        return tuple(_Finding(name, tuple(at)) for (_, name), at in ordered)
+
+    # The line.
 
     @property
-    def middle(self) -> float:
-        ratios = sorted(t.ratio.estimate for t in self.measured if t.ratio is not None)
-        return ratios[len(ratios) // 2] if ratios else 0.0
+    def headline(self) -> str:
+        """What the whole study says in one line."""
+        findings = self.findings
+        if not findings:
+            return self._nothing
+        if len(findings) == 1:
+            return f"{self._line(findings[0], {})}{self._next(findings[0])}."
+        told = findings
+        if len(findings) > MOST_IN_HEADLINE:
+            # One of each operation, before a second of any.
+            ahead = {f.operation: f for f in reversed(findings)}.values()
+            chosen = sorted(findings, key=lambda f: f not in ahead)[:MOST_IN_HEADLINE]
+            told = tuple(f for f in findings if f in chosen)
+        lines = [self._line(told[0], {})]
+        for before, finding in pairwise(told):
+            alike = self._where_of(before.places[0]) if before.operation == finding.operation else {}
+            lines.append(self._line(finding, alike))
+        hidden = sum(len(f.places) for f in findings if f not in told)
+        if hidden:
+            lines.append(f"in {words.counted(hidden, 'more place')} the answer is another")
+        return f"{'; '.join(lines)}."
 
     @property
-    def named(self) -> str:
-        return f"{self.name} ({self.standing})" if self.standing else self.name
+    def _nothing(self) -> str:
+        reasons = list(dict.fromkeys(r.reason for r in self.study.rows if r.reason))
+        because = f" The first reason given: {reasons[0].rstrip('.')}." if reasons else ""
+        return f"Nothing was measured.{because}"
 
-    @property
-    def with_range(self) -> str:
-        ratios = words.ratio_range([t.ratio for t in self.measured if t.ratio is not None])
-        return f"{self.name} ({self.standing}, {ratios})" if self.standing else f"{self.name} ({ratios})"
+    def _line(self, finding: _Finding, said: Mapping[str, Value]) -> str:
+        """`TLS 1.3 (128 bits): 94 µs a connection`; without what the line has said of where it stands."""
+        operation = f"{finding.operation}: " if finding.operation is not None else ""
+        if finding.first is None:
+            least = finding.places[0].others[0]
+            name = _with_standing(words.quoted(self.label(least.row)), least.row)
+            costs = self._costs(finding, [finding.places[0]], said)
+            none = "nothing recommended or acceptable was measured"
+            opened = none if said or operation else words.opened(none)
+            return f"{operation}{opened}; the least of the others is {name}, {costs}"
+        name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
+        bits = f" ({best.strength} bits)" if self.has_strengths and best.strength is not None else ""
+        costs = self._costs(finding, finding.places, said)
+        return f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+
+    def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
+        """`94 µs a connection`; of several places the least and the most, with where they stand."""
+        found = sorted(((p.good or p.ways)[0].cost, number) for number, p in enumerate(at))
+        (least, first), (most, last) = found[0], found[-1]
+        unit = "" if finding.operation is not None or said else f" {each(self.study, self.only_operation)}"
+        one, other = self._where_of(at[first]), self._where_of(at[last])
+        if first == last:
+            return f"{amount(least)}{unit}{self._at(one, said)}"
+        joint = " to" if len(found) > 2 else ","
+        return f"{amount(least)}{unit}{self._at(one, said)}{joint} {amount(most)}{self._at(other, one)}"
+
+    def _where_of(self, place: Place) -> dict[str, Value]:
+        """Where a cost stands: its size, without which it says nothing, and what tells the place from others."""
+        sizes = sizes_of(self.study, place.ways[0].row.coordinates) if cost_metric(self.study) == "cpu" else {}
+        return sizes | {name: value for name, value in place.at.items() if name != "op"}
+
+    def _at(self, where: Mapping[str, Value], said: Mapping[str, Value]) -> str:
+        shown = where_words(self.study, {n: (v,) for n, v in where.items() if said.get(n) != v})
+        return f" {shown}" if shown else ""
+
+    def _next(self, finding: _Finding) -> str:
+        """What follows in the headline: the next in good standing, else one that is not, else none."""
+        place = finding.places[0]
+        if finding.first is None or len(finding.places) > 1:
+            return ""
+        best, *rest = place.good
+        if self.of_one_standing and len(rest) > 1:
+            return f"; {self._dearest(rest[-1], best)}"
+        if rest or place.others:
+            return f"; {self._compared([*rest, *place.others][0], best)}"
+        return "".join(f"; {said}" for said in self._protection(place))
+
+    # The paragraphs.
+
+    def paragraph(self, finding: _Finding, *, first: bool) -> str:
+        """One finding in full: how many it is the cheapest of, the others in good standing, the rest, and none."""
+        place = finding.places[0]
+        sentences = [] if finding.first is None else [self._counted(finding, first), *self._among(place)]
+        sentences += [self._not_good(place), *self._protection(place)]
+        where = [str(finding.operation)] if finding.operation is not None else []
+        where += filter(None, [where_words(self.study, {n: (v,) for n, v in place.at.items() if n != "op"})])
+        head = f"{words.opened(', '.join(where))}: " if where else ""
+        opening, *others = filter(None, sentences)
+        said = [f"{head}{opening if head else words.opened(opening)}.", *(f"{words.opened(o)}." for o in others)]
+        return " ".join(said)
+
+    def _counted(self, finding: _Finding, first: bool) -> str:
+        """How many it is the cheapest of, and in how many places."""
+        place, more = finding.places[0], len(finding.places) - 1
+        name = "it" if len(self.findings) == 1 else words.quoted(finding.first or "")
+        whose = f"by {cost_words(self.study).in_sentence}, " if first and cost_metric(self.study) != "cpu" else ""
+        here = f", here and in {words.counted(more, 'more place')}" if more else ""
+        standing = "" if self.of_one_standing else " in good standing"
+        if len(place.good) == 1:
+            return f"{whose}{name} is the only one{standing} that was measured{here}"
+        return f"{whose}{name} is the cheapest of {len(place.good)}{standing}{here}"
+
+    def _among(self, place: Place) -> list[str]:
+        """What the others in good standing cost beside it."""
+        best, *rest = place.good
+        if len(rest) <= MOST_NAMES:
+            return [words.enumeration([self._compared(way, best) for way in rest])]
+        standing = "" if self.of_one_standing else " in good standing"
+        last = rest[-1]
+        said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._dearest(last, best)}"]
+        judged = [self.pairs.of(way.row, best.row) for way in rest[1:-1]]
+        undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
+        if undecided:
+            cost = "it costs" if undecided == 1 else "they cost"
+            said.append(f"of {undecided} between them the run cannot tell whether {cost} more")
+        return said + self._stronger(place)
+
+    def _stronger(self, place: Place) -> list[str]:
+        """The cheapest in good standing of each strength above that of the first."""
+        best = place.good[0]
+        if not self.has_strengths or best.row.strength is None:
+            return []
+        found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
+        above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
+        return [
+            f"for {way.row.strength} bits the cheapest is {words.quoted(self.label(way.row))}, {amount(way.cost)}"
+            for way in above
+            if (way.row.strength or 0) > best.row.strength
+        ][:MOST_NAMES]
+
+    def _not_good(self, place: Place) -> str:
+        """What those that are deprecated or worse would save or cost."""
+        bad, best = place.others, next(iter(place.good), None)
+        if len(bad) <= MOST_NAMES:
+            return words.enumeration([self._compared(way, best) for way in bad])
+        return f"of {len(bad)} not in good standing, {self._compared(bad[0], best)}; {self._dearest(bad[-1], best)}"
+
+    def _protection(self, place: Place) -> list[str]:
+        """What there is without any protection, and so what protection costs."""
+        null, best = place.null, next(iter(place.good), None)
+        if null is None:
+            return []
+        without = f"without any ({self.label(null.row)}) it is {amount(null.cost)}"
+        pair = self.pairs.of(best.row, null.row) if best else None
+        if best is None or pair is None:
+            return [without]
+        costs = f"{amount(best.cost - null.cost)} of it" if best.cost > null.cost else "something"
+        said = {
+            Verdict.COSTS: f"protection costs {costs}{_times(pair)}",
+            Verdict.FREE: f"protection is free within {words.percent(self.study.about.worth)}",
+            Verdict.UNCLEAR: "whether protection costs anything, the run cannot tell",
+            Verdict.SAVES: f"protection costs nothing{_times(pair)}",
+        }[pair.verdict]
+        return [f"{said}: {without}"]
+
+    # One beside another.
+
+    def _compared(self, way: Way, best: Way | None) -> str:
+        """`ChaCha20-Poly1305 costs 2 µs more (× 1.24)`; with x25519mlkem768 it costs …`."""
+        it = "it " if best is not None and way.row.choice == best.row.choice else ""
+        return f"{self._named(way, best)} {it}{self._beside(way, best)}"
+
+    def _dearest(self, way: Way, best: Way | None) -> str:
+        return f"the dearest, {self._named(way, best)}, {self._beside(way, best)}"
+
+    def _beside(self, way: Way, best: Way | None) -> str:
+        """What is judged of one beside the best; its cost alone where nothing is."""
+        takes = f"takes {amount(way.cost)}"
+        pair = self.pairs.of(way.row, best.row) if best else None
+        if best is None or pair is None:
+            return takes
+        would = "costs" if way.is_good else "would cost"
+        apart = abs(way.cost - best.cost)
+        # Two costs by themselves may contradict the two side by side; then the ratio speaks alone.
+        fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
+        return {
+            Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{_times(pair)}",
+            Verdict.SAVES: f"would save {amount(apart)}{_times(pair)}" if fits else f"{would} less{_times(pair)}",
+            Verdict.FREE: f"{would} the same within {words.percent(self.study.about.worth)}",
+            Verdict.UNCLEAR: f"{takes} (the run cannot tell whether that is more)",
+        }[pair.verdict]
+
+    def _named(self, way: Way, best: Way | None) -> str:
+        """By what tells it from the best one where both are of one choice; its standing where it is not good."""
+        name = words.quoted(self.label(way.row))
+        if best is not None and way.row.choice == best.row.choice:
+            differ = {n: v for n, v in way.row.coordinates.items() if n in self.options}
+            differ = {n: v for n, v in differ.items() if best.row.coordinates.get(n) != v}
+            on = {n: (v,) for n, v in differ.items() if n in ("bed", "provider")}
+            set_to = self.place(differ, [n for n in differ if n not in on])
+            name = ", ".join(filter(None, (where_words(self.study, on), f"with {set_to}" if set_to else ""))) or name
+        return name if way.is_good else _with_standing(name, way.row)
 
 
-def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
-    """The tolls by what sets a cell apart from its baseline: most often the choice."""
-    baseline = study.about.baseline
-    in_rows, _ = split(study, [row for t in tolls for row in (t.row, t.against)])
-    names = [n for n in in_rows if n != "provider" or n in baseline] or ["choice"]
-    label = labels(study, names)
-    grouped: dict[str, list[Toll]] = {}
-    for toll in tolls:
-        grouped.setdefault(label(toll.row), []).append(toll)
-    subjects = []
-    for name, found in grouped.items():
-        standing = found[0].row.standing
-        called_out = "choice" in names and standing in words.CALLED_OUT
-        said = words.standing_words(standing) if called_out else None
-        subjects.append(_Subject(words.quoted(name), said, tuple(found)))
-    return sorted(subjects, key=lambda s: s.middle)
+def _with_standing(name: str, row: Row) -> str:
+    return f"{name} ({words.standing_words(row.standing)})"
 
 
-def _nothing(study: StudyJudgement, baseline: str) -> tuple[str, str]:
-    reasons = list(dict.fromkeys(r.reason for r in study.rows if r.reason))
-    because = f"The first reason given: {reasons[0].rstrip('.')}." if reasons else "No reason was recorded."
-    return f"Nothing was measured against {baseline}.", because
-
-
-def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> str:
-    if not subjects:
-        return ""
-    if len(subjects) == 1:
-        return f"{subjects[0].with_range} {one}"
-    if len(subjects) <= most:
-        return f"{words.enumeration([s.with_range for s in subjects])} {several}"
-    return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
-
-
-def _mixed(study: StudyJudgement, subject: _Subject) -> str:
-    """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
-    for name in cells.varying(t.row for t in subject.measured):
-        found: dict[Value | None, set[Verdict]] = {}
-        for toll in subject.measured:
-            found.setdefault(toll.row.coordinates.get(name), set()).add(toll.verdict)
-        where: dict[Verdict, list[Value]] = {}
-        for value, verdicts in found.items():
-            if value is not None and len(verdicts) == 1:
-                where.setdefault(next(iter(verdicts)), []).append(value)
-        # A longer list of values is for the table, not for a sentence.
-        if sum(map(len, where.values())) == len(found) <= MOST_NAMES:
-            parts = [f"{_SAYS[v]} {cells.where_words(study, {name: values})}" for v, values in where.items()]
-            return f"{subject.named} {words.enumeration(parts)}"
-    counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
-    tally = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
-    return f"{subject.with_range} {tally} of {words.counted(len(subject.measured), 'cell')}"
-
-
-_SAYS = {
-    Verdict.COSTS: "costs more",
-    Verdict.SAVES: "costs less",
-    Verdict.FREE: "is free",
-    Verdict.UNCLEAR: "is unclear",
-}
-
-
-def _names(subjects: Sequence[_Subject]) -> str:
-    names = [s.named for s in subjects[:MOST_NAMES]]
-    if len(subjects) > MOST_NAMES:
-        names.append(f"{len(subjects) - MOST_NAMES} more")
-    return words.enumeration(names)
-
-
-def _is(subjects: Sequence[object]) -> str:
-    return "is" if len(subjects) == 1 else "are"
+def _times(pair: Pair) -> str:
+    return f" ({words.times(pair.ratio.estimate)})" if pair.ratio else ""
 
 
 def claims(study: StudyJudgement) -> str:

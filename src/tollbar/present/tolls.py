@@ -67,7 +67,9 @@ def _alike_panels(
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     label = labels(study, in_rows)
     dots = {t.row.key: _toll_dot(label(t.row), t) for t in tolls}
-    dots |= {r.key: _baseline_dot(label(r), study, r) for r in baselines.values()}
+    # A baseline is like itself in everything, so that nothing would be left of its name.
+    whole = labels(study, in_rows, whole=True)
+    dots |= {r.key: _baseline_dot(whole(r), study, r) for r in baselines.values()}
     order = _order(tolls, in_rows)
     noises = {t.row.key: reach(t.noise) for t in tolls if t.noise is not None}
     baseline = baseline_words(study)

@@ -64,6 +64,79 @@
     button.addEventListener("click", () => sort(button.closest("th")));
   }
 
+  // What names a row, its ratio and its standing stay in sight: where each of them stops depends on those before it.
+  const keep = (table) => {
+    let left = 0;
+    [...table.tHead.rows[0].cells].slice(0, 3).forEach((head, number) => {
+      table.style.setProperty(`--kept-${number + 1}`, `${left}px`);
+      left += head.offsetWidth;
+    });
+  };
+  const keeper = new ResizeObserver((entries) => entries.forEach((entry) => keep(entry.target)));
+  for (const table of document.querySelectorAll(".every table")) keeper.observe(table);
+
+  // Another baseline: one cost over the other. That is no verdict, and the page says so.
+  const grouped = (value) => Number(value.toPrecision(3)).toLocaleString("en");
+  const ratioWords = (ratio) => {
+    if (ratio > 0 && ratio < 0.01) return `1/${ratioWords(1 / ratio)}`;
+    if (ratio >= 100) return grouped(ratio);
+    return ratio >= 10 ? ratio.toFixed(1) : ratio.toFixed(ratio < 0.1 ? 3 : 2);
+  };
+  const written = (cell, says, sorts, small) => {
+    cell.textContent = says;
+    if (small) cell.append(Object.assign(document.createElement("small"), {textContent: small}));
+    if (sorts === undefined) delete cell.dataset.sort;
+    else cell.dataset.sort = sorts;
+  };
+  const choosable = (every) => {
+    const [against, typical, verdict] = ["against", "typical", "verdict"].map((name) => Number(every.dataset[name]));
+    const table = every.querySelector("table");
+    const title = table.tHead.rows[0].cells[against].querySelector("button");
+    const own = title.textContent;
+    const [baseline, provider] = ["baseline", "provider"].map((name) => every.querySelector(`select.${name}`));
+    const status = every.querySelector("[role=status]");
+    const rows = [...table.tBodies[0].rows].map((row) => ({
+      row,
+      is: row.cells[0].dataset,
+      cells: [against, typical, verdict].map((number) => row.cells[number]),
+      judged: [against, typical, verdict].map((number) => row.cells[number].cloneNode(true)),
+    }));
+    const restore = ({cells, judged}) => cells.forEach((cell, number) => {
+      cell.replaceChildren(...judged[number].cloneNode(true).childNodes);
+      if (judged[number].dataset.sort === undefined) delete cell.dataset.sort;
+      else cell.dataset.sort = judged[number].dataset.sort;
+    });
+    const rebase = ({is, cells}, way, bases) => {
+      const base = bases.get(is.place);
+      const ratio = is.cost && base ? is.cost / base : undefined;
+      const known = ratio === undefined ? "–" : `×\u00a0${ratioWords(ratio)}`;
+      written(cells[0], known, ratio, ratio === undefined ? "" : "of the costs");
+      written(cells[1], "–");
+      written(cells[2], is.way === way && ratio ? "compared with" : "not judged");
+    };
+    const show = () => {
+      const way = baseline?.value ?? "";
+      const bases = new Map(rows.filter(({is}) => is.way === way && is.cost).map(({is}) => [is.place, Number(is.cost)]));
+      for (const one of rows) {
+        one.row.hidden = Boolean(provider?.value) && one.is.provider !== provider.value;
+        if (way) rebase(one, way, bases);
+        else restore(one);
+      }
+      const name = way ? baseline.selectedOptions[0].textContent : "";
+      title.textContent = way ? `against ${name}` : own;
+      const shown = rows.filter(({row}) => !row.hidden).length;
+      status.textContent = [
+        shown < rows.length ? `${shown} of ${rows.length} cells are shown.` : "",
+        way ? `Ratios are one cost over that of ${name} in the same place, worked out in this page. Intervals and`
+          + " verdicts were judged against the study's own baseline only, and stand there." : "",
+      ].filter(Boolean).join(" ");
+      keep(table);
+    };
+    for (const select of [baseline, provider]) select?.addEventListener("change", show);
+    every.querySelector(".controls").hidden = !(baseline || provider);
+  };
+  document.querySelectorAll(".every").forEach(choosable);
+
   drawVisible().then(
     () => { root.dataset.ready = "true"; },
     (error) => { root.dataset.ready = `failed: ${error.message}`; },

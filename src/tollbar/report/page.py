@@ -20,8 +20,8 @@ from tollbar.report.layout import needs_width
 
 # The modules of `present` that templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
-    "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "shapes", "shares",
-    "tables", "threats", "tolls", "warnings", "words",
+    "against", "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "rebasing",
+    "shapes", "shares", "tables", "threats", "tolls", "warnings", "words",
 )  # fmt: skip
 
 

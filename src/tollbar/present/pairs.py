@@ -1,0 +1,75 @@
+"""Judged pairs: what the judgement says of one cell beside another, whichever of its parts says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tollbar.judge import StudyJudgement, Verdict
+from tollbar.plan.pairs import contrasted
+from tollbar.present.cells import by_row, cost_metric
+from tollbar.results import Row
+from tollbar.stats import Interval
+
+_TURNED = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What is judged of one cell against another."""
+
+    verdict: Verdict
+    ratio: Interval | None
+    """Of the undisturbed costs; None where the judgement has it for several pairs of one verdict together."""
+
+    @property
+    def turned(self) -> Pair:
+        """The same of the other against the one. The band of what is worth nothing is the same both ways."""
+        ratio = self.ratio
+        if ratio is not None and ratio.low > 0:
+            ratio = Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.confidence, ratio.n)
+        else:
+            ratio = None
+        return Pair(_TURNED.get(self.verdict, self.verdict), ratio)
+
+
+class Pairs:
+    """Every two cells of a study whose costs were judged against each other."""
+
+    def __init__(self, study: StudyJudgement) -> None:
+        self._found: dict[tuple[str, str], Pair] = {}
+        # Tolls last: where several parts judge the same two cells, the toll is what the page shows.
+        for row, other, pair in (*_contrasts(study), *_tables(study), *_tolls(study)):
+            self._found[row.key, other.key] = pair
+            self._found[other.key, row.key] = pair.turned
+
+    def of(self, row: Row, against: Row) -> Pair | None:
+        """What is judged of a cell against another; None where nothing is."""
+        return self._found.get((row.key, against.key))
+
+
+def _tolls(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
+    for toll in study.tolls:
+        if toll.metric == cost_metric(study) and toll.ratio is not None and toll.row.key != toll.against.key:
+            yield toll.row, toll.against, Pair(toll.verdict, toll.ratio)
+
+
+def _tables(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
+    for result in study.tables:
+        for cell in result.cells if result.table.metric is None else ():
+            if cell.over is not None and cell.ratio is not None and cell.verdict is not None and not cell.is_over:
+                yield cell.row, cell.over, Pair(cell.verdict, cell.ratio)
+
+
+def _contrasts(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
+    measured = by_row(study, cost_metric(study))
+    for name, row, other in contrasted(study.about, [r for r in study.rows if r.key in measured]):
+        between = row.coordinates[name], other.coordinates[name]
+        found = [c for c in study.contrasts if c.setting == name and (c.value, c.for_value) == between]
+        # Where pairs disagree, each group says what its own have in common; at most one group can say nothing.
+        here = [c for c in found if c.where and all(row.coordinates.get(n) in v for n, v in c.where.items())]
+        here = here or [c for c in found if not c.where]
+        if len(here) == 1:
+            of = here[0]
+            alone = Interval(of.least, of.low, of.high, study.confidence, 0) if of.pairs == 1 else None
+            yield row, other, Pair(of.verdict, alone)

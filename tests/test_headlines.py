@@ -1,0 +1,194 @@
+"""The answer to a question: the cheapest in good standing with its cost, and of others only what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from report_example import digests, large, passwords
+from served_example import arrivals, asked_only, handshakes
+from tollbar.families import Standing
+from tollbar.judge import Contrast, StudyJudgement, Verdict
+from tollbar.measure import Outcome
+from tollbar.present.answers import answer, headline
+from tollbar.present.charts import IN_GOOD_STANDING
+from tollbar.present.pairs import Pair, Pairs
+from tollbar.present.ways import options, places
+from tollbar.stats import Interval
+
+X = "×\u00a0"
+EXAMPLES: dict[str, Callable[[], StudyJudgement]] = {
+    "digests": digests,
+    "passwords": passwords,
+    "large": lambda: large(8, 2, 2).studies[0],
+    "handshakes": handshakes,
+    "arrivals": arrivals,
+    "asked only": asked_only,
+}
+
+
+@pytest.fixture(params=EXAMPLES)
+def study(request: pytest.FixtureRequest) -> StudyJudgement:
+    return EXAMPLES[request.param]()
+
+
+def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_beside_it() -> None:
+    """First the cheapest, then the others by their verdicts, last what would save and should not be chosen."""
+    argon2id = "“Argon2id, 19 MiB, 2 passes” takes 98.5 ms (the run cannot tell whether that is more)"
+    expected = (
+        f"PBKDF2-SHA256, 600,000: 97.9 ms a hash; {argon2id}.",
+        f"It is the cheapest of 3 in good standing. {argon2id}"
+        f" and “scrypt, N = 2^17, r = 8” costs 305 ms more ({X}4.11)."
+        f" “One SHA-256, salted” (disallowed) would save 97.9 ms ({X}1/239,000).",
+    )
+    assert expected == answer(passwords())
+
+
+def test_strengths_are_said_and_what_more_strength_costs() -> None:
+    """The cheapest has its bits; the cheapest of more bits follows."""
+    line, *rest = answer(digests())
+    assert line.startswith("SHA-256 (128 bits): 174 ns per digest at 64 B, on openssl 3.0.19, 10.4 µs at 16 KiB; ")
+    (blake3,) = [text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: BLAKE3 is the cheapest")]
+    assert "For 256 bits the cheapest is BLAKE2b-512, 16.3 µs." in blake3
+    assert blake3.endswith("SHA-1 (disallowed) takes 9.05 µs and MD5 (broken) takes 26.8 µs.")
+
+
+def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_first(study: StudyJudgement) -> None:
+    """But for what is judged to cost the same; and neither the null choice nor a broken one is named as the answer."""
+    pairs = Pairs(study)
+    found = places(study, pairs)
+    assert found
+    for place in found:
+        assert all(way.row.standing is not Standing.NULL for way in place.ways)
+        assert all(way.row.standing in IN_GOOD_STANDING for way in place.good)
+        for way in place.good:
+            pair = pairs.of(way.row, place.good[0].row)
+            assert way.cost >= place.good[0].cost or (pair and pair.verdict in (Verdict.FREE, Verdict.COSTS))
+
+
+def test_without_a_judgement_only_costs_are_said(study: StudyJudgement) -> None:
+    """A verdict that nothing was judged by is worse than none."""
+    study = replace(study, tolls=(), contrasts=(), claims=(), tables=())
+    for text in answer(study):
+        for word in (" more (", "cannot tell", "would save", "the same within", "protection costs"):
+            assert word not in text
+    assert " takes " in " ".join(answer(study)) or "without any" in " ".join(answer(study)).lower()
+
+
+def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None:
+    """Neither that it costs nor that it saves, nor by how much."""
+    study = replace(study, tolls=tuple(replace(t, verdict=Verdict.UNCLEAR) for t in study.tolls), contrasts=())
+    said = " ".join(answer(study))
+    pairs = Pairs(study)
+    judged = [pairs.of(p.good[0].row, of.row) for p in places(study, pairs) for of in (*p.good, p.null) if of]
+    assert ("cannot tell" in said) is any(judged)
+    assert all(word not in said for word in (" more (", "would save", "the same within"))
+
+
+def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
+    """Plaintext is the cheapest of all, and not an answer."""
+    line, paragraph = answer(handshakes())
+    assert line.startswith("TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection on embedded, ")
+    assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
+    assert 1 == paragraph.count("no TLS")
+    # Whose CPU time it is, where it is not the operation's own.
+    assert "by server CPU per request, it is the cheapest of 6 in good standing" in paragraph
+    assert "µs of client CPU a connection" in headline(asked_only())
+
+
+def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
+    """Where the baseline is the null choice, choices are judged against one another all else equal."""
+    study = handshakes()
+    keys = "x25519mlkem768", "x25519"
+    contrast = Contrast("key-exchange", *keys, {}, 1, 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None)
+    rows = [r for r in study.rows if r.coordinates.get("key-exchange") in (*keys, None)]
+    rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
+    study = replace(study, study=replace(study.study, rows=tuple(rows)), contrasts=(contrast,))
+    hybrid = f"with x25519mlkem768 it costs 51.2 µs more ({X}1.18)"
+    line, paragraph = answer(study)
+    assert line.endswith(f"; {hybrid}.")
+    assert f"With{hybrid[4:]}" in paragraph
+    assert "by" not in line
+    # Of several pairs of one verdict nothing says which ratio is whose.
+    several = replace(study, contrasts=(replace(contrast, pairs=2),))
+    assert headline(several).endswith("with x25519mlkem768 it costs 51.2 µs more.")
+    elsewhere = replace(study, contrasts=(replace(contrast, where={"certificate": ("rsa-4096",)}),))
+    assert "costs" not in headline(elsewhere)
+
+
+def test_a_pair_reads_both_ways() -> None:
+    """What costs more than the other is what the other costs less than."""
+    pair = Pair(Verdict.COSTS, Interval(2.0, 1.6, 2.5, 0.95, 12))
+    expected = Pair(Verdict.SAVES, Interval(0.5, 0.4, 0.625, 0.95, 12))
+    assert expected == pair.turned
+    assert pair == pair.turned.turned
+    assert Pair(Verdict.UNCLEAR, None) == Pair(Verdict.UNCLEAR, Interval(1.0, 0.0, 9.0, 0.95, 2)).turned
+
+
+def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_finding() -> None:
+    """Which library performs it is then one of the ways."""
+    study = digests()
+    rows = {r.key: replace(r, standing=Standing.ACCEPTABLE) for r in study.rows if r.coordinates["bytes"] == 64}
+    study = replace(
+        study,
+        study=replace(study.study, rows=tuple(rows.values())),
+        measurements=tuple(replace(m, row=rows[m.row.key]) for m in study.measurements if m.row.key in rows),
+        tolls=tuple(replace(t, row=rows[t.row.key]) for t in study.tolls if t.row.key in rows),
+    )
+    assert ["choice", "provider"] == options(study)
+    line, paragraph = answer(study)
+    assert line.startswith("SHA-1 · rustcrypto 0.10.9 (61 bits): 79.7 ns per digest at 64 B; the dearest, SHA3-256 · ")
+    assert paragraph.startswith("It is the cheapest of 13. Of the 12 others, ")
+    assert "good standing" not in paragraph
+
+
+def test_nothing_in_good_standing_is_said() -> None:
+    """What is left is named with its standing, and not as an answer."""
+    study = digests()
+    rows = tuple(r for r in study.rows if r.choice in ("md5", "sha-1") and r.coordinates["bytes"] == 64)
+    keys = {r.key for r in rows}
+    study = replace(
+        study,
+        study=replace(study.study, rows=rows),
+        measurements=tuple(m for m in study.measurements if m.row.key in keys),
+    )
+    none = "Nothing recommended or acceptable was measured; the least of the others is SHA-1 · "
+    assert headline(study).startswith(none)
+    assert headline(study).endswith(" (disallowed), 79.7 ns per digest at 64 B.")
+
+
+def test_each_operation_has_its_own_answer() -> None:
+    """What is cheapest to make may not be cheapest to check."""
+    study = passwords()
+
+    def named(operation: str) -> StudyJudgement:
+        rows = {
+            r.key: replace(r, key=f"{operation} {r.key}", coordinates={**r.coordinates, "op": operation})
+            for r in study.rows
+        }
+        return replace(
+            study,
+            study=replace(study.study, rows=tuple(rows.values())),
+            measurements=tuple(replace(m, row=rows[m.row.key]) for m in study.measurements),
+            tolls=(),
+        )
+
+    one, other = named("sign"), named("verify")
+    cheaper = tuple(replace(m, value=m.value / (1000 if "scrypt" in m.row.key else 1)) for m in other.measurements)
+    both = replace(
+        one,
+        study=replace(one.study, rows=(*one.rows, *other.rows)),
+        measurements=(*one.measurements, *cheaper),
+    )
+    assert "sign: “PBKDF2-SHA256, 600,000”, 97.9 ms; verify: “scrypt, N = 2^17, r = 8”, 403 µs." == headline(both)
+    assert ["Sign: ", "Verify: "] == [text.partition("“")[0] for text in answer(both)[1:]]
+
+
+def test_nothing_measured_is_said_with_its_reason() -> None:
+    """No number, no answer: only why."""
+    study = digests()
+    rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.rows)
+    bare = replace(study, study=replace(study.study, rows=rows), measurements=(), tolls=(), contrasts=())
+    assert ("Nothing was measured. The first reason given: no library.",) == answer(bare)
