@@ -8,6 +8,7 @@ client that asks it). A family whose cells need more has a `workload.py` in its 
 from __future__ import annotations
 
 import importlib.util
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -166,6 +167,8 @@ def _own(path: Path) -> Workload:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Where dataclasses look their module up.
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
         workload = module.FamilyWorkload()
