@@ -91,7 +91,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     if len(mixed) > MOST_MIXED:
         clauses = [f"for {_names(mixed)} it differs from cell to cell"]
     if free:
-        clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
+        clauses.append(f"{_names(free)} {_is(free)} free (no meaningful difference: within {worth})")
     if unclear:
         clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
     if missing:
@@ -214,7 +214,8 @@ def _is(subjects: Sequence[object]) -> str:
 def claims(study: StudyJudgement) -> str:
     """One sentence: how the published comparisons came out."""
     counts = {v: sum(c.verdict is v for c in study.claims) for v in ClaimVerdict}
-    parts = [f"{n} {v}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
+    parts = [f"{v} in {n}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
+    found = [f"on this machine the effect is {words.enumeration(parts)}"] if parts else []
     if counts[ClaimVerdict.CANNOT_TELL]:
-        parts.append(f"{counts[ClaimVerdict.CANNOT_TELL]} cannot be told")
-    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
+        found.append(f"of {counts[ClaimVerdict.CANNOT_TELL]} it cannot be told")
+    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {'; '.join(found)}."
