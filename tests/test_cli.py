@@ -155,3 +155,11 @@ def test_colour_is_left_out_on_request(tollbar: Tollbar) -> None:
     """With NO_COLOR, and into a pipe, there are no escape codes."""
     assert "\x1b" not in tollbar("list", "studies").stdout
     assert "\x1b" not in tollbar("run", "digets").stderr
+
+
+def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study: Path) -> None:
+    """No interval can come of three blocks, whatever they show; four are enough to try."""
+    said = tollbar("run", short_study, "--blocks", 3, "--no-report").stderr
+    assert "3 blocks cannot carry an interval, so that every verdict will be unclear" in said
+    assert "--blocks 4" in said
+    assert "cannot carry" not in tollbar("run", short_study, "--blocks", 4, "--no-report").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import platform
 from pathlib import Path
 
@@ -47,3 +48,12 @@ def test_machines_that_count_otherwise_differ() -> None:
     assert here["interrupts_apart"] in (True, False, "not stated")
     other = {**here, "interrupts_apart": "unlike any"}
     assert [f"interrupts_apart: {here['interrupts_apart']} / unlike any"] == machine.differences(here, other)
+
+
+def test_a_busy_machine_is_told_by_what_others_use_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seconds of work in a second of waiting are two cores; idle time and waiting for a disk are none."""
+    hertz = os.sysconf("SC_CLK_TCK")
+    lines = iter(["cpu  100 0 50 9000 70 1 2 30 0 0", f"cpu  {100 + hertz} 0 {50 + hertz} 9900 990 1 2 99 0 0"])
+    monkeypatch.setattr(machine, "_read", lambda path: next(lines))
+    monkeypatch.setattr(machine.time, "sleep", lambda seconds: None)
+    assert pytest.approx(2.0) == machine.busy_cores(1.0)

@@ -51,7 +51,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
             {"md5": Verdict.FREE, "sha-1": Verdict.FREE},
             (
                 "Against SHA-256, nothing is found to cost more or to cost less.",
-                "MD5 (broken) and SHA-1 (disallowed) are free (within 3 %).",
+                "MD5 (broken) and SHA-1 (disallowed) are free (no meaningful difference: within 3 %).",
             ),
         ),
         (
@@ -110,7 +110,10 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
 
 def test_claims_are_counted_by_verdict() -> None:
     """One sentence for the published comparisons."""
-    expected = "6 comparisons with what was published: 1 still true, 1 smaller, 3 inverted and 1 cannot be told."
+    expected = (
+        "6 comparisons with what was published: on this machine the effect is still true in 1, smaller in 1 and"
+        " inverted in 3; of 1 it cannot be told."
+    )
     assert expected == answers.claims(digests())
 
 
@@ -119,9 +122,9 @@ def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
-        f" their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the far end of a baseline's"
-        " own twins' interval.",
+        "In each block every baseline is measured twice. The baseline measured twice differed by 0.27 % where the two"
+        f" came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the"
+        " far end of that interval of a cell's own baseline.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
         " a cell and its baseline work milliseconds apart, so that it changes both.",
     ]
@@ -226,6 +229,38 @@ def test_log_axes_are_labelled_at_round_numbers(low: float, high: float, expecte
 def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
     """A stronger and cheaper choice makes a weaker one pointless."""
     assert [(128, 10.0), (256, 20.0)] == frontier([(112, 15.0), (128, 10.0), (192, 30.0), (256, 20.0), (128, 12.0)])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "noise", "expected"),
+    [
+        (0.96, 0.98, 1.002, "less by 2 to 4 %, around your 3 %"),
+        (1.02, 1.06, 1.002, "more by 2 to 6 %, around your 3 %"),
+        (1.027, 1.034, None, "more by 2.7 to 3.4 %, around your 3 %"),
+        (0.984, 1.21, None, "from 1.6 % less to 21 % more, around your 3 %"),
+        (0.29, 4.01, None, f"from {X}0.29 to {X}4.01, around your 3 %"),
+        (
+            0.99,
+            1.01,
+            1.08,
+            "from 1.0 % less to 1.0 % more, within your 3 %, but the baseline measured twice may differ by 8.0 %",
+        ),
+        (1.05, 1.07, 1.08, "more by 5 to 7 %, but the baseline measured twice may differ by 8.0 %"),
+        (0.0, inf, 1.002, "too few blocks for an interval"),
+    ],
+)
+def test_what_is_undecided_says_between_what(low: float, high: float, noise: float | None, expected: str) -> None:
+    """The interval as a person would say it, beside what the study ignores."""
+    found = Interval((low * high) ** 0.5 if low else 1.0, low, high, 0.95, 8)
+    assert expected == words.excess_words(found, 0.03, noise)
+
+
+def test_an_unclear_row_says_what_would_decide_it() -> None:
+    """Beside the verdict, on page and terminal alike."""
+    (toll,) = _one_size({"sha3-256": Verdict.UNCLEAR}).tolls
+    said = "undecided, about 2 more blocks: from 1.0 % less to 7.0 % more, around your 3 %"
+    assert said == notes.undecided(digests(), replace(toll, more_blocks=2))
+    assert notes.undecided(digests(), replace(toll, verdict=Verdict.COSTS)) is None
 
 
 def _one_size(verdicts: Mapping[str, Verdict]) -> StudyJudgement:

@@ -26,7 +26,7 @@ def test_drift_is_the_last_third_over_the_first() -> None:
 
 
 def run_queue_wait(share: float) -> LoadRecord:
-    """A load whose server stood for this share of the time while others had its core."""
+    """A load whose server would have run for this share of the time, and had half of its core."""
     component = ComponentRecord(cpu_ns=500, run_queue_wait_ns=round(1000 * share))
     return LoadRecord(requests=1, wall_ns=1000, components={"web": component})
 
@@ -80,7 +80,7 @@ def closed(connections: int) -> LoadRecord:
         (
             [row({"choice": "none"}, [100.0] * 20, twins_ns=[110.0] * 20)],
             (20,),
-            "nothing held against it can be called free",
+            "nothing held against that baseline can be called free",
         ),
         (
             [
@@ -123,6 +123,18 @@ def test_warnings(rows: list[Row], looks: tuple[int, ...], expected: str) -> Non
     """Whatever shakes the verdicts is said in a sentence."""
     said = warnings(judge_study(study_run(rows, looks, study(blocks=looks[-1]))))
     assert 1 == sum(expected in warning for warning in said)
+
+
+def test_a_server_that_waits_for_itself_is_not_disturbed_by_others() -> None:
+    """Its processes have one core together: while they use it, no other program has it."""
+    for used, expected in ((500, 20), (950, 0)):
+        component = ComponentRecord(cpu_ns=used, run_queue_wait_ns=600)
+        load = LoadRecord(requests=1, wall_ns=1000, components={"web": component})
+        waiting = replace(
+            row({"choice": "x"}), trials=tuple(replace(trial(1.0, block=n), load=load) for n in range(20))
+        )
+        judged = judge_study(study_run([row({"choice": "none"}, [100.0] * 20), waiting], (20,)))
+        assert expected == judged.trust.contended_loads
 
 
 def twins(differences: list[float]) -> list[Row]:

@@ -6,6 +6,7 @@ import gzip
 import os
 import platform
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -67,6 +68,23 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 def load() -> float:
     """How many processes were running or wanted to, on average over the last minute."""
     return os.getloadavg()[0]
+
+
+def busy_cores(for_s: float = 0.25) -> float:
+    """How many cores are busy, over so many seconds in which this process sleeps: what other programs use.
+
+    The load average would not do: it has the last minute in it, and with it what Tollbar itself did then.
+    """
+    before = _busy_ticks()
+    time.sleep(for_s)
+    return (_busy_ticks() - before) / os.sysconf("SC_CLK_TCK") / for_s
+
+
+def _busy_ticks() -> int:
+    """What all cores spent on programs and interrupts since boot, in ticks."""
+    fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:8]]
+    # User, nice, system; not idle, nor waiting for a disk; interrupts, hard and soft.
+    return sum(fields[:3]) + sum(fields[5:7])
 
 
 def steal_ns() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import time
@@ -17,6 +18,7 @@ from tollbar.cli.timing import Timing
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan, estimates
+from tollbar.present.words import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.runner import Outcome
@@ -193,8 +195,16 @@ def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
-    if machine.load() > BUSY:
-        console.say(f"warning: the machine is busy (load {machine.load():.1f}); intervals will be wider", "yellow")
+    fewest = fewest_blocks()
+    for one in planned.studies:
+        if one.study.measure.blocks < fewest:
+            blocks = counted(one.study.measure.blocks, "block")
+            said = f"{one.study.name}: {blocks} cannot carry an interval, so that every verdict will be unclear"
+            console.say(f"warning: {said}: ask for at least {fewest} (--blocks {fewest})", "yellow")
+    busy = machine.busy_cores()
+    if busy > BUSY:
+        said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy"
+        console.say(f"warning: {said}; intervals will be wider", "yellow")
     measure_into(store, planned, within_s=within_s)
 
 
@@ -243,7 +253,7 @@ def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: f
     return replace(planned, studies=studies)
 
 
-# Above this another program is using a core all the time.
+# In cores. Above this another program is using one all the time.
 BUSY = 0.7
 
 

@@ -18,7 +18,8 @@ from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval, fewest_blocks
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 
-# Published figures are rounded and often read off a chart, where a tenth is what the eye can tell.
+# Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
+# claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth.
 _TOLERANCE = 0.10
 
 
@@ -55,7 +56,7 @@ def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdic
     # that both are equal has no side to be inverted from, and any difference is more than it says.
     if published < 1 or (published == 1 and ratio.estimate < 1):
         ratio, published = _inverse(ratio), 1 / published
-    low, high = published / (1 + _TOLERANCE), published * (1 + _TOLERANCE)
+    low, high = _tolerated(published, margin)
     if low <= ratio.low and ratio.high <= high:
         return ClaimVerdict.STILL_TRUE
     if ratio.low > high:
@@ -63,6 +64,19 @@ def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdic
     if ratio.high < low:
         return ClaimVerdict.INVERTED if ratio.high < 1 / margin else ClaimVerdict.SMALLER
     return ClaimVerdict.CANNOT_TELL
+
+
+def _tolerated(published: float, margin: float) -> tuple[float, float]:
+    """The ratios that are still the published one, which is no less than one.
+
+    Whatever the claim, a difference within `margin` is none. A claim that two are alike has no excess, and holds where
+    neither has a tenth more.
+    """
+    if published == 1:
+        return 1 / (1 + _TOLERANCE), 1 + _TOLERANCE
+    excess = published - 1
+    low, high = 1 + excess / (1 + _TOLERANCE), 1 + excess * (1 + _TOLERANCE)
+    return min(low, published / margin), max(high, published * margin)
 
 
 def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
@@ -106,7 +120,9 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
         reason = "no baseline was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
         edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
-        what = "the interval" if judged is verdict else f"the noise floor (×{floor:.3f})"
+        what = (
+            "the interval" if judged is verdict else f"the noise (a baseline measured twice may differ by ×{floor:.3f})"
+        )
         reason = f"{what} reaches across {edge}: add blocks"
     rates = rate_of(of), rate_of(over)
     return replace(

@@ -14,6 +14,7 @@ from tollbar.judge.noise import twins_apart
 from tollbar.judge.verdicts import Trust
 from tollbar.measure import Outcome, Trial
 from tollbar.results import StudyRun
+from tollbar.runner import LoadRecord
 from tollbar.stats import fewest_blocks
 
 # Sides of a ratio are milliseconds apart and outlive any drift, but a machine that changes by a tenth is not at rest.
@@ -40,7 +41,7 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
     """What happened during the trials that the verdicts do not show."""
     trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]
-    waits = [max(load.server_run_queue_wait, load.client_run_queue_wait) for load in loads]
+    waits = [max(_others(load), load.client_run_queue_wait) for load in loads]
     blocks = ledger.blocks()
     heats, stolen_heats = _stolen(trials)
     good = (row for row in ledger.rows if row.outcome is Outcome.OK)
@@ -63,6 +64,15 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
         failed_trials=len(failed),
         failures=tuple(sorted({trial.reason or str(trial.outcome) for trial in failed})),
     )
+
+
+def _others(load: LoadRecord) -> float:
+    """For how much of the time other programs had the server's core while it would have run, at most.
+
+    The processes of a server wait for each other too, on the one core that they have; while they use it, no other
+    program does.
+    """
+    return min(load.server_run_queue_wait, max(0.0, 1 - load.server_busy))
 
 
 def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""What is compared beside the tolls: one value for another, all else equal; and what was published, then and here."""
+"""What is compared beside the tolls: the effect of each setting; and what was published, with what is measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollbar.study import Statistic
 
 
 def contrast_table(study: StudyJudgement) -> Table:
-    """What one value of a setting costs for another, all else equal."""
+    """What one value of a setting costs in place of another, all else alike."""
     family = study.about.family
     rows = [
         (
@@ -31,18 +31,18 @@ def contrast_table(study: StudyJudgement) -> Table:
         for c in study.contrasts
     ]
     columns = (
-        *texts("setting", "one for the other", "where"),
+        *texts("setting", "from → to", "where"),
         Column(f"times the {cost_words(study).short}", True),
         Column("verdict"),
         Column("pairs of cells", True),
     )
-    return Table("One value for another, all else equal", columns, rows, sortable=True)
+    return Table("Effect of each setting, all else alike", columns, rows, sortable=True)
 
 
 def pair_words(study: StudyJudgement, contrast: Contrast) -> str:
-    """`no-aes for native`."""
-    both = (study.study.named(contrast.setting, value) for value in (contrast.value, contrast.for_value))
-    return " for ".join(words.value_words(study.about.family, contrast.setting, value) for value in both)
+    """`native → no-aes`."""
+    both = (study.study.named(contrast.setting, value) for value in (contrast.for_value, contrast.value))
+    return " → ".join(words.value_words(study.about.family, contrast.setting, value) for value in both)
 
 
 def contrast_where(study: StudyJudgement, contrast: Contrast, most: int) -> str:
@@ -62,7 +62,7 @@ def _compared(contrast: Contrast) -> tuple[str, Value, Value]:
 
 
 def contrast_charts(study: StudyJudgement) -> list[Chart]:
-    """A panel for each varied setting: one value for another, all else equal."""
+    """A panel for each varied setting: the effect of one value in place of another, all else alike."""
     family = study.about.family
     by_setting: dict[str, list[Contrast]] = {}
     for contrast in study.contrasts:
@@ -87,12 +87,12 @@ def contrast_charts(study: StudyJudgement) -> list[Chart]:
         axis = f"{words.opened(cost_words(study).short)}, as a multiple"
         scale = scale_over(axis, dots, worth=study.about.worth)
         title = f"By {words.column_title(family, setting)}"
-        charts.append(Chart(title, f"{title}, all else equal. {spoken(dots)}.", Dots(_distinct(dots), scale)))
+        charts.append(Chart(title, f"{title}, all else alike. {spoken(dots)}.", Dots(_distinct(dots), scale)))
     return charts
 
 
 def _contrast_label(study: StudyJudgement, contrast: Contrast) -> str:
-    """`no-aes for native`, and on a second line where."""
+    """`native → no-aes`, and on a second line where."""
     where = contrast_where(study, contrast, most=3)
     pair = pair_words(study, contrast)
     return f"{pair}{SECOND_LINE}{where}" if where else pair
@@ -128,10 +128,16 @@ def claim_table(study: StudyJudgement) -> Table:
     ]
     columns = (
         *texts("what was published", "tried at", "compared by"),
-        *numbers("then", *by_source_columns(study), "here", "typical", *(["requests a second"] if rated else [])),
-        Column("verdict"),
+        *numbers(
+            "published",
+            *by_source_columns(study),
+            "measured",
+            "typical",
+            *(["requests a second"] if rated else []),
+        ),
+        Column("effect on this machine"),
     )
-    return Table("Published comparisons, then and here", columns, rows)
+    return Table("Published comparisons, and what is measured here", columns, rows)
 
 
 _BY_SOURCE: Mapping[Statistic, tuple[str, ...]] = {
@@ -197,7 +203,7 @@ def claim_chart(study: StudyJudgement) -> Chart | None:
     ]
     if not any(d.then for d in dots):
         return None
-    scale = scale_over("the claim's own ratio, then and here", dots, worth=0.0)
+    scale = scale_over("the claim's own ratio, published and measured", dots, worth=0.0)
     said = "; ".join(
         f"{d.label}: published {words.times(d.then) if d.then else 'an order'}, here {d.note}" for d in dots
     )

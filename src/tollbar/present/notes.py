@@ -63,7 +63,7 @@ def blocks_and_chunks(study: StudyJudgement) -> str:
     return (
         f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
         f" {about.measure.rounds:,} chunks of {units.show_nanoseconds(about.measure.chunk_s * 1e9)} or more of each"
-        f" cell; a difference is worth something from {percent(about.worth)}."
+        f" cell; differences under {percent(about.worth)} are ignored."
         f" Intervals are at {percent(study.confidence)} confidence."
     )
 
@@ -113,11 +113,12 @@ def two_costs(study: StudyJudgement) -> str:
 def noise(study: StudyJudgement) -> str:
     """What the twins came out as, and what follows from it."""
     if study.noise is None:
-        return "No baseline was measured beside itself in blocks enough, so that the noise is not known."
+        return "No baseline was measured twice in blocks enough, so that the noise is not known."
     return (
-        "In each block every baseline is measured once more, beside itself. Where the two came out furthest apart,"
-        f" their ratio is {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given"
-        " nearer to × 1 than the far end of a baseline's own twins' interval."
+        "In each block every baseline is measured twice. The baseline measured twice differed by"
+        f" {words.apart(study.noise.estimate)} where the two came out furthest apart: their ratio is"
+        f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given nearer to × 1"
+        " than the far end of that interval of a cell's own baseline."
     )
 
 

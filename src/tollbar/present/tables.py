@@ -1,4 +1,4 @@
-"""A study's tables: every result, what one value costs for another, what was published, the twins and the sources."""
+"""A study's tables: every result, the baselines that were measured twice, and the sources."""
 
 from __future__ import annotations
 
@@ -186,8 +186,10 @@ def twins_table(study: StudyJudgement) -> Table:
         for t in study.tolls
         if is_baseline(t.row) and t.ratio is not None
     ]
-    columns = (Column("baseline"), *numbers("its twin", "noise floor", "blocks"))
-    return Table("Each baseline against its own twin, which should be × 1", columns, rows)
+    columns = (Column("baseline"), *numbers("measured again", "no verdict within", "blocks"))
+    return Table(
+        "Each baseline measured twice, which should differ by nothing: the second over the first", columns, rows
+    )
 
 
 def sources_table(study: StudyJudgement) -> Table:

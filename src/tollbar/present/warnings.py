@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tollbar.judge import StudyJudgement
-from tollbar.judge.noise import apart, reach
+from tollbar.judge.noise import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
+from tollbar.present import words
 from tollbar.present.words import counted
 from tollbar.study.definition import DEFAULT_MEASURE
 
@@ -54,9 +55,9 @@ def _on_noise(study: StudyJudgement) -> Iterator[str]:
             yield "No baseline was measured twice, so the noise is not known and no verdict is given."
     elif reach(study.noise) > 1 + worth:
         yield (
-            f"A baseline against itself came out as ×{apart(study.noise):.3f}, and may be as far from ×1 as"
-            f" ×{reach(study.noise):.3f}, beyond the {worth:.1%} that this study asks about: nothing held against it"
-            " can be called free. Quiet the machine or add blocks."
+            f"A baseline measured twice differed by {words.twins_words(study.noise)}, and this study ignores only what"
+            f" is under {words.percent(worth)}: nothing held against that baseline can be called free. Quiet the"
+            " machine or add blocks."
         )
 
 
@@ -64,9 +65,9 @@ def _on_twins(study: StudyJudgement) -> Iterator[str]:
     if study.trust.twins_apart is not None:
         outside, of = study.trust.twins_apart
         yield (
-            f"{outside:,} of {counted(of, 'baseline')} measured beside itself came out with an interval that excludes"
-            " ×1, more than chance allows: intervals are too narrow here, and nothing nearer to ×1 than the noise floor"
-            " is to be believed."
+            f"{outside:,} of {counted(of, 'baseline')} measured twice came out with an interval that excludes ×1, more"
+            " than chance allows: intervals are too narrow here, and nothing nearer to ×1 than a baseline measured"
+            " twice may differ is to be believed."
         )
 
 
