@@ -8,7 +8,7 @@ use aws_lc_rs::rsa::{
 };
 
 use super::card::{Card, STRING_BYTES, Text};
-use super::table::{Column, Extra, Stored};
+use super::stored::{Column, Extra, Stored};
 use crate::contract::Failure;
 
 /// What is stored of a row's protected values: bytes.
