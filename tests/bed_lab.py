@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -107,6 +108,28 @@ def before(service: str, words: Mapping[str, Any] | None = None) -> driver.Reque
     )
 
 
+def database(
+    sandbox: Sandbox, found: beds.Installed, settings: Mapping[str, str | int], core: int | None = None
+) -> driver.Server:
+    """The bed of a database, started as a cell of the family `storage` with these settings has it."""
+    words, shown = {"table_key": secrets.token_hex(32)}, {"table_key": "KEY"}
+    request = driver.Request(found, provider_of(found.bed), settings, words=words, shown_words=shown)
+    return driver.start(sandbox, request, core)
+
+
+def query(server: driver.Server, sql: str) -> list[str]:
+    """The lines that this database answers through its socket."""
+    folder = server.work_dirs["database"]
+    port = server.address.rpartition(":")[2]
+    words = ["psql", "-X", "-At", "-U", "tollbar", "-h", str(folder), "-p", port, "-d", "postgres", "-c"]
+    if (folder / "private").exists():
+        socket_path = str(folder / "private" / "mariadb.sock")
+        words = ["mariadb", "--no-defaults", "-N", "-B", "-u", "tollbar", "-S", socket_path, "-D", "tollbar", "-e"]
+    done = subprocess.run([*words, sql], capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def trials(name: str, count: int) -> None:
     """Says where it is, and each address it serves on."""
     with Sandbox() as sandbox:
@@ -117,16 +140,26 @@ def trials(name: str, count: int) -> None:
                 starting = pool.submit(start_named, sandbox, name)
             with starting.result() as server:
                 print(server.address, flush=True)
+                if is_database(name):
+                    assert ["1"] == query(server, "select 1")
+                    continue
                 answer = ask(server.address, None if name in beds.services() else anything_goes())
                 assert ("200", 4096) == (answer.status, answer.length)
     print("done", flush=True)
 
 
+def is_database(name: str) -> bool:
+    """Whether this bed is asked in SQL, and not over HTTP."""
+    return name in beds.all_beds() and beds.all_beds()[name].frontend.name == "database"
+
+
 def start_named(sandbox: Sandbox, name: str) -> driver.Server:
-    """The bed under TLS, or the service."""
+    """The bed under TLS, the database with its tables encrypted, or the service."""
     if name in beds.services():
         return driver.start(sandbox, before(name))
     bed = beds.all_beds()[name]
+    if is_database(name):
+        return database(sandbox, beds.here(bed), {"choice": "table-encryption"})
     return start(sandbox, beds.here(bed), provider_of(bed), SETTINGS)
 
 

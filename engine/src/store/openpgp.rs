@@ -89,6 +89,9 @@ fn number(out: &mut Vec<u8>, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -102,6 +105,29 @@ mod tests {
         assert_eq!(vec![0x00, 0x01, 0x01], written(&[0, 1]));
         assert_eq!(vec![0x00, 0x09, 0x01, 0xff], written(&[1, 0xff]));
         assert_eq!(vec![0x00, 0x00], written(&[0, 0]));
+    }
+
+    #[test]
+    fn gnupg_reads_both_where_it_is_installed() {
+        let pair = KeyPair::generate().unwrap();
+        let home = std::env::temp_dir().join(format!("tollbar-gnupg-{}", std::process::id()));
+        std::fs::create_dir(&home).unwrap();
+        for (key, kind) in [(pair.public, "public"), (pair.private, "secret")] {
+            let mut gnupg = Command::new("gpg");
+            gnupg.args(["--batch", "--no-autostart", "--list-packets", "--homedir"]).arg(&home);
+            gnupg.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let Ok(mut gnupg) = gnupg.spawn() else { continue };
+            gnupg.stdin.take().unwrap().write_all(&key).unwrap();
+            let done = gnupg.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert!(done.status.success(), "{said}");
+            for words in ["key packet:", "sub key packet:"] {
+                assert!(said.contains(&format!(":{kind} {words}")), "{said}");
+            }
+            assert!(said.contains(":user ID packet: \"tollbar\""), "{said}");
+            assert!(said.contains("[2048 bits]"), "{said}");
+        }
+        std::fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]

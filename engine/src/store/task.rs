@@ -37,7 +37,8 @@ pub struct Server {
     /// Part of the socket's name, where it has one.
     pub port: Option<u16>,
     pub user: String,
-    pub database: String,
+    /// None: the one that the server's bed has for this.
+    pub database: Option<String>,
 }
 
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]

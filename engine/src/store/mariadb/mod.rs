@@ -84,7 +84,7 @@ pub fn open(
     let options = OptsBuilder::new()
         .socket(Some(server.socket.to_string_lossy()))
         .user(Some(&server.user))
-        .db_name(Some(&server.database))
+        .db_name(Some(server.database.as_deref().unwrap_or("tollbar")))
         .local_infile_handler(Some(handler));
     let mut connection = Conn::new(options).map_err(failure)?;
     is_as_asked(
@@ -127,7 +127,7 @@ impl Database for Mariadb {
             words.extend(self.form.loops());
         }
         for words in words {
-            self.tell(&words)?;
+            self.connection.query_drop(words).map_err(|error| self.why_not(error))?;
         }
         let (insert, read, find) = if self.in_server {
             let call = |name| format!("call {name}(?, ?, ?)");
@@ -298,6 +298,16 @@ impl Mariadb {
 
     fn tell(&mut self, words: &str) -> Result<(), Failure> {
         self.connection.query_drop(words).map_err(failure)
+    }
+
+    /// The failure of a statement, with what the server noted about it: of a table that it cannot make so, only that says why.
+    fn why_not(&mut self, error: mysql::Error) -> Failure {
+        let failed = failure(error);
+        let noted: Vec<(String, u16, String)> = self.connection.query("show warnings").unwrap_or_default();
+        match (failed, noted.into_iter().find(|(level, ..)| level == "Warning")) {
+            (Failure::Unsupported(words), Some((_, _, why))) => Failure::Unsupported(format!("{words}: {why}")),
+            (failed, _) => failed,
+        }
     }
 
     fn key_or_null(&self) -> Value {

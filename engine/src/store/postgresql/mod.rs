@@ -82,7 +82,10 @@ pub fn open(
         return Err(Failure::Unsupported(words.to_owned()));
     }
     let mut config = Config::new();
-    config.host_path(&server.socket).user(&server.user).dbname(&server.database);
+    config
+        .host_path(&server.socket)
+        .user(&server.user)
+        .dbname(server.database.as_deref().unwrap_or("postgres"));
     config.port(server.port.unwrap_or(5432));
     let mut client = config.connect(NoTls).map_err(failure)?;
     is_as_asked(&mut client, settings.durability)?;

@@ -1,0 +1,424 @@
+"""Databases: each bed with each choice keeps its promise, and says what went wrong where something does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bed_lab import CANNOT_READ, database, provider_of, query
+from conftest import here
+from survivors_ground import mentioning
+from test_beds import KILLS, LAB, NOTHING, left_after
+from tollbar import beds
+from tollbar.beds import driver, proc
+from tollbar.beds.driver import Server
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import engine
+
+Settings = Mapping[str, str | int]
+
+DATABASES = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "database")
+ROWS = 300
+MARK = "TheMarkOfTheseTests-4711"
+ASKED_S = 0.01
+# A proof takes some seconds on a machine that does other things.
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A choice of a database, and what it promises."""
+
+    bed: str
+    choice: str
+    settings: Settings = field(default_factory=dict)
+    refuses: frozenset[str] = frozenset()
+    """Of what is wrong: a key, a changed value, one moved from another row, or from another column."""
+    hides: bool = True
+    """Whether the plaintext is in none of the database's files, but for those of its log if `log` is plain."""
+    finds: bool = True
+    in_server: bool = True
+    """Whether the database has a loop of its own for it."""
+
+    def __str__(self) -> str:
+        return "-".join([self.bed, self.choice, *map(str, self.settings.values())])
+
+
+WRONG = {
+    "key": "a row, with a wrong key",
+    "changed": "a changed value",
+    "row": "a value moved from another row",
+    "column": "a value moved from another column",
+}
+KEY, ALL = frozenset({"key"}), frozenset(WRONG)
+APPLICATION = [
+    Case(bed, choice, refuses=ALL, finds=choice == "blind-index", in_server=False)
+    for bed in DATABASES
+    for choice in ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
+]
+PGP = KEY | {"changed"}
+CASES = [
+    *(Case(bed, "plaintext", hides=False) for bed in DATABASES),
+    *APPLICATION,
+    Case("postgresql", "pgp-pub-encrypt", refuses=PGP, finds=False),
+    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 3}, refuses=PGP, finds=False),
+    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 1}, refuses=PGP, finds=False),
+    Case("postgresql", "encrypt-iv", refuses=KEY, finds=False),
+    Case("postgresql", "encrypt-iv-hmac", refuses=KEY),
+    Case("mariadb", "aes-encrypt", refuses=KEY),
+    Case("mariadb", "table-encryption", {"log": "encrypted"}),
+    Case("mariadb", "table-encryption", {"log": "plain"}),
+]
+OF_SERVER = [case for case in CASES if case.in_server]
+
+
+def started(at: Sandbox, case: Case, **settings: str | int) -> Server:
+    """The server, as a cell of this choice has it."""
+    found = here(case.bed)
+    return database(at, found, {"choice": case.choice, **case.settings, **settings})
+
+
+def task(at: Sandbox, server: Server, case: Case, mode: str, op: str, **settings: str | int) -> dict[str, Any]:
+    """A task of the runner contract for the engine's `store`."""
+    own = at.directory / "store"
+    own.mkdir(mode=0o700, exist_ok=True)
+    folder = server.work_dirs["database"]
+    reached = {
+        "kind": case.bed,
+        "socket": str(folder if case.bed == "postgresql" else folder / "private" / "mariadb.sock"),
+        "port": int(server.address.rpartition(":")[2]),
+        "user": "tollbar",
+        "database": "postgres" if case.bed == "postgresql" else "tollbar",
+    }
+    return {
+        "contract": 2,
+        "mode": mode,
+        "provider": {"kind": "aws-lc"},
+        "family": "storage",
+        "op": op,
+        "choice": case.choice,
+        "setting": {**case.settings, **settings},
+        "inputs": {"mark": MARK} if mode == "verify" else {},
+        "seed": 4711,
+        "store": {"directory": str(own), "server": reached, "components": dict(server.components)},
+    }
+
+
+def store(task: Mapping[str, Any], *advances: Mapping[str, float]) -> list[dict[str, Any]]:
+    """All that the engine says to this task, with its chunks bare."""
+    lines = [json.dumps(task), *(json.dumps({"advance": advance}) for advance in advances)]
+    done = subprocess.run(
+        [engine(), "store"], input="\n".join([*lines, ""]), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert "panicked" not in done.stderr, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def files_with(folder: Path, words: bytes) -> set[str]:
+    """The names of the files below the folder in which these bytes are."""
+    return {path.name for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()}
+
+
+@pytest.mark.parametrize("loop", ["client", "server"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
+    """Right keys read and find, what must be refused is, and the stopped server's files have the plaintext or not."""
+    with started(at, case) as server:
+        (said,) = store(task(at, server, case, "verify", "insert", loop=loop))
+        if loop == "server" and not case.in_server:
+            assert "unsupported" == said["outcome"]
+            assert "by the application" in said["reason"]
+            return
+        assert "ok" == said["outcome"], said
+        proof = said["proof"]
+        finds = ["each row, found by its card number"] if case.finds else []
+        assert ["20 rows, written and read back", *finds] == proof["accepted"][: 1 + len(finds)]
+        assert [WRONG[wrong] for wrong in WRONG if wrong in case.refuses] == proof["refused"]
+        # What was not tried has its reason.
+        assert len(WRONG) - len(case.refuses) + (not case.finds) == len(proof["not_tried"])
+        assert all(": " in words for words in proof["not_tried"])
+        for running in at.running[:]:
+            running.end()
+        found_in = files_with(server.work_dirs["database"], MARK.encode())
+    if case.settings.get("log") == "plain":
+        assert {"ib_logfile0"} == found_in
+    elif case.hides:
+        assert set() == found_in
+    else:
+        log = "ib_logfile0" if case.bed == "mariadb" else "000000010000000000000001"
+        assert log in found_in
+        assert len(found_in) > 1
+
+
+OPERATIONS = [("insert", {"rows-per-commit": 250}), ("insert", {"rows-per-commit": 1}), ("read", {}), ("find", {})]
+
+
+@pytest.mark.parametrize("loop", ["client", "server"])
+@pytest.mark.parametrize("name", DATABASES)
+def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> None:
+    """A chunk has the CPU time of the server and of the client, and what its metrics are made of."""
+    case = Case(name, "plaintext")
+    for durability in ("off", "flushed"):
+        with started(at, case, durability=durability) as server:
+            for op, settings in OPERATIONS:
+                settings = {**settings, "loop": loop, "durability": durability}
+                if op != "insert":
+                    settings["rows"] = ROWS
+                asked = {"seconds": ASKED_S, "operations": 10}
+                ready, *chunks, last = store(task(at, server, case, "measure", op, **settings), asked, asked)
+                assert {"outcome": "ok"} == last
+                assert "ready" in ready
+                assert 2 == len(chunks)
+                for chunk in (chunk.get("chunk", chunk) for chunk in chunks):
+                    observed = chunk["observed"]
+                    assert observed["components"]["database"]["cpu_ns"] > 0
+                    assert chunk["cpu_ns"] > 0
+                    assert chunk["operations"] >= 10
+                    assert 0 == chunk["operations"] % settings.get("rows-per-commit", 1)
+                    # A row without its indexes has some 200 bytes.
+                    assert 200 < observed["row-size"] < 200_000
+                    assert (op == "insert") == ("put-off" in observed)
+                    assert (durability == "flushed") == ("flush" in observed)
+                if op == "insert":
+                    # What the chunks did is there, and no more than the warm-up beside it.
+                    rows, last_id = map(
+                        int, re.split(r"[\t|]", query(server, "select count(*), max(card_id) from cards")[0])
+                    )
+                    assert rows == last_id
+                    assert rows >= sum(chunk.get("chunk", chunk)["operations"] for chunk in chunks)
+
+
+@pytest.mark.parametrize("loop", ["client", "server"])
+def test_each_value_has_an_initialisation_vector_of_its_own(at: Sandbox, loop: str) -> None:
+    """Rows that are written one by one, by a procedure, or many at once."""
+    case = Case("postgresql", "encrypt-iv")
+    with started(at, case) as server:
+        (said,) = store(task(at, server, case, "verify", "insert", loop=loop))
+        assert "ok" == said["outcome"]
+        columns = [
+            f"select substr({name}, 1, 16) v from cards"
+            for name in ("card_number1", "security_code1", "secure_string1")
+        ]
+        assert ["60"] == query(server, f"select count(distinct v) from ({' union all '.join(columns)}) as all_of_them")
+
+
+@pytest.mark.parametrize("case", [case for case in OF_SERVER if case.refuses], ids=str)
+def test_no_key_is_in_a_log_or_a_command(at: Sandbox, case: Case) -> None:
+    """A server that was given wrong keys and right ones has written neither down."""
+    with started(at, case) as server:
+        (said,) = store(task(at, server, case, "verify", "read"))
+        assert "ok" == said["outcome"]
+        folder = server.work_dirs["database"]
+        texts = [path.read_text(errors="replace") for path in folder.glob("*.log")]
+        texts += [Path(f"/proc/{pid}/cmdline").read_text() for pid in proc.tree(server.components["database"])]
+        assert texts
+        assert [] == [text for text in texts if re.search(r"[0-9a-f]{32}", text)]
+
+
+def test_the_key_of_a_table_is_for_the_servers_account_alone(at: Sandbox) -> None:
+    """It is in one file that no other user reads, and not among what is shown or kept."""
+    case = Case("mariadb", "table-encryption")
+    with started(at, case) as server:
+        path = server.work_dirs["database"] / "keys.txt"
+        assert 0o600 == path.stat().st_mode & 0o777
+        key = path.read_text().strip().removeprefix("1;")
+        assert 64 == len(key)
+        assert key not in server.configuration
+        assert {"keys.txt"} == files_with(server.work_dirs["database"], key.encode())
+    assert at.logs is not None
+    assert set() == files_with(at.logs, key.encode())
+    with started(at, case) as server:
+        assert key not in (server.work_dirs["database"] / "keys.txt").read_text()
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
+    """It says who it is, answers through its socket alone, and is no process of root's."""
+    found = here(name)
+    before = set(at.directory.iterdir())
+    with started(at, Case(name, "plaintext")) as server:
+        assert f"{name} {found.version} (" in server.receipt["name"]
+        assert ["1"] == query(server, "select 1")
+        pids = proc.tree(server.components["database"])
+        # The first is the guard.
+        owner = at.account.user_id if at.account else os.geteuid()
+        assert {owner} == {Path(f"/proc/{pid}").stat().st_uid for pid in pids[1:]}
+        listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        inodes = {words[9] for words in listening if words[3] == "0A"}
+        opened = {os.readlink(link) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+        assert [] == [inode for inode in inodes if f"socket:[{inode}]" in opened]
+    assert server.fault() is None
+    assert [] == [pid for pid in pids if proc.start_time(pid)]
+    kept = {path.name for path in set(at.directory.iterdir()) - before}
+    # Where the cache does not take it, prepared state is kept for the run.
+    assert all(name.endswith(".tar") for name in kept)
+
+
+@pytest.mark.parametrize("which", ["first", "newest"])
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, which: str) -> None:
+    """The client's session fails, and says whose process it was: the server's first, or that of the connection."""
+    case = Case(name, "plaintext")
+    with started(at, case) as server:
+        asked = task(at, server, case, "measure", "insert")
+        with subprocess.Popen([engine(), "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            client.stdin.write(json.dumps(asked) + "\n")
+            client.stdin.flush()
+            assert "ready" in json.loads(client.stdout.readline())
+            client.stdin.write(json.dumps({"advance": {"seconds": 30}}) + "\n")
+            client.stdin.flush()
+            time.sleep(0.3)
+            _, *processes = proc.tree(server.components["database"])
+            os.kill(processes[0 if which == "first" else -1], signal.SIGKILL)
+            said = json.loads(client.stdout.readline())
+            client.stdin.close()
+        assert "failed" == said["outcome"]
+        # Whether the process or its connection is missed first is a matter of microseconds.
+        assert re.search(f"database|{beds.all_beds()[name].title}", said["reason"])
+        if which == "first":
+            assert "SIGKILL" in (server.fault(5.0) or "")
+
+
+# As an older server, or one whose configuration lacks it: what takes it away, and the server's words for that.
+MISSING = [
+    (
+        Case("postgresql", "pgp-pub-encrypt"),
+        "plaintext",
+        "create extension pgcrypto; alter extension pgcrypto drop function pgp_pub_encrypt(text, bytea); "
+        "drop function pgp_pub_encrypt(text, bytea)",
+        r"PostgreSQL: function pgp_pub_encrypt\(text, bytea\) does not exist",
+    ),
+    (Case("mariadb", "table-encryption"), "plaintext", "select 1", "MariaDB: "),
+]
+
+
+@pytest.mark.parametrize(("case", "started_for", "sql", "words"), MISSING, ids=[str(row[0]) for row in MISSING])
+def test_what_a_server_does_not_have_is_unsupported(
+    at: Sandbox, case: Case, started_for: str, sql: str, words: str
+) -> None:
+    """In the server's own words."""
+    with started(at, Case(case.bed, started_for)) as server:
+        query(server, sql)
+        settings = {"log": "plain"} if case.choice == "table-encryption" else {}
+        (said,) = store(task(at, server, case, "verify", "insert", **settings))
+    assert "unsupported" == said["outcome"]
+    assert re.match(words, said["reason"])
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_choice_that_a_server_has_not_is_unsupported(at: Sandbox, name: str) -> None:
+    """Whatever it is called."""
+    case = Case(name, "no-such-choice")
+    with started(at, case) as server:
+        (said,) = store(task(at, server, case, "verify", "insert"))
+    assert ("unsupported", True) == (said["outcome"], said["reason"].endswith("has no `no-such-choice`"))
+
+
+# What a server is started for, what a task says of it, and the server's variable in which they differ.
+OTHERWISE = [
+    (Case("postgresql", "plaintext"), {}, {"durability": "flushed"}, "fsync = off"),
+    (Case("postgresql", "plaintext"), {"durability": "flushed"}, {}, "fsync = on"),
+    (Case("mariadb", "plaintext"), {}, {"durability": "flushed"}, "innodb_flush_log_at_trx_commit = 0"),
+    (Case("mariadb", "table-encryption"), {"log": "plain"}, {"log": "encrypted"}, "innodb_encrypt_log = 0"),
+]
+
+
+@pytest.mark.parametrize(("case", "configured", "asked", "words"), OTHERWISE)
+def test_a_server_that_is_configured_otherwise_is_found_out(
+    at: Sandbox, case: Case, configured: Settings, asked: Settings, words: str
+) -> None:
+    """A row never says that commits are flushed, or a log encrypted, where they are not."""
+    with started(at, case, **configured) as server:
+        (said,) = store(task(at, server, case, "verify", "insert", **asked))
+    assert "failed" == said["outcome"]
+    assert words in said["reason"]
+
+
+@contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A file system of this size, which other accounts can pass."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="small-"))
+    folder.chmod(0o755)
+    options = f"size={megabytes}m,mode=0755"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        folder.rmdir()
+        pytest.skip("a file system that is small takes root, and the right to mount it")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+        folder.rmdir()
+
+
+# What is there when the server has started, and some room for rows.
+SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are inserted until there is no room, and nothing is left afterwards."""
+    here(name)
+    case = Case(name, "plaintext")
+    with small_disk(SMALL_MEGABYTES[name]) as disk, monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(disk))
+        with Sandbox() as at:
+            assert disk in at.directory.parents
+            with started(at, case) as server:
+                said = store(
+                    task(at, server, case, "measure", "insert"), *[{"seconds": 0.001, "operations": 20_000}] * 100
+                )
+        assert "failed" == said[-1]["outcome"]
+        assert re.search(r"No space left on device|is full|ended during the trial|connection", said[-1]["reason"])
+        assert [] == list(disk.iterdir())
+
+
+@pytest.mark.parametrize("moment", range(KILLS))
+@pytest.mark.parametrize("name", DATABASES)
+def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
+    """Within seconds of `kill -9` of the lab there is no process and no directory of it."""
+    here(name)
+    after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5)
+    assert NOTHING == left_after("SIGKILL", name, after_s)
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_an_ordinary_user_can_start_it(name: str) -> None:
+    """Nothing about a database needs root."""
+    here(name)
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all tests have shown it")
+    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=120)
+    if lab.returncode == CANNOT_READ:
+        pytest.skip("an ordinary user cannot read the engine")
+    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_database_can_be_shown(name: str) -> None:
+    """What it would be told is shown without a key, and nothing is started."""
+    found = here(name)
+    words = {"table_key": "SECRET"}
+    request = driver.Request(
+        found, provider_of(found.bed), {"choice": "table-encryption"}, words=words, shown_words={"table_key": "KEY"}
+    )
+    shown = driver.rendered(request)
+    assert str(found.programs["database"]) in shown
+    assert "SECRET" not in shown
+    assert set() == mentioning("tollbar-RUN")
