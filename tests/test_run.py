@@ -283,6 +283,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     judged = json.loads(tollbar("judge", one, "--json").stdout)
     assert "fake" == judged["studies"][0]["study"]
     assert "Twice the work" in tollbar("judge", one).stdout
+    assert "| Twice the work costs twice as much |" in tollbar("judge", one, "--format", "markdown").stdout
     assert 0 == tollbar("report", one).returncode
     assert (one / "report.html").exists()
     # Three cells and a twin.

@@ -123,7 +123,8 @@ def crosstable(study: StudyJudgement, result: CrossTableResult, *, intervals: bo
     """A table that the study asks for, each cell in one line: with its interval, if there is room for that."""
     name = _name_of(study)
     over, where = (
-        ", ".join(name(*item) for item in of.items()) for of in (result.table.over, crosstables.where(study, result))
+        ", ".join(said(study, at, _named(study, at, value)) for at, value in of.items())
+        for of in (result.table.over, crosstables.where(study, result))
     )
     times = f", as a multiple of {over}, all else alike" if over else ""
     about = (
