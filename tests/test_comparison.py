@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 import pytest
 
-from builders import row, run, study_run
+from builders import row, run, study_run, trials
 from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
-from tollbar.judge import Comparison, compare, judge
+from tollbar.judge import Comparison, Quantity, compare, judge
+from tollbar.present.compared import comparison_notes, comparison_tables
 from tollbar.results import Run
 
 BLOCKS = 8
@@ -42,17 +44,17 @@ SYSTEM, WHEEL = "libcrypto", "libcrypto:psycopg"
         # The same versions.
         ({SYSTEM: ("openssl 3.0.19", 2.0)}, {SYSTEM: ("openssl 3.0.19", 2.0)}, ()),
         # An upgrade.
-        ({SYSTEM: ("openssl 3.0.19", 2.0)}, {SYSTEM: ("openssl 3.0.20", 2.0)}, ("openssl 3.0.19 → openssl 3.0.20",)),
+        ({SYSTEM: ("openssl 3.0.19", 2.0)}, {SYSTEM: ("openssl 3.0.20", 2.0)}, ("openssl 3.0.19 → 3.0.20",)),
         # Two of one name, of which one has the version that the other had.
         (
             {SYSTEM: ("openssl 3.0.19", 2.0), WHEEL: ("openssl 3.5.4", 3.0)},
             {SYSTEM: ("openssl 3.0.20", 2.0), WHEEL: ("openssl 3.0.19", 3.0)},
-            ("openssl 3.0.19 → openssl 3.0.20", "openssl 3.5.4 → openssl 3.0.19"),
+            ("openssl 3.0.19 → 3.0.20", "openssl 3.5.4 → 3.0.19"),
         ),
         (
             {SYSTEM: ("openssl 3.0.19", 2.0), "aws-lc": ("aws-lc 1.71.0", 3.0)},
             {"aws-lc": ("aws-lc 1.72.0", 3.0), SYSTEM: ("openssl 3.0.19", 2.0)},
-            ("aws-lc 1.71.0 → aws-lc 1.72.0",),
+            ("aws-lc 1.71.0 → 1.72.0",),
         ),
     ],
 )
@@ -62,7 +64,8 @@ def test_an_upgraded_library_is_the_same_row(
     """Each row is set beside the one of the same library, and what has another version is said."""
     found = compared(measured(one), measured(other))
     assert expected == found.upgrades
-    assert 2 * len(one) == len(found.pairs)
+    # Two choices and their baseline.
+    assert 3 * len(one) == len(found.pairs)
     assert (0, 0) == found.without_partner
     assert pytest.approx(0.0, abs=1e-6) == found.median_difference
     assert 1.0 == found.overlapping
@@ -76,23 +79,27 @@ def test_an_upgrade_is_shown_by_the_terminal(capsys: pytest.CaptureFixture[str])
     show_comparison(compared(one, other))
     streams.stdout.cache_clear()
     said = [line.strip() for line in capsys.readouterr().out.splitlines() if "another version" in line]
-    assert ["another version: openssl 3.0.19 → openssl 3.0.20", "another version: nginx 1.22.1 → nginx 1.24.0"] == said
+    assert ["another version: openssl 3.0.19 → 3.0.20", "another version: nginx 1.22.1 → 1.24.0"] == said
 
 
 def test_rows_without_a_partner_are_counted() -> None:
     """What only one of the runs has is said, and not passed over under `all overlap`."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0), "rustcrypto": ("rustcrypto", 2.0)})
     found = compared(one, measured({SYSTEM: ("openssl 3.0.19", 2.0)}, choices=3))
-    assert (2, 1) == found.without_partner
-    assert {"study": (2, 1)} == found.alone
-    assert 2 == len(found.pairs)
+    assert (3, 1) == found.without_partner
+    assert {"study": (3, 1)} == found.alone
+    assert 3 == len(found.pairs)
+    assert [
+        "only in example, 3 rows: none · rustcrypto; c0 · rustcrypto; c1 · rustcrypto",
+        "only in example, 1 row: c2 · libcrypto",
+    ] == [note for note in comparison_notes(found) if note.startswith("only in")]
 
 
 def test_another_version_of_the_server_is_said() -> None:
     """A server is a bed whatever its version, and that it was upgraded is said."""
     library = {SYSTEM: ("openssl 3.0.19", 2.0)}
     found = compared(measured(library, "nginx 1.22.1"), measured(library, "nginx 1.24.0"))
-    assert ("nginx 1.22.1 → nginx 1.24.0",) == found.upgrades
+    assert ("nginx 1.22.1 → 1.24.0",) == found.upgrades
 
 
 def test_nothing_in_common_is_an_error() -> None:
@@ -104,3 +111,63 @@ def test_nothing_in_common_is_an_error() -> None:
     with pytest.raises(TollbarError, match="not measured on the same machine"):
         compare(judge(one), elsewhere)
     assert ("cpu: None / another",) == compare(judge(one), elsewhere, across_machines=True).fingerprint_differences
+
+
+def test_the_system_s_libcrypto_is_one_provider_by_either_name() -> None:
+    """`libcrypto` and `libcrypto:system` are the same row, in runs of two versions too."""
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    found = compared(one, measured({f"{SYSTEM}:system": ("openssl 3.0.22", 2.0)}))
+    assert (3, (0, 0)) == (len(found.pairs), found.without_partner)
+    assert ("openssl 3.0.19 → 3.0.22",) == found.upgrades
+
+
+def slower(times: float, baseline: float = 1.0) -> Comparison:
+    """A run, and one in which a choice costs so many times as much, and its baseline."""
+    one, other = measured({SYSTEM: ("openssl 3.0.19", 2.0)}), measured({SYSTEM: ("openssl 3.0.19", 2.0 * times)})
+    (study,) = other.studies
+    none, *rest = study.rows
+    costs = [100.0 * baseline + 0.01 * block for block in range(BLOCKS)]
+    again = replace(none, trials=trials(costs), twins=trials(costs, twin=True))
+    return compared(one, replace(other, studies=(replace(study, rows=(again, *rest)),)))
+
+
+@pytest.mark.parametrize(
+    ("times", "baseline", "above", "of", "expected"),
+    [
+        (1.10, 1.0, 0.05, "ratio", {"c0", "c1"}),
+        (1.04, 1.0, 0.05, "ratio", set()),
+        (0.80, 1.0, 0.05, "ratio", set()),
+        # The whole machine is slower: costs say so, and ratios do not.
+        (1.10, 1.10, 0.05, "ratio", set()),
+        (1.10, 1.10, 0.05, "cost", {"none", "c0", "c1"}),
+    ],
+)
+def test_what_became_dearer_is_found(
+    times: float, baseline: float, above: float, of: Quantity, expected: set[str]
+) -> None:
+    """With the whole interval beyond what is allowed, by the ratio to its baseline or by its own cost."""
+    assert expected == {one.pair.row.choice for one in slower(times, baseline).increases(above, of)}
+
+
+def test_an_interval_that_reaches_across_the_limit_is_no_increase() -> None:
+    """As much dearer in the middle, and nothing that an upgrade could be blamed for."""
+    found = slower(1.10)
+    wide = tuple(
+        replace(pair, other=replace(pair.other, low=pair.other.low * 0.9)) if pair.other else pair
+        for pair in found.pairs
+    )
+    assert () == replace(found, studies={"study": wide}).increases(0.05)
+    too_few = tuple(
+        replace(pair, other=replace(pair.other, low=0.0, high=inf)) if pair.other else pair for pair in found.pairs
+    )
+    assert () == replace(found, studies={"study": too_few}).increases(0.05)
+
+
+def test_costs_and_ratios_stand_side_by_side() -> None:
+    """Both runs' and how they changed; a baseline has a cost alone."""
+    (table,) = comparison_tables(slower(1.10))
+    said = {row[0].says: [cell.says for cell in row[1:]] for row in table.rows}
+    assert ["200 ns → 220 ns", "+10 %"] == said["c0"][:2]
+    assert ["2.00 → 2.20", "+10 %"] == said["c0"][3:5]
+    assert ["100 ns → 100 ns", "baseline"] == [said["none"][0], said["none"][3]]
+    assert "apart" == said["c0"][-1]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
@@ -281,6 +283,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     judged = json.loads(tollbar("judge", one, "--json").stdout)
     assert "fake" == judged["studies"][0]["study"]
     assert "Twice the work" in tollbar("judge", one).stdout
+    assert "| Twice the work costs twice as much |" in tollbar("judge", one, "--format", "markdown").stdout
     assert 0 == tollbar("report", one).returncode
     assert (one / "report.html").exists()
     # Three cells and a twin.
@@ -291,3 +294,65 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert chunks == len(rows)
     assert 0 == tollbar("export", one, "--format", "parquet", "--to", tmp_path / "chunks.parquet").returncode
     assert chunks == parquet.read_table(tmp_path / "chunks.parquet").num_rows
+
+
+def test_cells_are_exported_with_what_was_found_of_them(tollbar: Tollbar, fake_runs: Path, tmp_path: Path) -> None:
+    """A row for each in every form: cost, ratio, interval, verdict and standing; a baseline has no ratio to itself."""
+    one = fake_runs / "one"
+    rows = json.loads(tollbar("export", one, "--per", "cell", "--format", "json").stdout)
+    assert ["spin-1", "spin-1-again", "spin-2"] == [row["choice"] for row in rows]
+    base, _, double = rows
+    assert ("baseline", None, True) == (base["verdict"], base["ratio"], base["is_baseline"])
+    assert base["cost_low_ns"] <= base["cost_ns"] <= base["cost_high_ns"]
+    assert double["ratio_low"] < 2.0 < double["ratio_high"] or 1.9 < double["ratio"] < 2.1
+    assert {"costs", "acceptable", "ok"} <= set(map(str, double.values()))
+    written = tollbar("export", one, "--per", "cell").stdout.splitlines()
+    assert (1 + len(rows), list(double)) == (len(written), written[0].split(","))
+    table = tollbar("export", one, "--per", "cell", "--format", "markdown").stdout.splitlines()
+    assert (2 + len(rows), {table[0].count("|")}) == (len(table), {line.count("|") for line in table})
+    assert 0 == tollbar("export", one, "--per", "cell", "--format", "parquet", "--to", tmp_path / "p").returncode
+    assert double["ratio"] == parquet.read_table(tmp_path / "p").to_pylist()[2]["ratio"]
+    refused = tollbar("export", one, "--format", "markdown")
+    assert (2, True) == (refused.returncode, "--per cell" in refused.stderr)
+
+
+def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_runs: Path) -> None:
+    """Two runs of the same work pass, and a limit that is no share is refused."""
+    one, other = fake_runs / "one", fake_runs / "other"
+    passed = tollbar("compare", one, other, "--fail-above", "20%")
+    assert (0, True) == (passed.returncode, "Nothing became dearer by more than 20 %" in passed.stdout)
+    assert "→" in passed.stdout
+    markdown = tollbar("compare", one, other, "--format", "markdown").stdout
+    assert markdown.startswith("### fake: one → other")
+    refused = tollbar("compare", one, other, "--fail-above", "much")
+    assert (2, True) == (refused.returncode, "--fail-above" in refused.stderr)
+
+
+def slow_down(path: Path, choice: str, times: float) -> None:
+    """Alters a run's results, such that each chunk of a choice took so many times as long."""
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        found = database.execute(
+            "select trial, component, metric, by_round from observation join trial on trial.id = trial"
+            " where cell like ? and metric in ('cpu', 'wall')",
+            (f'%"{choice}"%',),
+        ).fetchall()
+        assert found
+        for *key, values in found:
+            slowed = json.dumps([round(times * value) for value in json.loads(values)])
+            database.execute(
+                "update observation set by_round = ? where trial = ? and component = ? and metric = ?", (slowed, *key)
+            )
+
+
+def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs: Path) -> None:
+    """Where each chunk of a choice took half as long again, and the others as long as before."""
+    one, other = fake_runs / "one", fake_runs / "other"
+    slow_down(other / "results.sqlite", "spin-2", 1.5)
+    failed = tollbar("compare", one, other, "--fail-above", "5%")
+    assert 1 == failed.returncode
+    above = [line for line in failed.stdout.splitlines() if "above 5 %" in line]
+    assert (1, True) == (len(above), "spin-2" in above[0])
+    said = json.loads(tollbar("compare", one, other, "--fail-above", "5%", "--json").stdout)
+    assert ["spin-2"] == [increase["choice"] for increase in said["increases"]]
+    assert 0 == tollbar("compare", one, other, "--fail-above", "90%").returncode
+    assert 0 == tollbar("compare", one, other).returncode

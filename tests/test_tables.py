@@ -98,13 +98,15 @@ def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFix
 def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of another version are pairs all the same."""
     pairs = tuple(Pair(t.row, t.row, t.ratio, t.ratio) for t in digests().tolls if t.ratio is not None)
-    upgrade = "openssl 3.0.19 → openssl 3.0.20"
-    comparison = Comparison("one", "other", (), (upgrade,), {"digests": pairs}, {"digests": (2, 0)})
+    upgrade = "openssl 3.0.19 → 3.0.20"
+    gone = tuple(pair.row for pair in pairs[:2])
+    comparison = Comparison("one", "other", (), (upgrade,), {"digests": pairs}, {"digests": (gone, ())})
     show_comparison(comparison)
     text = capsys.readouterr().out
     assert f"another version: {upgrade}" in text
-    assert "without a partner: 2 rows of one, 0 of other" in text
-    assert "Median relative difference 0.00%; 100% of intervals overlap." in text
+    assert "only in one, 2 rows: md5 · libcrypto · " in text
+    assert "only in other" not in text
+    assert "Median relative difference of the ratios 0.00%; 100% of intervals overlap." in text
     found = comparison_document(comparison)
     assert (2, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
     assert {"ratios", "intervals", "other"} < set(found["studies"][0]["tolls"][0])

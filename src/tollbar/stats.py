@@ -115,7 +115,7 @@ def undisturbed_ratio(
     """
     paired = _pairs(of, over)
     if paired is None:
-        return _apart(undisturbed(of, confidence=confidence), undisturbed(over, confidence=confidence))
+        return quotient(undisturbed(of, confidence=confidence), undisturbed(over, confidence=confidence))
     blocks, one, other, beside = paired
     varies = of[0].varies, over[0].varies
     own = np.zeros_like(one)
@@ -143,7 +143,7 @@ def typical_ratio(of: Sequence[Visit], over: Sequence[Visit], *, confidence: flo
     """The one's cost over the other's as disturbed, paired within rounds where the two shared heats."""
     paired = _pairs(of, over)
     if paired is None:
-        return _apart(typical(of, confidence=confidence), typical(over, confidence=confidence))
+        return quotient(typical(of, confidence=confidence), typical(over, confidence=confidence))
     blocks, one, other, _ = paired
     alike = np.ones_like(one)
     return _exponential(
@@ -320,7 +320,7 @@ def _exponential(found: tuple[float, float, float, float, int]) -> Interval:
     return Interval(math.exp(estimate), math.exp(low), math.exp(high), confidence, n)
 
 
-def _apart(one: Interval, other: Interval) -> Interval:
+def quotient(one: Interval, other: Interval) -> Interval:
     """The ratio of two that did not meet: their relative errors add up as squares do."""
     ratio = one.estimate / other.estimate
     n = min(one.n, other.n)

@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, results
+from tollbar import console, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.options import AsJson
 from tollbar.cli.run import show, status_of
-from tollbar.errors import ExitStatus
-from tollbar.judge import Judgement
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.judge import Judgement, Quantity
 from tollbar.judge.comparison import compare as compare_judgements
+from tollbar.present import compared
+from tollbar.present.exported import cell_rows
 
 TableFormat = Literal["terminal", "markdown"]
 
@@ -56,12 +58,18 @@ def compare(
     other: Path,
     /,
     *,
+    fail_above: str | None = None,
+    of: Quantity = "ratio",
     across_machines: Annotated[bool, Parameter(negative="")] = False,
+    format: TableFormat = "terminal",
     json: AsJson = False,
 ) -> ExitStatus:
-    """Set two runs' ratios side by side: do they come out the same?
+    """Set two runs' costs and ratios side by side: what has changed?
 
     tollbar compare runs/2026-11-21-101500-digests runs/2026-11-22-090000-digests
+    tollbar compare runs/before runs/after --fail-above 5%
+
+    Rows meet by what they are, such as `libcrypto`, whatever its version.
 
     Parameters
     ----------
@@ -69,18 +77,37 @@ def compare(
         A run's directory.
     other
         Another run's directory.
+    fail_above
+        A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it.
+    of
+        What `--fail-above` looks at: the `ratio` to the baseline of the same run, or the `cost`, which is larger too
+        where the machine is slower today.
     across_machines
         Compare even though the runs were measured on different machines.
+    format
+        `markdown` is for a pull request.
     json
         Print one JSON document instead of tables.
     """
+    above = None if fail_above is None else _share(fail_above)
     judged = [_judged(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
+    found = () if above is None else comparison.increases(above, of)
+    notes = [] if above is None else compared.increases(found, above)
     if json:
-        console.print_json(console.comparison_document(comparison))
+        console.print_json(console.comparison_document(comparison, found))
+    elif format == "markdown":
+        console.show_comparison_markdown(comparison, notes)
     else:
-        console.show_comparison(comparison)
-    return ExitStatus.DONE
+        console.show_comparison(comparison, notes)
+    return ExitStatus.SOME_FAILED if found else ExitStatus.DONE
+
+
+def _share(text: str) -> float:
+    try:
+        return units.share(text)
+    except ValueError as error:
+        raise TollbarError(str(error), where="--fail-above") from error
 
 
 def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
@@ -102,22 +129,37 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
     return ExitStatus.DONE
 
 
-def export(run: Path, /, *, format: Literal["csv", "json", "parquet"] = "csv", to: Path | None = None) -> ExitStatus:
-    """Write out every chunk of a run, as it was measured.
+def export(
+    run: Path,
+    /,
+    *,
+    per: Literal["chunk", "cell"] = "chunk",
+    format: Literal["csv", "json", "markdown", "parquet"] = "csv",
+    to: Path | None = None,
+) -> ExitStatus:
+    """Write out every chunk of a run as it was measured, or what was found of each cell.
 
     tollbar export runs/2026-11-21-101500-digests > chunks.csv
+    tollbar export runs/2026-11-21-101500-digests --per cell --format markdown
     tollbar export runs/2026-11-21-101500-digests --format parquet --to chunks.parquet
 
     Parameters
     ----------
     run
         A run's directory.
+    per
+        A row for each chunk; or for each cell: its cost, ratio, interval, verdict and standing.
     format
-        CSV and JSON go to standard output unless `--to` is given; Parquet needs `--to`, and pyarrow.
+        CSV, JSON and Markdown (of cells) go to standard output unless `--to` is given; Parquet needs that, and
+        pyarrow.
     to
         The file to write.
     """
-    results.export(results.read(run), format, to)
+    if per == "cell":
+        judged = _judged(run)
+        results.write(lambda: cell_rows(judged), format, to)
+    else:
+        results.export(results.read(run), format, to)
     return ExitStatus.DONE
 
 

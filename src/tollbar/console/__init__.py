@@ -1,6 +1,6 @@
 """The terminal: data to standard output, messages to standard error, readable without colour."""
 
-from tollbar.console.markdown import show_markdown
+from tollbar.console.markdown import show_comparison_markdown, show_markdown
 from tollbar.console.progress import Progress
 from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
 from tollbar.console.tables import show_comparison, show_judgement, show_rows
@@ -15,6 +15,7 @@ __all__ = [
     "say_error",
     "say_log",
     "show_comparison",
+    "show_comparison_markdown",
     "show_judgement",
     "show_markdown",
     "show_rows",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tollbar.console.tables import MORE
-from tollbar.judge import Judgement, StudyJudgement
-from tollbar.present import notes, terminal
+from tollbar.judge import Comparison, Judgement, StudyJudgement
+from tollbar.present import compared, notes, terminal
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -19,6 +19,14 @@ _SPECIAL = re.compile(r"([\\*_<>|#])")
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     """Prints every study's tolls, contrasts and claims as Markdown."""
     print_markdown(line for study in judgement.studies for line in _study(study, None if everything else ROWS_SHOWN))
+
+
+def show_comparison_markdown(comparison: Comparison, notes: Sequence[str] = ()) -> None:
+    """Prints two runs' costs and ratios side by side as Markdown."""
+    for table in compared.comparison_tables(comparison):
+        print_markdown((f"### {escaped(table.caption)}", ""))
+        print_markdown(table_lines([Table("", table.columns, table.rows)]))
+    print_markdown(_items([*compared.comparison_notes(comparison), *notes]))
 
 
 def print_markdown(lines: Iterable[str]) -> None:

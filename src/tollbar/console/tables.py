@@ -13,7 +13,7 @@ from rich.text import Text
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
 from tollbar.judge import Comparison, CrossTableResult, Judgement, StudyJudgement
-from tollbar.present import notes, terminal
+from tollbar.present import compared, notes, terminal
 from tollbar.present.shapes import Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -27,13 +27,14 @@ def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
         _show_study(study, table_width(), None if everything else ROWS_SHOWN)
 
 
-def show_comparison(comparison: Comparison) -> None:
-    """Prints two runs' ratios side by side, what was upgraded between them, and how well they agree."""
+def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
+    """Prints two runs' costs and ratios side by side, what was upgraded, how well they agree, and these notes."""
     width = table_width()
-    for table in terminal.comparison_tables(comparison):
+    for table in compared.comparison_tables(comparison):
         _say(table.caption, width, "bold", indent="")
         _print(layout.lines([Table("", table.columns, table.rows)], width))
-    for note in terminal.comparison_notes(comparison):
+        _print([Text("")])
+    for note in (*compared.comparison_notes(comparison), *notes):
         _say(note, width)
 
 

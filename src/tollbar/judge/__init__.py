@@ -6,7 +6,7 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 from __future__ import annotations
 
 from tollbar.judge.claims import claim_results
-from tollbar.judge.comparison import Comparison, Pair, compare
+from tollbar.judge.comparison import Comparison, Increase, Pair, Quantity, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger
 from tollbar.judge.crosstables import crosstables
@@ -40,10 +40,12 @@ __all__ = [
     "Contrast",
     "CrossCell",
     "CrossTableResult",
+    "Increase",
     "Judgement",
     "Limit",
     "Measurement",
     "Pair",
+    "Quantity",
     "StudyJudgement",
     "Toll",
     "Trust",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isinf
 from typing import Any
 
@@ -14,6 +14,7 @@ from tollbar.judge import (
     Contrast,
     CrossCell,
     CrossTableResult,
+    Increase,
     Judgement,
     Measurement,
     StudyJudgement,
@@ -33,8 +34,8 @@ def document(judgement: Judgement) -> dict[str, Any]:
     return {**_head(judgement.run), "studies": [_study(study) for study in judgement.studies]}
 
 
-def comparison_document(comparison: Comparison) -> dict[str, Any]:
-    """Two runs' ratios side by side."""
+def comparison_document(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
+    """Two runs' costs and ratios side by side, and what became dearer than was allowed."""
     return {
         "schema": SCHEMA,
         "runs": [comparison.one, comparison.other],
@@ -42,25 +43,48 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "upgrades": list(comparison.upgrades),
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
+        "increases": [
+            {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
+            for one in increases
+        ],
         "studies": [
             {
                 "study": name,
                 "without_partner": list(comparison.alone[name]),
+                "unmatched": [[_where(row) for row in rows] for rows in comparison.unmatched[name]],
                 "tolls": [
                     {
                         **_where(pair.row),
                         "other": _where(pair.other_row),
                         "ratios": [pair.one.estimate, pair.other.estimate],
-                        "intervals": [[pair.one.low, pair.one.high], [pair.other.low, pair.other.high]],
+                        "intervals": [_ends(pair.one), _ends(pair.other)],
+                        "change": _change(pair.ratio_change),
                         "relative_difference": pair.relative_difference,
                         "overlap": pair.overlap,
                     }
                     for pair in pairs
+                    if pair.one and pair.other
+                ],
+                "costs": [
+                    {
+                        **_where(pair.row),
+                        "other": _where(pair.other_row),
+                        "costs": [pair.cost.estimate, pair.other_cost.estimate],
+                        "intervals": [_ends(pair.cost), _ends(pair.other_cost)],
+                        "change": _change(pair.cost_change),
+                    }
+                    for pair in pairs
+                    if pair.cost and pair.other_cost
                 ],
             }
             for name, pairs in comparison.studies.items()
         ],
     }
+
+
+def _change(change: Interval | None) -> dict[str, Any] | None:
+    """The second over the first."""
+    return None if change is None else _ratio(change)
 
 
 def _head(run: Run) -> dict[str, Any]:

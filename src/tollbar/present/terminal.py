@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tollbar.families import Value
 from tollbar.judge import (
     ClaimResult,
-    Comparison,
     Contrast,
     CrossCell,
     CrossTableResult,
@@ -123,7 +122,8 @@ def crosstable(study: StudyJudgement, result: CrossTableResult, *, intervals: bo
     """A table that the study asks for, each cell in one line: with its interval, if there is room for that."""
     name = _name_of(study)
     over, where = (
-        ", ".join(name(*item) for item in of.items()) for of in (result.table.over, crosstables.where(study, result))
+        ", ".join(said(study, at, _named(study, at, value)) for at, value in of.items())
+        for of in (result.table.over, crosstables.where(study, result))
     )
     times = f", as a multiple of {over}, all else alike" if over else ""
     about = (
@@ -184,39 +184,6 @@ def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
         first, *rest = values[:MOST_VALUES]
         parts.append(", ".join([said(study, name, first), *(plain(name, value) for value in rest), *more]))
     return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
-
-
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Two runs' ratios side by side, a table for each study."""
-    return [
-        Table(
-            f"{name}: {comparison.one} / {comparison.other}",
-            (*texts(*names), *numbers("one", "other", "difference"), *texts("intervals")),
-            [
-                (
-                    *(Cell(plain(name, pair.row.coordinates.get(name))) for name in names),
-                    *(Cell(" ".join(cell.says for cell in _interval(ratio))) for ratio in (pair.one, pair.other)),
-                    Cell(f"{pair.relative_difference:.1%}"),
-                    Cell("overlap" if pair.overlap else "apart"),
-                )
-                for pair in pairs
-            ],
-        )
-        for name, pairs in comparison.studies.items()
-        for names in [varying((pair.row for pair in pairs), always=("choice",))]
-    ]
-
-
-def comparison_notes(comparison: Comparison) -> list[str]:
-    """What was upgraded between the runs, what only one of them has, and how well the rest agrees."""
-    one, other = comparison.without_partner
-    alone = f"without a partner: {one:,} rows of {comparison.one}, {other:,} of {comparison.other}"
-    return [
-        *(f"another version: {change}" for change in comparison.upgrades),
-        *([alone] if one or other else []),
-        f"Median relative difference {comparison.median_difference:.2%};"
-        f" {comparison.overlapping:.0%} of intervals overlap.",
-    ]
 
 
 def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:

@@ -27,7 +27,7 @@ BESIDE = {"throughput": "requests / s", "memory": "memory"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
 SPEED_FROM_BYTES = 1024
 # In which order columns leave where there is no room for all.
-BAR, STANDING, INTERVAL, TYPICAL, OTHERS, SPEED = range(1, 7)
+BAR, TYPICAL, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
 EMBEDDED = "embedded"
 
 

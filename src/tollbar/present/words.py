@@ -215,6 +215,20 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
     return f"from {percent_of(less)} less to {percent_of(more)} more{border}"
 
 
+def change_words(change: float) -> str:
+    """What a quantity became, of what it was: `+18 %`, `−3.2 %`, and `× 2.40` from twice and half as much."""
+    if not 0.5 < change < 2:
+        return times(change)
+    if abs(change - 1) < 0.00005:
+        return "0 %"
+    return f"{'+' if change >= 1 else '−'}{percent_of(abs(change - 1))}"
+
+
+def change_ends(change: Interval) -> str:
+    """The two ends of a change's interval: `[+16 %, +20 %]`."""
+    return f"[{change_words(change.low)}, {change_words(change.high)}]" if change.is_bounded else TOO_FEW
+
+
 def _percents(low: float, high: float, worth: float) -> str:
     """`2 to 4 %`, with as many decimals as tell the ends from each other and from what lies between them."""
     for digits in (0, 1, 2):

@@ -5,7 +5,7 @@ The studies and what is known of their families as they were, `run.json` (comman
 Nothing that was measured is thrown away.
 """
 
-from tollbar.results.export import export
+from tollbar.results.export import export, write
 from tollbar.results.reading import about, read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.store import Store, create, look, reopen, update_about
@@ -23,4 +23,5 @@ __all__ = [
     "reopen",
     "studies",
     "update_about",
+    "write",
 ]

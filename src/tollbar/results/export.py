@@ -1,11 +1,11 @@
-"""Every chunk of a run, for other programs."""
+"""Every chunk of a run, or other rows of it, for other programs."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,50 +15,77 @@ from tollbar.measure.trial import Chunk, Trial
 from tollbar.results.run import Row, Run
 from tollbar.runner import LoadRecord
 
+Rows = Callable[[], Iterable[Mapping[str, Any]]]
+"""Gives rows from the first to the last, each time it is called: there may be too many to keep."""
+
 
 def export(run: Run, form: str, to: Path | None) -> None:
     """Writes a run's chunks as `csv`, `json` or `parquet`, to a file or to standard output (not parquet).
 
     A trial that failed before its first chunk has one row, without a round.
     """
+    if form == "markdown":
+        raise TollbarError("a run has too many chunks for a table in Markdown", hint="export cells, with --per cell")
+    write(lambda: _rows(run), form, to)
+
+
+def write(rows: Rows, form: str, to: Path | None) -> None:
+    """Writes rows as `csv`, `json`, `markdown` or `parquet`, to a file or to standard output (not parquet).
+
+    Every column of any row is a column of all, in the order in which they first come. Raises TollbarError for a file
+    that cannot be written.
+    """
     if form == "parquet":
-        _parquet(run, to)
+        _parquet(rows, to)
         return
-    write = {"csv": _csv, "json": _json}[form]
+    write_as = {"csv": _csv, "json": _json, "markdown": _markdown}[form]
     if to is None:
-        write(run, sys.stdout)
+        write_as(rows, sys.stdout)
         return
     try:
         with open(to, "w", encoding="utf-8", newline="") as out:
-            write(run, out)
+            write_as(rows, out)
     except OSError as error:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
 
 
-def _csv(run: Run, out: TextIO) -> None:
-    writer = csv.DictWriter(out, _names(run))
+def _csv(rows: Rows, out: TextIO) -> None:
+    writer = csv.DictWriter(out, _names(rows))
     writer.writeheader()
-    writer.writerows(_rows(run))
+    writer.writerows(rows())
 
 
-def _json(run: Run, out: TextIO) -> None:
+def _json(rows: Rows, out: TextIO) -> None:
     out.write("[")
-    for number, row in enumerate(_rows(run)):
+    for number, row in enumerate(rows()):
         out.write(",\n" if number else "\n")
         json.dump(row, out)
     out.write("\n]\n")
 
 
-def _parquet(run: Run, to: Path | None) -> None:
+def _markdown(rows: Rows, out: TextIO) -> None:
+    names = [name for name in _names(rows) if any(row.get(name) is not None for row in rows())]
+    for cells in (names, ["---"] * len(names), *([_text(row.get(name)) for name in names] for row in rows())):
+        out.write(f"| {' | '.join(cells)} |\n")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        # More figures than any interval carries.
+        return f"{value:.6g}"
+    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _parquet(rows: Rows, to: Path | None) -> None:
     if to is None:
-        raise TollbarError("parquet is written to a file", hint="say which with --to chunks.parquet")
+        raise TollbarError("parquet is written to a file", hint="say which with --to FILE.parquet")
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise TollbarError("parquet needs pyarrow", hint="pip install 'tollbar[parquet]'") from error
-    columns: dict[str, list[Any]] = {name: [] for name in _names(run)}
-    for row in _rows(run):
+    columns: dict[str, list[Any]] = {name: [] for name in _names(rows)}
+    for row in rows():
         for name, values in columns.items():
             values.append(row.get(name))
     try:
@@ -67,9 +94,8 @@ def _parquet(run: Run, to: Path | None) -> None:
         raise TollbarError(f"cannot be written: {error}", where=str(to)) from error
 
 
-def _names(run: Run) -> list[str]:
-    """Every column of any row, in the order in which they first come."""
-    return list(dict.fromkeys(chain.from_iterable(_rows(run))))
+def _names(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(rows())))
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
