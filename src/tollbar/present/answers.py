@@ -138,7 +138,12 @@ class _Telling:
         name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
         bits = f" ({best.strength} bits)" if self.has_strengths and best.strength is not None else ""
         costs = self._costs(finding, finding.places, said)
-        return f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+        said_of = f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+        ways = finding.places[0].good
+        # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
+        if operation and self.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
+            return f"{said_of} (the dearest of {len(ways)} takes {amount(ways[-1].cost)})"
+        return said_of
 
     def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
         """`94 µs a connection`; of several places the least and the most, with where they stand."""
@@ -211,7 +216,7 @@ class _Telling:
         undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
         if undecided:
             cost = "it costs" if undecided == 1 else "they cost"
-            said.append(f"of {undecided} between them the run cannot tell whether {cost} more")
+            said.append(f"for {undecided} of the rest the run cannot tell whether {cost} more")
         return said + self._stronger(place)
 
     def _stronger(self, place: Place) -> list[str]:
