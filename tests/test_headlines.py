@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from report_example import digests, large, passwords
+from report_example import OPENSSL, digests, large, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.families import Standing
 from tollbar.judge import Contrast, StudyJudgement, Verdict
@@ -49,7 +50,7 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
 def test_strengths_are_said_and_what_more_strength_costs() -> None:
     """The cheapest has its bits; the cheapest of more bits follows."""
     line, *rest = answer(digests())
-    assert line.startswith("SHA-256 (128 bits): 174 ns per digest at 64 B, on openssl 3.0.19, 10.4 µs at 16 KiB; ")
+    assert line.startswith("SHA-256 (128 bits): 174 ns per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); ")
     (blake3,) = [text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: BLAKE3 is the cheapest")]
     assert "For 256 bits the cheapest is BLAKE2b-512, 16.3 µs." in blake3
     assert blake3.endswith("SHA-1 (disallowed) takes 9.05 µs and MD5 (broken) takes 26.8 µs.")
@@ -90,7 +91,7 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
 def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph = answer(handshakes())
-    assert line.startswith("TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection on embedded, ")
+    assert line.startswith("TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection (on embedded), ")
     assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
     # Whose CPU time it is, where it is not the operation's own.
@@ -142,6 +143,30 @@ def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_findin
     assert line.startswith("SHA-1 · rustcrypto 0.10.9 (61 bits): 79.7 ns per digest at 64 B; the dearest, SHA3-256 · ")
     assert paragraph.startswith("It is the cheapest of 13. Of the 12 others, ")
     assert "good standing" not in paragraph
+    # Of several operations there is room for how far apart the ways are.
+    coordinates = {key: {**r.coordinates, "op": "sign" if i else "verify"} for i, (key, r) in enumerate(rows.items())}
+    rows = {key: replace(r, coordinates=coordinates[key]) for key, r in rows.items()}
+    study = replace(
+        study,
+        study=replace(study.study, rows=tuple(rows.values())),
+        measurements=tuple(replace(m, row=rows[m.row.key]) for m in study.measurements),
+        tolls=(),
+    )
+    assert re.search(r"; sign: SHA-1 · rustcrypto .* \(the dearest of 12 takes 401 ns\)\.$", headline(study))
+
+
+def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
+    """Each choice is then a place, broken ones too, and who performs it is the question."""
+    study = digests()
+    elsewhere = {(r.choice, r.coordinates["bytes"]): r.key for r in study.rows if r.coordinates["provider"] == OPENSSL}
+    rows = tuple(replace(r, against=elsewhere[r.choice, r.coordinates["bytes"]]) for r in study.rows)
+    about = replace(study.about, baseline={"provider": OPENSSL})
+    study = replace(study, study=replace(study.study, study=about, rows=rows))
+    assert ["provider"] == options(study)
+    line, *rest = answer(study)
+    assert line.startswith("Against “openssl 3.0.19”, ")
+    assert any("“rustcrypto 0.10.9” is the cheapest of 2, here and in " in text for text in rest)
+    assert all(word not in " ".join(rest) for word in ("standing", "disallowed", "broken"))
 
 
 def test_nothing_in_good_standing_is_said() -> None:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from tollbar.families import Standing, Value
 from tollbar.judge import ClaimVerdict, StudyJudgement, Verdict
 from tollbar.present import words
+from tollbar.present.against import against_baseline
 from tollbar.present.cells import cost_metric, labels, where_words
 from tollbar.present.cells import places as place_words
 from tollbar.present.charts import frontier
@@ -70,9 +71,11 @@ class _Telling:
         self.places = places(study, self.pairs)
         self.label = labels(study, self.options, whole=True)
         self.place = place_words(study)
-        self.of_one_standing = is_of_one_standing(study)
-        protecting = [row for row in study.rows if row.standing is not Standing.NULL]
-        self.has_strengths = len({row.strength for row in protecting} - {None}) > 1
+        # Where a choice is what a reader has, its standing and strength are none of the answer.
+        self.is_of_one_choice = any(place.is_of_one_choice for place in self.places)
+        self.of_one_standing = self.is_of_one_choice or is_of_one_standing(study)
+        bits = {row.strength for row in study.rows if row.standing is not Standing.NULL}
+        self.has_strengths = len(bits - {None}) > 1 and not self.is_of_one_choice
         operations = {row.coordinates.get("op") for row in study.rows}
         self.only_operation = operations.pop() if len(operations) == 1 else None
 
@@ -96,6 +99,9 @@ class _Telling:
         findings = self.findings
         if not findings:
             return self._nothing
+        if self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE:
+            # What is asked is what another library, or another key, changes for each of many choices.
+            return against_baseline(self.study)[0]
         if len(findings) == 1:
             return f"{self._line(findings[0], {})}{self._next(findings[0])}."
         told = findings
@@ -132,7 +138,12 @@ class _Telling:
         name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
         bits = f" ({best.strength} bits)" if self.has_strengths and best.strength is not None else ""
         costs = self._costs(finding, finding.places, said)
-        return f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+        said_of = f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+        ways = finding.places[0].good
+        # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
+        if operation and self.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
+            return f"{said_of} (the dearest of {len(ways)} takes {amount(ways[-1].cost)})"
+        return said_of
 
     def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
         """`94 µs a connection`; of several places the least and the most, with where they stand."""
@@ -143,7 +154,9 @@ class _Telling:
         if first == last:
             return f"{amount(least)}{unit}{self._at(one, said)}"
         joint = " to" if len(found) > 2 else ","
-        return f"{amount(least)}{unit}{self._at(one, said)}{joint} {amount(most)}{self._at(other, one)}"
+        ends = (self._at(one, said).strip(), self._at(other, one).strip())
+        at_least, at_most = (f" ({end})" if end else "" for end in ends)
+        return f"{amount(least)}{unit}{at_least}{joint} {amount(most)}{at_most}"
 
     def _where_of(self, place: Place) -> dict[str, Value]:
         """Where a cost stands: its size, without which it says nothing, and what tells the place from others."""
@@ -203,7 +216,7 @@ class _Telling:
         undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
         if undecided:
             cost = "it costs" if undecided == 1 else "they cost"
-            said.append(f"of {undecided} between them the run cannot tell whether {cost} more")
+            said.append(f"for {undecided} of the rest the run cannot tell whether {cost} more")
         return said + self._stronger(place)
 
     def _stronger(self, place: Place) -> list[str]:
@@ -260,7 +273,7 @@ class _Telling:
         pair = self.pairs.of(way.row, best.row) if best else None
         if best is None or pair is None:
             return takes
-        would = "costs" if way.is_good else "would cost"
+        would = "costs" if self._is_good(way) else "would cost"
         apart = abs(way.cost - best.cost)
         # Two costs by themselves may contradict the two side by side; then the ratio speaks alone.
         fits = (way.cost > best.cost) is (pair.verdict is Verdict.COSTS)
@@ -280,7 +293,10 @@ class _Telling:
             on = {n: (v,) for n, v in differ.items() if n in ("bed", "provider")}
             set_to = self.place(differ, [n for n in differ if n not in on])
             name = ", ".join(filter(None, (where_words(self.study, on), f"with {set_to}" if set_to else ""))) or name
-        return name if way.is_good else _with_standing(name, way.row)
+        return name if self._is_good(way) else _with_standing(name, way.row)
+
+    def _is_good(self, way: Way) -> bool:
+        return way.is_good or self.is_of_one_choice
 
 
 def _with_standing(name: str, row: Row) -> str:

@@ -50,7 +50,9 @@ class Pairs:
 
 def _tolls(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
     for toll in study.tolls:
-        if toll.metric == cost_metric(study) and toll.ratio is not None and toll.row.key != toll.against.key:
+        if toll.metric != cost_metric(study) or toll.row.key == toll.against.key:
+            continue
+        if toll.ratio is not None and toll.verdict is not Verdict.NOT_MEASURED:
             yield toll.row, toll.against, Pair(toll.verdict, toll.ratio)
 
 

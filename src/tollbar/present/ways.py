@@ -45,16 +45,18 @@ class Place:
     """The cheapest first. The null choice is none of them."""
     null: Way | None
     """The same without any protection."""
+    is_of_one_choice: bool = False
+    """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
 
     @property
     def good(self) -> list[Way]:
-        """Those that are recommended or acceptable."""
-        return [way for way in self.ways if way.is_good]
+        """Those that are recommended or acceptable; all, where they are one choice that a reader has anyway."""
+        return [way for way in self.ways if way.is_good or self.is_of_one_choice]
 
     @property
     def others(self) -> list[Way]:
         """Those that are deprecated or worse."""
-        return [way for way in self.ways if not way.is_good]
+        return [way for way in self.ways if not (way.is_good or self.is_of_one_choice)]
 
 
 def is_of_one_standing(study: StudyJudgement) -> bool:
@@ -74,7 +76,8 @@ def options(study: StudyJudgement) -> list[str]:
     shared = set(varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key))
     if is_of_one_standing(study):
         shared = {n for n in shared if n in GIVEN or (n in settings and settings[n].is_size)}
-    chosen = {"choice", *study.about.baseline}
+    # A baseline that names no choice asks something else than which one to take.
+    chosen = set(study.about.baseline) or {"choice"}
     return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
 
 
@@ -95,6 +98,7 @@ def places(study: StudyJudgement, pairs: Pairs) -> list[Place]:
             at=at_spot(given, where),
             ways=_ranked(ways, pairs),
             null=next((_way(row, cost) for row in nulls if covers(spot(row, given), where)), None),
+            is_of_one_choice="choice" in given,
         )
         for where, ways in found.items()
     ]
