@@ -8,6 +8,7 @@ import string
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,12 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "postgresql": (*IN_APPLICATION, "pgp-pub-encrypt", "pgp-sym-encrypt", "encrypt-iv", "encrypt-iv-hmac"),
     "mariadb": (*IN_APPLICATION, "aes-encrypt", "table-encryption"),
 }
+# Of MariaDB, the one that the setting `log` is about.
+REDO_LOG = "data/ib_logfile*"
 # The user that the servers' files of configuration let in over their sockets.
 USER = "tollbar"
-# Where each server's socket is, in its directory: PostgreSQL takes the folder.
-SOCKETS = {"postgresql": "", "mariadb": "private/mariadb.sock"}
+# Where each server's socket is, in its directory (PostgreSQL takes the folder), and the database in it.
+REACHED = {"postgresql": ("", "postgres"), "mariadb": ("private/mariadb.sock", "tollbar")}
 
 
 class FamilyWorkload(Workload):
@@ -73,8 +76,12 @@ class FamilyWorkload(Workload):
             return unproven(cell, error.outcome, error.reason)
         accepted, refused = record.proof.accepted, record.proof.refused
         kept = families.family(cell.family).mitigations_of(cell.coordinates)["stolen-files"].degree is not Degree.NO
-        # A log in clear has what was written last, and the cell says so.
-        if found_in and kept and cell.coordinates.get("log") != "plain":
+        if cell.coordinates.get("log") == "plain":
+            # It has what was written last, and the cell says so.
+            in_log = [name for name in found_in if fnmatch(name, REDO_LOG)]
+            accepted += (f"the plaintext, found in {', '.join(in_log)}",) if in_log else ()
+            found_in = [name for name in found_in if name not in in_log]
+        if found_in and kept:
             reason = f"the plaintext is in the database's files: {', '.join(found_in)}"
             return unproven(cell, Outcome.FAILED, reason)
         if not found_in and not kept:
@@ -138,8 +145,15 @@ class _Database:
     def _reached(self) -> dict[str, Any] | None:
         if self._bed is None:
             return None
+        socket, database = REACHED[self._bed]
         port = int(self.server.address.rpartition(":")[2]) if self.server else 0
-        return {"kind": self._bed, "socket": str(self.directory / SOCKETS[self._bed]), "port": port, "user": USER}
+        return {
+            "kind": self._bed,
+            "socket": str(self.directory / socket),
+            "port": port,
+            "user": USER,
+            "database": database,
+        }
 
 
 @contextmanager
