@@ -175,6 +175,16 @@ def test_sizes_stand_apart_with_their_baseline_in_its_place(
     assert not any("openssl" in line for line in lines if line.startswith("In every row"))
 
 
+def test_a_choice_that_all_rows_have_is_said_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where platforms are compared by one choice, it is in the caption and no column."""
+    lines = shown(fabricated("runtimes/runtimes-ciphers"), 120, capsys, monkeypatch)
+    assert any("aes-256-gcm" in line for line in lines if line.startswith("In every row: "))
+    assert not any(line.startswith(" choice ") for line in lines)
+    assert any(line.startswith(" provider ") for line in lines)
+
+
 def test_bytes_that_are_worked_on_are_said_by_the_second(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

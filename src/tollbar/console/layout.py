@@ -19,7 +19,7 @@ from tollbar.present.shapes import Cell, Column, Table
 GAP = "  "
 INDENT = " "
 NOTE_INDENT = "     "
-# Halves of a letter: as long a bar as there may be on either side of the middle.
+# Letters, which a bar fills by halves: as long as it may be on either side of the middle.
 HALF_BAR = 6
 BAR_WIDTH = 2 * HALF_BAR + 1
 # In less than this, rows stack rather than lose more than their bars.

@@ -11,6 +11,7 @@ from tollbar.present import compared, notes, terminal
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
+from tollbar.present.words import counted
 
 # What Markdown would take for markup, or for the end of a cell.
 _SPECIAL = re.compile(r"([\\*_<>|#])")
@@ -79,7 +80,7 @@ def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
     if tolls.alike:
         yield from (f"In every row: {escaped(tolls.alike)}", "")
     yield from table_lines(tolls.tables, "at")
-    yield from _items([*tolls.marks, *([f"… {tolls.hidden:,} more rows: {MORE}"] if tolls.hidden else [])])
+    yield from _items([*tolls.marks, *([f"… {counted(tolls.hidden, 'more row')}: {MORE}"] if tolls.hidden else [])])
     for result in study.tables:
         table = terminal.crosstable(study, result)
         yield from (f"**{escaped(result.table.title)}**", "", escaped(table.caption), "")
@@ -94,7 +95,9 @@ def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
         yield from (f"**{claims.caption}**", "")
         yield from table_lines([Table("", claims.columns, claims.rows)])
     missing = terminal.missing(study)
-    more = [f"… {len(missing) - most:,} more reasons: {MORE}"] if most is not None and len(missing) > most else []
+    more = (
+        [f"… {counted(len(missing) - most, 'more reason')}: {MORE}"] if most is not None and len(missing) > most else []
+    )
     yield from _items(
         [
             *filter(None, (notes.capacity(study), notes.by_source(study))),

@@ -17,6 +17,7 @@ from tollbar.present import compared, notes, terminal
 from tollbar.present.shapes import Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
+from tollbar.present.words import counted
 
 MORE = "`tollbar judge RUN --all`, or the report"
 
@@ -62,7 +63,7 @@ def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
         for mark in tolls.marks:
             _say(mark, width, "dim")
         if tolls.hidden:
-            _say(f"… {tolls.hidden:,} more rows: {MORE}", width, "dim")
+            _say(f"… {counted(tolls.hidden, 'more row')}: {MORE}", width, "dim")
     for result in study.tables:
         _show_crosstable(study, result, width)
     contrasts = terminal.contrast_tables(study, most)
@@ -77,9 +78,9 @@ def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
     for fact in missing[:most]:
         _say(fact, width)
     if len(missing) > len(missing[:most]):
-        _say(f"… {len(missing) - len(missing[:most]):,} more reasons: {MORE}", width, "dim")
+        _say(f"… {counted(len(missing) - len(missing[:most]), 'more reason')}: {MORE}", width, "dim")
     if study.study.left_out:
-        _say(f"left out: {len(study.study.left_out):,} combinations, with reasons in the report", width, "dim")
+        _say(f"left out: {counted(len(study.study.left_out), 'combination')}, with reasons in the report", width, "dim")
     for warning in warnings(study):
         _say(f"warning: {warning}", width, "yellow")
 

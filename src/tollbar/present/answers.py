@@ -310,7 +310,8 @@ def _times(pair: Pair) -> str:
 def claims(study: StudyJudgement) -> str:
     """One sentence: how the published comparisons came out."""
     counts = {v: sum(c.verdict is v for c in study.claims) for v in ClaimVerdict}
-    parts = [f"{n} {v}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
+    parts = [f"{v} in {n}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
+    found = [f"on this machine the effect is {words.enumeration(parts)}"] if parts else []
     if counts[ClaimVerdict.CANNOT_TELL]:
-        parts.append(f"{counts[ClaimVerdict.CANNOT_TELL]} cannot be told")
-    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {words.enumeration(parts)}."
+        found.append(f"of {counts[ClaimVerdict.CANNOT_TELL]} it cannot be told")
+    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {'; '.join(found)}."

@@ -104,9 +104,10 @@ class _Columns:
     def of(
         cls, study: StudyJudgement, rows: Sequence[Row], tolls: Mapping[str, Toll], in_panels: Sequence[str]
     ) -> _Columns:
-        vary = varying(rows, always=("choice",))
-        names = [name for name in vary if name == "choice" or name not in in_panels]
-        constant = {name: value for row in rows for name, value in row.shown.items() if name not in vary}
+        vary = varying(rows)
+        names = [name for name in vary if name not in in_panels] or ["choice"]
+        told = {*vary, *names}
+        constant = {name: value for row in rows for name, value in row.shown.items() if name not in told}
         standings = {row.standing for row in rows if not is_baseline(row)}
         alike = [said(study, name, value) for name, value in constant.items()]
         if len(standings) == 1:
