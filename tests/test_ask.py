@@ -191,6 +191,14 @@ def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> No
     )
 
 
+def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
+    """What is compared with a choice that the provider lacks was measured, and has no ratio."""
+    done = tollbar("ask", "digest", "blake3", "sha-256", "provider=libcrypto", "--for", "1s", "--no-report")
+    assert 0 == done.returncode, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"sha-256 is not compared with blake3 at 4 KiB, on openssl \S+: its baseline .*\.", last)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -286,7 +286,7 @@ class _Asked:
         of = [name for name in choices if name != baseline.get("choice")] or [*choices]
         named = of[0] if len(of) == 1 else f"{', '.join(of[:-1])} and {of[-1]}"
         by = "" if "choice" in baseline else f" by {' and '.join(name.replace('-', ' ') for name in baseline)}"
-        return f"What {'does' if len(of) == 1 else 'do'} {named} cost{by}, against {over}?"
+        return f"What {'does' if len(of) == 1 and '*' not in named else 'do'} {named} cost{by}, against {over}?"
 
     def _shown(self, name: str, values: Sequence[Value]) -> str:
         setting = self.family.settings.get(name)
