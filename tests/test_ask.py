@@ -51,6 +51,8 @@ MISTAKES = {
     "no unit": ("digest md5 bytes=4096", "say the unit", None),
     "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
     "users without a server": ("digest md5 users=8", "users need a server", "bed=embedded"),
+    "users of a family that has none": ("storage plaintext aes-256-gcm bed=postgresql users=8", "has no users", None),
+    "nothing but what does nothing": ("digest none", "nothing is compared with `none`", "another choice of digest"),
     "users in words": ("tls tls-1.3 users=eight", "not a number of users", "users=1,8"),
     "a rate without a unit": ("tls tls-1.3 rate=200", "say the unit", None),
     "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
@@ -79,6 +81,8 @@ QUESTIONS = {
     "digest md5 sha-1 bed=embedded users=1,8": ("libcrypto",),
     "tls tls-1.3 certificate=ecdsa-p256,rsa-2048 key-exchange=x25519,x25519mlkem768": ("aws-lc",),
     "tls tls-1.2 tls-1.3 bed=nginx resumed=50% resumption=ticket rate=200/s": ("libcrypto",),
+    "storage plaintext aes-256-gcm rows=1000": ("sqlite",),
+    "storage sqlcipher aes-256-gcm": ("sqlcipher",),
     "web-auth anonymous jwt transport=tls accounts=1000": ("aws-lc",),
 }
 
@@ -189,6 +193,14 @@ def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> No
     assert re.fullmatch(
         r"blake3 was not measured at 4 KiB, on openssl \S+: .*unsupported.*\.", done.stdout.splitlines()[-1]
     )
+
+
+def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
+    """What is compared with a choice that the provider lacks was measured, and has no ratio."""
+    done = tollbar("ask", "digest", "blake3", "sha-256", "provider=libcrypto", "--for", "1s", "--no-report")
+    assert 0 == done.returncode, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(r"sha-256 is not compared with blake3 at 4 KiB, on openssl \S+: its baseline .*\.", last)
 
 
 @pytest.mark.parametrize(

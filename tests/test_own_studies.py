@@ -109,7 +109,7 @@ def test_a_study_to_begin_with_runs_as_it_is(name: str) -> None:
     assert planned.cells
     assert all(re.search(rf"^# {setting} = ", text, re.MULTILINE) for setting in family.settings)
     assert all(re.search(rf"^#   {choice} ", text, re.MULTILINE) for choice in family.choices)
-    whole = study.read("new", re.sub(r"^# ([a-z-]+ = |\[)", r"\1", text, flags=re.MULTILINE), where="uncommented")
+    whole = study.read("new", re.sub(r"^# ([a-z0-9-]+ = |\[)", r"\1", text, flags=re.MULTILINE), where="uncommented")
     assert (one.measure, one.worth) == (whole.measure, whole.worth)
     assert {"op", *family.settings} == set(whole.vary)
     assert (1, 1) == (len(whole.leave_out), len(whole.claims))

@@ -190,8 +190,8 @@ def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owne
 
 
 def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
-    about_s = estimates.of_plan(planned) if within_s is None else within_s
-    console.say(f"  plan       {len(cells_of(planned))} cells, about {units.show_seconds(about_s)}")
+    about = units.show_seconds(estimates.of_plan(planned))
+    console.say(f"  plan       {len(cells_of(planned))} cells, about {about}")
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")

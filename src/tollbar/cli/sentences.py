@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, Toll, Verdict
+from tollbar.measure import Outcome
 from tollbar.present import cells, words
 from tollbar.present.costs import cost_words
 from tollbar.results import Row
@@ -30,7 +31,8 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     where = _where(study, row, apart)
     if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
         reason = row.reason or toll.reason or "no reason was given"
-        return f"{of} was not measured {where}: {reason.rstrip('.')}."
+        what = "was not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
+        return f"{of} {what} {where}: {reason.rstrip('.')}."
     ratio = toll.ratio.estimate
     times = f"{words.ratio_words(ratio)} {'of' if ratio < 1 else 'times'}"
     cost = "CPU" if study.about.measure.cost == "cpu" else cost_words(study).short

@@ -167,6 +167,9 @@ class _Asked:
     def question(self) -> Question:
         baseline = self._baseline()
         choices = list(dict.fromkeys([*self.choices, *([str(baseline["choice"])] if "choice" in baseline else [])]))
+        if {*baseline} == {"choice"} and self._meant(choices) == [baseline["choice"]]:
+            hint = f"name another choice of {self.family.name}, or several values of what differs"
+            raise TollbarError(f"nothing is compared with `{baseline['choice']}`", where=ASKED, hint=hint)
         bed_names = self._beds()
         providers = self._providers(choices, bed_names)
         vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name == "op"}
@@ -196,15 +199,16 @@ class _Asked:
         return bool(self.family.beds)
 
     def _beds(self) -> list[Value]:
-        if "bed" in self.varied:
-            return [*self.varied["bed"]]
-        if self._is_served:
-            return [*self.family.beds]
+        found = [*self.varied.get("bed", self.family.beds)]
         for name in ("users", "rate"):
-            if name in self.varied:
+            if name in self.varied and not (found and self.family.load):
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
+                if not self.family.load:
+                    raise TollbarError(
+                        f"the family {self.family.name} has no users: its runner asks by itself", where=word
+                    )
                 raise TollbarError("users need a server", where=word, hint=f"as in `bed={DEFAULT_BED}`")
-        return []
+        return found
 
     def _baseline(self) -> dict[str, Value]:
         """What all else is compared with: as was said; of several choices the first; of one, what varies first."""
@@ -216,7 +220,7 @@ class _Asked:
             if len(values) > 1:
                 raise TollbarError("one value to compare with", where=f"--against {self.against}")
             return {name: values[0]}
-        named = [name for name in self.family.choices if any(fnmatchcase(name, word) for word in self.choices)]
+        named = self._meant(self.choices)
         if len(named) > 1:
             first = self.choices[0]
             return {"choice": first if first in named else next(name for name in named if fnmatchcase(name, first))}
@@ -230,6 +234,10 @@ class _Asked:
                 return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
         return {"choice": self.family.null.name}
 
+    def _meant(self, choices: Sequence[str]) -> list[str]:
+        """The choices that these words and patterns stand for."""
+        return [name for name in self.family.choices if any(fnmatchcase(name, word) for word in choices)]
+
     def _is_plain_setting(self, name: str) -> bool:
         setting = self.family.settings.get(name)
         return setting is not None and not setting.is_size
@@ -241,11 +249,7 @@ class _Asked:
         runs_on = [beds.all_beds()[str(name)].runs_on for name in bed_names]
         if self._is_served:
             return [*dict.fromkeys(kinds[0] for kinds in runs_on)]
-        wanted = {
-            name
-            for name in self.family.choices
-            if any(fnmatchcase(name, word) for word in choices) and name != self.family.null.name
-        }
+        wanted = {name for name in self._meant(choices) if name != self.family.null.name}
         kinds = {kind for some in runs_on for kind in some}
         found = (one for one in _tried(self.family) if not kinds or one.kind in kinds)
         # What differs in its parameters alone is offered under one name.
@@ -286,7 +290,7 @@ class _Asked:
         of = [name for name in choices if name != baseline.get("choice")] or [*choices]
         named = of[0] if len(of) == 1 else f"{', '.join(of[:-1])} and {of[-1]}"
         by = "" if "choice" in baseline else f" by {' and '.join(name.replace('-', ' ') for name in baseline)}"
-        return f"What {'does' if len(of) == 1 else 'do'} {named} cost{by}, against {over}?"
+        return f"What {'does' if len(of) == 1 and '*' not in named else 'do'} {named} cost{by}, against {over}?"
 
     def _shown(self, name: str, values: Sequence[Value]) -> str:
         setting = self.family.settings.get(name)
