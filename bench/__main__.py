@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, chunks, equal, load, precise, repeatable, servers, true, warm
+from bench import cheap, chunks, equal, load, precise, repeatable, servers, storage, true, warm
 from bench.figures import Figure
 
 PARTS = {
@@ -22,6 +22,7 @@ PARTS = {
     "repeatable": repeatable.figures,
     "load": load.figures,
     "servers": servers.figures,
+    "storage": storage.figures,
 }
 
 

@@ -43,7 +43,7 @@ const USAGE: &str = "usage: tollbar-engine op
 op      performs one task of the runner contract (docs/runners.md)
 load    asks a server, checks every answer, and accounts for what it cost
 serve   answers requests, and performs an operation for each where asked
-store   writes and reads a table whose columns are encrypted, or not (docs/runners.md)
+store   writes and reads a table whose columns are encrypted, or not (docs/encrypted-storage.md)
 guard   becomes COMMAND, on core N or not at all, and dies with the process that started it;
         with --tree it stays, and ends all of COMMAND's processes with it
 keep    makes DIRECTORY, and removes it when standard input ends";

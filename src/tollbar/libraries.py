@@ -18,7 +18,7 @@ from tollbar.errors import TollbarError, unknown
 from tollbar.runner import CONTRACT, Outcome, ask, engine
 from tollbar.runners import NotBuilt
 
-BUILT_IN = ("aws-lc", "rustcrypto", "spin")
+BUILT_IN = ("aws-lc", "rustcrypto", "spin", "sqlite", "sqlcipher")
 """Kinds that are part of the engine."""
 
 SYSTEM = "system"

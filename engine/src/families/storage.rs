@@ -1,11 +1,13 @@
 //! Encrypted storage: who performs which choice. `tollbar-engine store` does it, on a database.
 
-use super::Row;
 use crate::contract::{Failure, Task};
 use crate::operation::Prepared;
 
+/// A choice, and what says who performs it.
+type Offered = (&'static str, fn(&Task) -> Prepared);
+
 /// Done by the application, on any database; and what is compared with it.
-pub const IN_APPLICATION: &[Row] = &[
+pub const IN_APPLICATION: &[Offered] = &[
     ("plaintext", prepare),
     ("aes-256-gcm", prepare),
     ("blind-index", prepare),
@@ -15,7 +17,7 @@ pub const IN_APPLICATION: &[Row] = &[
 ];
 
 /// The same, and what a server does.
-pub const BESIDE_A_SERVER: &[Row] = &[
+pub const BESIDE_A_SERVER: &[Offered] = &[
     ("plaintext", prepare),
     ("aes-256-gcm", prepare),
     ("blind-index", prepare),
@@ -31,7 +33,7 @@ pub const BESIDE_A_SERVER: &[Row] = &[
 ];
 
 /// The same as in an application, and the whole file.
-pub const IN_SQLCIPHER: &[Row] = &[
+pub const IN_SQLCIPHER: &[Offered] = &[
     ("plaintext", prepare),
     ("sqlcipher", prepare),
     ("aes-256-gcm", prepare),

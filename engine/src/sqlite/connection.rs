@@ -53,7 +53,7 @@ impl Connection {
                 self.handle,
                 text.as_ptr(),
                 -1,
-                SQLITE_PREPARE_PERSISTENT as u32,
+                SQLITE_PREPARE_PERSISTENT,
                 &mut handle,
                 null_mut(),
             )

@@ -8,7 +8,7 @@ use aws_lc_rs::rsa::{
 };
 
 use super::card::{Card, STRING_BYTES, Text};
-use super::table::{Column, Extra, Stored};
+use super::stored::{Column, Extra, Stored};
 use crate::contract::Failure;
 
 /// What is stored of a row's protected values: bytes.
@@ -27,6 +27,9 @@ pub trait Protection {
 
     /// The three values again; a failure if they are not what was sealed for this row.
     fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure>;
+
+    /// The card number alone: what a search needs that decrypts every row.
+    fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure>;
 
     fn extra(&self) -> Extra {
         Extra::Nothing
@@ -152,6 +155,10 @@ impl<C: Cipher> Protection for Values<C> {
         open_values(&self.0, id, stored)
     }
 
+    fn open_number(&mut self, id: i64, number: &[u8], _: &[u8]) -> Result<i64, Failure> {
+        open_number(&self.0, id, number)
+    }
+
     fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure> {
         Ok(Box::new(Values(C::fresh()?)))
     }
@@ -187,6 +194,10 @@ impl Protection for BlindIndex {
         self.values.open(id, stored)
     }
 
+    fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure> {
+        self.values.open_number(id, number, extra)
+    }
+
     fn extra(&self) -> Extra {
         Extra::NumberCode
     }
@@ -206,6 +217,14 @@ struct Envelope<C>(C);
 /// In place of a column's: what a data key is bound to besides its row.
 const DATA_KEY_PLACE: u8 = 14;
 
+impl<C: Cipher> Envelope<C> {
+    fn data_key(&self, id: i64, sealed: &[u8]) -> Result<Aead, Failure> {
+        let mut data_key = [0; KEY_BYTES];
+        self.0.open(&bound_to(id, DATA_KEY_PLACE), sealed, &mut data_key)?;
+        Aead::new(&data_key)
+    }
+}
+
 impl<C: Cipher> Protection for Envelope<C> {
     fn seal(&mut self, card: &Card, sealed: &mut Sealed) -> Result<(), Failure> {
         let data_key: [u8; KEY_BYTES] = random()?;
@@ -215,9 +234,11 @@ impl<C: Cipher> Protection for Envelope<C> {
 
     fn open(&mut self, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
         let Stored::Sealed { extra, .. } = stored else { return Err(refused()) };
-        let mut data_key = [0; KEY_BYTES];
-        self.0.open(&bound_to(id, DATA_KEY_PLACE), extra, &mut data_key)?;
-        open_values(&Aead::new(&data_key)?, id, stored)
+        open_values(&self.data_key(id, extra)?, id, stored)
+    }
+
+    fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure> {
+        open_number(&self.data_key(id, extra)?, id, number)
     }
 
     fn extra(&self) -> Extra {
@@ -239,11 +260,17 @@ fn seal_values(cipher: &impl Cipher, card: &Card, sealed: &mut Sealed) -> Result
 fn open_values(cipher: &impl Cipher, id: i64, stored: Stored<'_>) -> Result<(i64, i16, Text), Failure> {
     let Stored::Sealed { number, code, string, .. } = stored else { return Err(refused()) };
     let at = |column: Column| bound_to(id, column.place());
-    let (mut number_bytes, mut code_bytes, mut text) = ([0; 8], [0; 2], [0; STRING_BYTES]);
-    cipher.open(&at(Column::Number), number, &mut number_bytes)?;
+    let (mut code_bytes, mut text) = ([0; 2], [0; STRING_BYTES]);
+    let number = open_number(cipher, id, number)?;
     cipher.open(&at(Column::Code), code, &mut code_bytes)?;
     cipher.open(&at(Column::String), string, &mut text)?;
-    Ok((i64::from_be_bytes(number_bytes), i16::from_be_bytes(code_bytes), text))
+    Ok((number, i16::from_be_bytes(code_bytes), text))
+}
+
+fn open_number(cipher: &impl Cipher, id: i64, number: &[u8]) -> Result<i64, Failure> {
+    let mut bytes = [0; 8];
+    cipher.open(&bound_to(id, Column::Number.place()), number, &mut bytes)?;
+    Ok(i64::from_be_bytes(bytes))
 }
 
 /// What a value is bound to: its row and its column.
@@ -266,4 +293,27 @@ fn failed(doing: &str) -> Failure {
 
 fn refused() -> Failure {
     Failure::Failed("a stored value is not what was encrypted for its place".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of two columns differ in length, and are refused for that alone: here they do not.
+    fn binds<C: Cipher>() {
+        let cipher = C::fresh().expect("a key");
+        let (value, mut sealed, mut opened) = ([7; 8], Vec::new(), [0; 8]);
+        cipher.seal(&bound_to(1, 2), &value, &mut sealed).expect("sealed");
+        assert!(cipher.open(&bound_to(1, 6), &sealed, &mut opened).is_err(), "another column");
+        assert!(cipher.open(&bound_to(2, 2), &sealed, &mut opened).is_err(), "another row");
+        assert!(cipher.open(&bound_to(1, 2), &sealed, &mut [0; 7]).is_err(), "another length");
+        cipher.open(&bound_to(1, 2), &sealed, &mut opened).expect("opened");
+        assert_eq!(value, opened);
+    }
+
+    #[test]
+    fn a_cipher_binds_a_value_to_its_place() {
+        binds::<Aead>();
+        binds::<Rsa>();
+    }
 }

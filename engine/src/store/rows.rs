@@ -46,8 +46,15 @@ pub struct Statements {
     commit: Statement,
     insert: Statement,
     read: Statement,
-    /// None where no index can find a row.
-    find: Option<Statement>,
+    find: Find,
+}
+
+/// How a row is found by its card number.
+enum Find {
+    /// By an index.
+    Index(Statement),
+    /// No index knows an encrypted number: the numbers of all rows, with their data keys where they have one.
+    All(Statement),
 }
 
 impl Statements {
@@ -65,15 +72,27 @@ impl Statements {
             insert: connection.prepare(&format!("INSERT INTO card VALUES ({})", values.join(", ")))?,
             read: select("card_id")?,
             find: match sealed {
-                None => Some(select("card_number1")?),
-                Some(Extra::NumberCode) => Some(select("number_code")?),
-                Some(_) => None,
+                None => Find::Index(select("card_number1")?),
+                Some(Extra::NumberCode) => Find::Index(select("number_code")?),
+                Some(_) => {
+                    let all = format!("SELECT card_id, card_number1{data_key} FROM card");
+                    Find::All(connection.prepare(&all)?)
+                }
             },
         })
     }
 
     /// Inserts rows, with a commit after each `rows_per_commit` and after the last.
     pub fn insert(
+        &mut self,
+        ids: Range<i64>,
+        rows_per_commit: u64,
+        table: &mut Table,
+    ) -> Result<(), Failure> {
+        self.insert_all(ids, rows_per_commit, table).map_err(|failure| failure.about("inserting rows: "))
+    }
+
+    fn insert_all(
         &mut self,
         ids: Range<i64>,
         rows_per_commit: u64,
@@ -129,7 +148,7 @@ impl Statements {
             }
             Ok(())
         };
-        bind().map_err(|error: String| Failure::Failed(format!("inserting row {id}: {error}")))?;
+        bind().map_err(Failure::Failed)?;
         run(statement)
     }
 
@@ -142,24 +161,46 @@ impl Statements {
     }
 
     pub fn find(&mut self, ids: &[i64], table: &mut Table) -> Result<(), Failure> {
-        let statement = self.find.as_mut().ok_or_else(|| {
-            let words = "no index finds an encrypted number; every row would have to be decrypted";
-            Failure::Unsupported(words.to_owned())
-        })?;
         for id in ids {
             let number = table.cards.number(*id);
-            let bound = match table.number_code(number) {
-                None => statement.bind_int64(1, number).and_then(|()| Ok(read_one(statement, *id, table))),
-                Some(code) => {
-                    // SAFETY: the code is there until the statement was run, and it is bound anew for the next one.
-                    unsafe { statement.bind_blob(1, &code) }
-                        .and_then(|()| Ok(read_one(statement, *id, table)))
+            let statement = match &mut self.find {
+                Find::Index(statement) => statement,
+                Find::All(statement) => {
+                    let found = search(statement, number, table);
+                    statement.reset();
+                    match found? {
+                        Some(found) if found == *id => {}
+                        _ => return Err(wrong(*id, "its card number is not found")),
+                    }
+                    self.read(&[*id], table)?;
+                    continue;
                 }
             };
-            bound.map_err(Failure::Failed)??;
+            let code = table.number_code(number);
+            let bound = match &code {
+                None => statement.bind_int64(1, number),
+                // SAFETY: the code is there until the statement has run, and it is bound anew before it runs again.
+                Some(code) => unsafe { statement.bind_blob(1, code) },
+            };
+            bound.map_err(Failure::Failed)?;
+            read_one(statement, *id, table)?;
         }
         Ok(())
     }
+}
+
+/// Decrypts the card number of every row, as a search must that no index helps: another row might have it too. The id of
+/// the last one that has it.
+fn search(rows: &mut Statement, number: i64, table: &mut Table) -> Result<Option<i64>, Failure> {
+    let mut found = None;
+    while rows.step().map_err(Failure::Failed)? {
+        let id = rows.int64(0);
+        let data_key = if table.sealed() == Some(Extra::DataKey) { rows.blob(2) } else { &[] };
+        if table.is_number(id, rows.blob(1), data_key, number)? {
+            found = Some(id);
+        }
+    }
+    Ok(found)
 }
 
 /// Runs a statement that has no rows.

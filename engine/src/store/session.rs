@@ -109,7 +109,7 @@ impl Trial {
         trial.work.prepare()?;
         let memory_bytes = trial.first()?;
         let operation_ns = trial.warm_up()?;
-        if settings.operation == Operation::Insert {
+        if settings.operation.inserts() {
             // How many rows a warm-up took depends on the machine; the first chunk finds none of them.
             trial.work.prepare()?;
         }
@@ -132,7 +132,7 @@ impl Trial {
         let lately_ns = (chunk.wall_ns as f64 / chunk.operations as f64).max(LEAST_NS);
         self.each_ns += WEIGHT * (lately_ns - self.each_ns);
         chunk.observed.flush = flush;
-        if self.work.settings.operation == Operation::Insert {
+        if self.work.settings.operation.inserts() {
             chunk.observed.put_off = Some(self.put_off()?);
             self.size = self.work.database.size()?;
         }
@@ -219,7 +219,7 @@ impl Work {
         self.next_id = 1;
         // What a choice cannot do is said before rows are written for it.
         match self.settings.operation {
-            Operation::Insert | Operation::Read => {}
+            Operation::Insert | Operation::Read | Operation::InsertAndRead => {}
             Operation::Find => self.database.find(&[])?,
             Operation::Open => self.database.open(&[])?,
         }
@@ -267,22 +267,27 @@ impl Work {
     }
 
     fn batch(&mut self, operations: u64) -> Result<(), Failure> {
-        if self.settings.operation == Operation::Insert {
+        if self.settings.operation.inserts() {
             let ids = self.next_id..self.next_id + operations as i64;
             self.next_id = ids.end;
-            return self.database.insert(ids, self.settings.rows_per_commit);
+            self.database.insert(ids, self.settings.rows_per_commit)?;
+        }
+        if self.settings.operation == Operation::Insert {
+            return Ok(());
         }
         let mut left = operations;
         while left > 0 {
             let count = left.min(MOST_IDS);
             left -= count;
-            let rows = self.settings.rows as u64;
+            let rows = self.rows();
             self.ids.clear();
             self.ids.extend((0..count).map(|_| 1 + self.random.under(rows) as i64));
             match self.settings.operation {
                 Operation::Find => self.database.find(&self.ids)?,
                 Operation::Open => self.database.open(&self.ids)?,
-                Operation::Read | Operation::Insert => self.database.read(&self.ids)?,
+                Operation::Read | Operation::InsertAndRead | Operation::Insert => {
+                    self.database.read(&self.ids)?
+                }
             }
         }
         Ok(())

@@ -2,46 +2,8 @@
 
 use super::card::{Card, Cards, Text};
 use super::protection::{Protection, Sealed};
+pub use super::stored::{Column, Extra, Stored};
 use crate::contract::Failure;
-
-/// The three columns that a choice protects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
-    Number,
-    Code,
-    String,
-}
-
-impl Column {
-    pub const ALL: [Column; 3] = [Column::Number, Column::Code, Column::String];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Column::Number => "card_number1",
-            Column::Code => "security_code1",
-            Column::String => "secure_string1",
-        }
-    }
-
-    /// Its place in the table, from 1: what a value is bound to besides its row.
-    pub fn place(self) -> u8 {
-        match self {
-            Column::Number => 2,
-            Column::Code => 6,
-            Column::String => 10,
-        }
-    }
-}
-
-/// What the application adds to a row beside its thirteen columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extra {
-    Nothing,
-    /// A column `data_key`.
-    DataKey,
-    /// A column `number_code`, indexed: by it a row is found.
-    NumberCode,
-}
 
 /// A row as it is to be stored.
 pub struct Row<'a> {
@@ -49,15 +11,6 @@ pub struct Row<'a> {
     /// What goes into the three protected columns instead of the card's own values, and into the extra one. None where
     /// the application does not encrypt.
     pub sealed: Option<&'a Sealed>,
-}
-
-/// The three protected values as they were read.
-#[derive(Debug, Clone, Copy)]
-pub enum Stored<'a> {
-    /// As they are, or as a server that encrypts itself gave them back.
-    Plain { number: i64, code: i16, string: &'a [u8] },
-    /// As the application sealed them.
-    Sealed { number: &'a [u8], code: &'a [u8], string: &'a [u8], extra: &'a [u8] },
 }
 
 /// A whole row as it was read.
@@ -108,6 +61,15 @@ impl Table {
     /// itself is looked for.
     pub fn number_code(&self, number: i64) -> Option<[u8; 32]> {
         self.protection.as_ref().and_then(|protection| protection.number_code(number))
+    }
+
+    /// Whether this is the sealed number of a row that is searched for, which opening it tells. `extra` is the row's
+    /// data key where it has one.
+    pub fn is_number(&mut self, id: i64, number: &[u8], extra: &[u8], wanted: i64) -> Result<bool, Failure> {
+        match &mut self.protection {
+            Some(protection) => Ok(protection.open_number(id, number, extra)? == wanted),
+            None => Err(wrong(id, "plain where it is sealed")),
+        }
     }
 
     /// Whether the row that was read as this id is right; what is sealed is opened for it.

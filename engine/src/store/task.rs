@@ -63,8 +63,17 @@ impl TryFrom<Value> for Task {
 pub enum Operation {
     Insert,
     Read,
+    /// As many rows as are inserted are read afterwards.
+    InsertAndRead,
     Find,
     Open,
+}
+
+impl Operation {
+    /// Whether it changes the table.
+    pub fn inserts(self) -> bool {
+        matches!(self, Operation::Insert | Operation::InsertAndRead)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,12 +102,12 @@ impl Settings {
         let operation = task.operation(&[
             ("insert", Operation::Insert),
             ("read", Operation::Read),
+            ("insert-and-read", Operation::InsertAndRead),
             ("find", Operation::Find),
             ("open", Operation::Open),
         ])?;
-        let inserts = operation == Operation::Insert;
-        let rows = if inserts { 0 } else { number(task, "rows", 10_000)? as i64 };
-        let rows_per_commit = if inserts { number(task, "rows-per-commit", 250)? } else { 1 };
+        let rows = if operation == Operation::Insert { 0 } else { number(task, "rows", 10_000)? as i64 };
+        let rows_per_commit = if operation.inserts() { number(task, "rows-per-commit", 250)? } else { 1 };
         let durability =
             task.one_of("durability", &[("off", Durability::Off), ("flushed", Durability::Flushed)])?;
         Ok(Settings { operation, rows, rows_per_commit, durability })

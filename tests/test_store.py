@@ -1,0 +1,270 @@
+"""Encrypted storage in the embedded databases, by the engine alone: proofs, files, sessions.
+
+What a choice promises is proved by the engine itself; that nothing readable is on the disk is looked for here, in the
+files that it leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, ask, engine
+
+LIMIT_S = 60.0
+MARK = "a mark of 24 characters."
+PROVIDERS = ("sqlite", "sqlcipher")
+# Slow choices have fewer rows: what is tested is the same.
+FEW_ROWS = {"rows": 50}
+
+WRONG_KEY = "a row, with a wrong key"
+OF_VALUES = {WRONG_KEY, "a changed value", "a value moved from another row", "a value moved from another column"}
+OF_THE_FILE = {WRONG_KEY, "a changed page", "a page in another one's place"}
+# What each choice refuses; any other choice would be a new one, and wants its line here.
+REFUSED: Mapping[str, set[str]] = {
+    "plaintext": set(),
+    "sqlcipher": OF_THE_FILE,
+    "aes-256-gcm": OF_VALUES,
+    "blind-index": OF_VALUES,
+    "envelope-aes": OF_VALUES,
+    "envelope-rsa": OF_VALUES,
+    "rsa-oaep": OF_VALUES,
+}
+BY_NUMBER = "each row, found by its card number"
+
+
+def offered(provider: str) -> list[str]:
+    """The choices of storage that a provider says it has."""
+    record = ask([str(engine()), "op"], {"mode": "list", "provider": {"kind": provider}}, limit_s=LIMIT_S)
+    return [offer["choice"] for offer in record.offers if offer["family"] == "storage"]
+
+
+CASES = [(provider, choice) for provider in PROVIDERS for choice in offered(provider)]
+
+
+def task(
+    directory: Path, provider: str, choice: str, op: str = "read", *, mode: str = "measure", **setting: Any
+) -> dict[str, Any]:
+    """A task for `tollbar-engine store`; a setting's underscores are hyphens."""
+    return {
+        "mode": mode,
+        "family": "storage",
+        "op": op,
+        "choice": choice,
+        "provider": {"kind": provider},
+        "setting": {name.replace("_", "-"): value for name, value in setting.items()},
+        "inputs": {"mark": MARK},
+        "seed": 7,
+        "store": {"directory": str(directory), "server": None, "components": {}},
+    }
+
+
+def store(asked: Mapping[str, Any]) -> Record:
+    """The one answer to a task."""
+    return ask([str(engine()), "store"], {"contract": 2, **asked}, limit_s=LIMIT_S)
+
+
+@contextlib.contextmanager
+def session(asked: Mapping[str, Any], command: tuple[str, ...] = ()) -> Iterator[tuple[Session, Ready]]:
+    """A session that is ready, with what it said."""
+    with Session([*command, str(engine()), "store"], asked) as opened:
+        yield opened, opened.ready(LIMIT_S)
+
+
+def chunk(opened: Session, seconds: float = 0.0, operations: int = 1) -> ChunkRecord:
+    """One chunk of a session."""
+    return opened.advance(seconds, operations, LIMIT_S)
+
+
+def in_files(directory: Path, text: str) -> bool:
+    """Whether a text is in any file of a directory."""
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert files, "a database leaves files"
+    return any(text.encode() in path.read_bytes() for path in files)
+
+
+def test_every_choice_that_is_offered_has_its_promises_here() -> None:
+    """Both databases have what an application does, and the whole file is SQLCipher's."""
+    assert set(REFUSED) == {choice for _, choice in CASES}
+    assert {"sqlcipher"} == set(offered("sqlcipher")) - set(offered("sqlite"))
+
+
+@pytest.mark.parametrize(("provider", "choice"), CASES)
+def test_a_choice_keeps_its_promises(provider: str, choice: str, tmp_path: Path) -> None:
+    """Right keys read, wrong ones do not; what was changed or moved is refused; and the files say nothing."""
+    record = store(task(tmp_path, provider, choice, mode="verify"))
+    assert record.outcome is Outcome.OK, record.reason
+    assert record.proof is not None
+    assert "20 rows, written and read back" in record.proof.accepted
+    assert BY_NUMBER in record.proof.accepted
+    assert REFUSED[choice] == set(record.proof.refused)
+    assert in_files(tmp_path, MARK) == (choice == "plaintext"), "the protected string, in the files"
+    # What no choice protects is in the file, unless all of it is encrypted.
+    assert in_files(tmp_path, "CREATE TABLE card") == (choice != "sqlcipher")
+
+
+def test_a_passphrase_is_a_key(tmp_path: Path) -> None:
+    """The other kind of key keeps the same promises."""
+    record = store(task(tmp_path, "sqlcipher", "sqlcipher", mode="verify", key="passphrase"))
+    assert record.proof, record.reason
+    assert set(record.proof.refused) == OF_THE_FILE
+    assert not in_files(tmp_path, MARK)
+
+
+@pytest.mark.parametrize(("provider", "choice"), CASES)
+def test_a_session_counts_exactly_and_says_what_a_row_takes(provider: str, choice: str, tmp_path: Path) -> None:
+    """Asked for operations and no time, exactly those; each row has its size; only inserts put work off."""
+    for op in ("insert", "read", "insert-and-read", "find"):
+        directory = tmp_path / op
+        directory.mkdir()
+        setting = {} if op == "insert" else FEW_ROWS
+        with session(task(directory, provider, choice, op, **setting)) as (opened, ready):
+            assert ready.operation_ns > 0
+            seen = [chunk(opened, operations=count) for count in (1, 7, 40)]
+            longer = chunk(opened, seconds=0.02)
+            assert opened.finish().outcome is Outcome.OK
+        assert [one.operations for one in seen] == [1, 7, 40]
+        assert longer.wall_ns >= 20_000_000
+        sizes = [one.observed.value_of("row-size") for one in seen]
+        # A row is 13 columns, of which four hold 36 characters each.
+        assert all(size is not None and size >= 4 * 36 for size in sizes), sizes
+        assert all((one.observed.value_of("put-off") is not None) == ("insert" in op) for one in seen)
+        assert all(one.observed.value_of("flush") is None for one in seen)
+        assert not (directory / "cards.sqlite-wal").exists(), "it was closed cleanly"
+
+
+def test_rows_inserted_are_counted_in_whole_commits(tmp_path: Path) -> None:
+    """Given a time, each commit of a chunk has as many rows as every other one."""
+    with session(task(tmp_path, "sqlite", "plaintext", "insert", rows_per_commit=30)) as (opened, _):
+        assert chunk(opened, seconds=0.01).operations % 30 == 0
+
+
+def test_what_is_flushed_has_the_flush_beside_it(tmp_path: Path) -> None:
+    """How long the file system took for one flush stands in each chunk, and its file does not stay."""
+    asked = task(tmp_path, "sqlite", "plaintext", "insert", durability="flushed", rows_per_commit=1)
+    with session(asked) as (opened, _):
+        flush = chunk(opened, operations=3).observed.value_of("flush")
+    assert flush is not None
+    assert flush >= 0
+    assert {"cards.sqlite"} >= {path.name for path in tmp_path.iterdir() if not path.name.startswith("cards.sqlite-")}
+
+
+@pytest.mark.parametrize("choice", ["plaintext", "sqlcipher", "aes-256-gcm"])
+def test_a_database_is_opened_anew(choice: str, tmp_path: Path) -> None:
+    """Open, read one row, close."""
+    with session(task(tmp_path, "sqlcipher", choice, "open", **FEW_ROWS)) as (opened, _):
+        assert chunk(opened, operations=3).operations == 3
+
+
+def test_a_small_cache_reads_from_the_file(tmp_path: Path) -> None:
+    """With 16 pages of cache an encrypted read costs more than with all of them."""
+    cost_ns = {}
+    for cache in ("all", "small"):
+        directory = tmp_path / cache
+        directory.mkdir()
+        with session(task(directory, "sqlcipher", "sqlcipher", rows=5000, cache=cache)) as (opened, _):
+            chunks = [chunk(opened, operations=500) for _ in range(5)]
+            cost_ns[cache] = min(one.cpu_ns / one.operations for one in chunks)
+    assert cost_ns["small"] > cost_ns["all"]
+
+
+def test_the_loop_alone_costs_less_than_a_database(tmp_path: Path) -> None:
+    """The null choice makes and checks rows, and reads none."""
+    record = store(task(tmp_path, "sqlite", "none", mode="verify"))
+    assert record.proof is not None
+    assert record.proof.accepted == ("nothing is stored",)
+    with session(task(tmp_path, "sqlite", "none")) as (opened, _):
+        assert chunk(opened, operations=1000).operations == 1000
+    assert not list(tmp_path.iterdir())
+
+
+REFUSALS = {
+    "no such choice": ({"choice": "rot13"}, "unsupported", "rot13"),
+    "a choice of another provider": ({"choice": "sqlcipher"}, "unsupported", "sqlcipher"),
+    "a choice of a server": ({"choice": "pgp-pub-encrypt"}, "unsupported", "pgp-pub-encrypt"),
+    "an operation that is none": ({"op": "update"}, "failed", "update"),
+    "the null choice of another operation": ({"choice": "none", "op": "insert"}, "unsupported", "insert"),
+    "a key where there is none": ({"setting": {"key": "raw"}}, "failed", "`key`"),
+    "a server's loop": ({"setting": {"loop": "server"}}, "failed", "`loop`"),
+    "rows where it starts empty": ({"op": "insert", "setting": {"rows": 10}}, "failed", "`rows`"),
+    "commits of a read": ({"setting": {"rows-per-commit": 1}}, "failed", "`rows-per-commit`"),
+    "no rows": ({"setting": {"rows": 0}}, "failed", "`rows`"),
+    "masked instruction sets": ({"setting": {"cpu": "no-aes"}}, "unsupported", "instruction sets"),
+    "nowhere": ({"store": None}, "failed", "`store`"),
+    "a directory that is not there": ({"store": {"directory": "/nowhere/at/all"}}, "failed", "/nowhere/at/all"),
+    "a server's database in an embedded one": (
+        {"store": {"directory": "/", "server": {"kind": "postgresql", "socket": "/", "user": "u", "database": "d"}}},
+        "failed",
+        "sqlite",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["verify", "measure"])
+@pytest.mark.parametrize("case", sorted(REFUSALS))
+def test_a_task_that_makes_no_sense_is_refused(case: str, mode: str, tmp_path: Path) -> None:
+    """With an outcome, and a reason that names what is wrong."""
+    change, outcome, reason = REFUSALS[case]
+    record = store({**task(tmp_path, "sqlite", "plaintext", mode=mode), **change})
+    assert (outcome, True) == (record.outcome, reason in str(record.reason)), record.reason
+
+
+def test_a_directory_with_files_is_left_alone(tmp_path: Path) -> None:
+    """What is there might be of the user's own."""
+    (tmp_path / "cards.sqlite").write_text("mine")
+    record = store(task(tmp_path, "sqlite", "plaintext"))
+    assert "not empty" in str(record.reason)
+    assert (tmp_path / "cards.sqlite").read_text() == "mine"
+
+
+@pytest.mark.parametrize("column", ["card_number1", "security_code3", "secure_string1", "secure_string4"])
+def test_a_wrong_row_ends_a_session(column: str, tmp_path: Path) -> None:
+    """What another program changes is noticed by the next read, whichever column it is."""
+    with session(task(tmp_path, "sqlite", "plaintext", **FEW_ROWS)) as (opened, _):
+        chunk(opened)
+        with contextlib.closing(sqlite3.connect(tmp_path / "cards.sqlite")) as other:
+            changed = "'x'" if column.startswith("secure") else f"{column} + 1"
+            other.execute(f"update card set {column} = {changed}")
+            other.commit()
+        with pytest.raises(Stopped) as stopped:
+            chunk(opened, operations=10)
+    assert stopped.value.record.outcome is Outcome.FAILED
+    assert "was read wrongly" in str(stopped.value.record.reason)
+
+
+def test_a_deleted_row_ends_a_session(tmp_path: Path) -> None:
+    """A row that is not there is no right answer."""
+    with session(task(tmp_path, "sqlite", "plaintext", **FEW_ROWS)) as (opened, _):
+        with contextlib.closing(sqlite3.connect(tmp_path / "cards.sqlite")) as other:
+            other.execute("delete from card")
+            other.commit()
+        with pytest.raises(Stopped, match="it is not there"):
+            chunk(opened)
+
+
+def _mounts() -> bool:
+    """Whether a file system can be mounted in a name space that ends with its process."""
+    if os.getuid() != 0:
+        return False
+    tried = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
+    return tried.returncode == 0
+
+
+@pytest.mark.skipif(not _mounts(), reason="a full disk is a small tmpfs, and mounting one needs root")
+def test_a_full_disk_ends_a_session_in_the_databases_own_words(tmp_path: Path) -> None:
+    """SQLite says that the disk is full, and the row has it as its reason."""
+    mounted = f'mount -t tmpfs -o size=2m none {tmp_path} && exec "$0" "$@"'
+    command = ("unshare", "--mount", "sh", "-c", mounted)
+    # As soon as it warms up, or in the chunk.
+    with (
+        pytest.raises(Stopped, match=r"inserting rows: .* full"),
+        session(task(tmp_path, "sqlite", "plaintext", "insert"), command) as (opened, _),
+    ):
+        chunk(opened, operations=100_000)
