@@ -305,7 +305,9 @@ impl Mariadb {
         let failed = failure(error);
         let noted: Vec<(String, u16, String)> = self.connection.query("show warnings").unwrap_or_default();
         match (failed, noted.into_iter().find(|(level, ..)| level == "Warning")) {
-            (Failure::Unsupported(words), Some((_, _, why))) => Failure::Unsupported(format!("{words}: {why}")),
+            (Failure::Unsupported(words), Some((_, _, why))) => {
+                Failure::Unsupported(format!("{words}: {why}"))
+            }
             (failed, _) => failed,
         }
     }
