@@ -16,6 +16,7 @@ from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
 from tollbar.runner import Ready
 from tollbar.study import Measure
+from tollbar.workloads import Work
 
 BLOCKS = 12
 
@@ -216,3 +217,13 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
     found = measuring._turns(member, Measure("cpu", 0.005, 10, 12))
     assert turns == len(found)
     assert 0 in found
+
+
+@pytest.mark.parametrize("operation_s", [0.0, 0.005, 60.0])
+def test_what_is_counted_has_every_turn(operation_s: float) -> None:
+    """Where operations find what those before them left, cells are compared after equally many of them."""
+    visit, ready = Visit(shipped()[0].cells[0], False, 0, 0), Ready(provider="x", operation_ns=operation_s * 1e9)
+    member = measuring._Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))
+    how = Measure("cpu", 0.005, 10, 12)
+    assert range(10) == measuring._turns(member, how)
+    assert 10 * operation_s == pytest.approx(member.chunk_s(how))

@@ -56,7 +56,8 @@ class _Member:
     def chunk_s(self, how: Measure) -> float:
         """How long a chunk of it takes, as far as its warm-up showed."""
         each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
-        return max(how.chunk_s, each_s * (self.work.fewest if self.work else 1))
+        counted_s = each_s * (self.work.fewest if self.work else 1)
+        return counted_s if self.work and self.work.is_counted else max(how.chunk_s, counted_s)
 
 
 def measure(
@@ -112,6 +113,8 @@ def _turns(member: _Member, how: Measure) -> range:
     Powers of two, so that two slow members meet in all rounds of the slower one. One chunk that takes as long as all
     rounds of a quick trial has averaged over as many of the machine's states.
     """
+    if member.work is not None and member.work.is_counted:
+        return range(how.rounds)
     stride = 1
     while stride < how.rounds and (
         member.chunk_s(how) * len(range(0, how.rounds, stride)) > MOST_SPENT * how.chunk_s * how.rounds
@@ -145,7 +148,8 @@ def _chunk(member: _Member, seconds: float) -> ChunkRecord | None:
     assert member.session is not None
     assert member.work is not None
     try:
-        record = member.session.advance(seconds, member.work.fewest, CHUNK_LIMIT_S)
+        at_least_s = 0.0 if member.work.is_counted else seconds
+        record = member.session.advance(at_least_s, member.work.fewest, CHUNK_LIMIT_S)
         contradiction = member.work.contradiction(record)
         if contradiction is not None:
             raise Stopped(failed(contradiction))

@@ -91,6 +91,9 @@ class Work:
     """The family's own, which the runner observes in its chunks."""
     fewest: int = 1
     """Operations that a chunk must have."""
+    is_counted: bool = False
+    """Whether a chunk has just so many, however long they take, and every round has one: where an operation finds what
+    those before it have left, cells are compared after equally many."""
     settles: bool = False
     """Whether what users notice needs a longer stretch than a chunk."""
 
