@@ -91,7 +91,7 @@ def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
     if len(mixed) > MOST_MIXED:
         clauses = [f"for {_names(mixed)} it differs from cell to cell"]
     if free:
-        clauses.append(f"{_names(free)} {_is(free)} free (within {worth})")
+        clauses.append(f"{_names(free)} {_is(free)} free (no meaningful difference: within {worth})")
     if unclear:
         clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
     if missing:
