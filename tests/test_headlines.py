@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from report_example import OPENSSL, digests, large, passwords
+from fabricated import fabricated, shipped
+from report_example import OPENSSL, digests, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
+from tollbar.console import show_judgement, streams
 from tollbar.families import Standing
 from tollbar.judge import Contrast, StudyJudgement, Verdict
 from tollbar.measure import Outcome
@@ -20,6 +22,8 @@ from tollbar.present.ways import options, places
 from tollbar.stats import Interval
 
 X = "×\u00a0"
+# Some four lines of a terminal, and eight on a telephone.
+MOST_LETTERS = 340
 EXAMPLES: dict[str, Callable[[], StudyJudgement]] = {
     "digests": digests,
     "passwords": passwords,
@@ -91,7 +95,9 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
 def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph = answer(handshakes())
-    assert line.startswith("TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection (on embedded), ")
+    assert line.startswith(
+        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection (on Tollbar's own server (rustls)), "
+    )
     assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
     # Whose CPU time it is, where it is not the operation's own.
@@ -164,7 +170,11 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     study = replace(study, study=replace(study.study, study=about, rows=rows))
     assert ["provider"] == options(study)
     line, *rest = answer(study)
-    assert line.startswith("Against “openssl 3.0.19”, ")
+    assert line.startswith("Against “openssl 3.0.19”, “")
+    count = sum(t.ratio is not None for t in study.tolls if t.row.key != t.row.against)
+    assert count == sum(int(number) for number in re.findall(r"(?<=of )\d+(?= cells)", line))
+    # Each verdict is counted once.
+    assert count == sum(int(number) for number in re.findall(r"(?<= in )\d+", line))
     assert any("“rustcrypto 0.10.9” is the cheapest of 2, here and in " in text for text in rest)
     assert all(word not in " ".join(rest) for word in ("standing", "disallowed", "broken"))
 
@@ -217,3 +227,26 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
     rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.rows)
     bare = replace(study, study=replace(study.study, rows=rows), measurements=(), tolls=(), contrasts=())
     assert ("Nothing was measured. The first reason given: no library.",) == answer(bare)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_study_has_a_line(name: str) -> None:
+    """Whatever its family, its operations and its servers: one sentence with a number and a unit, short enough."""
+    line, *rest = answer(fabricated(name))
+    assert "\n" not in line
+    assert len(line) <= MOST_LETTERS
+    assert rest
+    for text in (line, *rest):
+        assert text.endswith(".")
+        assert not re.search(r"\.\.|[;,] ?[;.]|  |\(\)|None", text)
+    assert re.search(r"\d (ns|µs|ms|s)\b|×", line)
+
+
+def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the question, before any table."""
+    monkeypatch.setenv("COLUMNS", "120")
+    streams.stdout.cache_clear()
+    show_judgement(judgement([passwords()]))
+    streams.stdout.cache_clear()
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(" ".join(f"{passwords().about.question} {headline(passwords())}".split()))

@@ -13,7 +13,7 @@ from rich.text import Text
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
 from tollbar.judge import Comparison, CrossTableResult, Judgement, StudyJudgement
-from tollbar.present import compared, notes, terminal
+from tollbar.present import answers, compared, notes, terminal
 from tollbar.present.shapes import Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -53,6 +53,7 @@ def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
 def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
     _print([Text("")])
     _say(study.about.question, width, "bold", indent="")
+    _say(answers.headline(study), width, indent="")
     tolls = toll_tables(study, most)
     _say(terminal.how(study), width, "dim", indent="")
     if tolls.alike:

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 
 from tollbar.families import Standing, Value
-from tollbar.judge import ClaimVerdict, StudyJudgement, Verdict
+from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
 from tollbar.present import words
 from tollbar.present.against import against_baseline
-from tollbar.present.cells import cost_metric, labels, where_words
+from tollbar.present.cells import baseline_words, cost_metric, labels, real_tolls, where_words
 from tollbar.present.cells import places as place_words
 from tollbar.present.charts import frontier
 from tollbar.present.costs import cost_words
@@ -100,8 +100,7 @@ class _Telling:
         if not findings:
             return self._nothing
         if self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE:
-            # What is asked is what another library, or another key, changes for each of many choices.
-            return against_baseline(self.study)[0]
+            return self._changes or against_baseline(self.study)[0]
         if len(findings) == 1:
             return f"{self._line(findings[0], {})}{self._next(findings[0])}."
         told = findings
@@ -114,10 +113,26 @@ class _Telling:
         for before, finding in pairwise(told):
             alike = self._where_of(before.places[0]) if before.operation == finding.operation else {}
             lines.append(self._line(finding, alike))
-        hidden = sum(len(f.places) for f in findings if f not in told)
+        hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
         if hidden:
             lines.append(f"in {words.counted(hidden, 'more place')} the answer is another")
         return f"{'; '.join(lines)}."
+
+    @property
+    def _changes(self) -> str:
+        """What another library, or another key, changes for each of many choices: its verdicts, counted."""
+        by_name: dict[str, list[Toll]] = {}
+        for toll in real_tolls(self.study):
+            if toll.ratio is not None:
+                by_name.setdefault(self.label(toll.row), []).append(toll)
+        said = []
+        for name, tolls in by_name.items():
+            counts = {of: sum(t.verdict is verdict for t in tolls) for verdict, of in _COUNTED.items()}
+            parts = words.enumeration([f"{of} in {count}" for of, count in counts.items() if count])
+            ratios = words.ratio_range([t.ratio for t in tolls if t.ratio is not None])
+            said.append(f"{words.quoted(name)} is {parts} of {words.counted(len(tolls), 'cell')} ({ratios})")
+        against = words.quoted(baseline_words(self.study))
+        return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
 
     @property
     def _nothing(self) -> str:
@@ -136,7 +151,9 @@ class _Telling:
             opened = none if said or operation else words.opened(none)
             return f"{operation}{opened}; the least of the others is {name}, {costs}"
         name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
-        bits = f" ({best.strength} bits)" if self.has_strengths and best.strength is not None else ""
+        strengths = {place.good[0].row.strength for place in finding.places}
+        # Where the places have strengths of their own, none of them is the answer's.
+        bits = f" ({best.strength} bits)" if self.has_strengths and strengths == {best.strength} != {None} else ""
         costs = self._costs(finding, finding.places, said)
         said_of = f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
         ways = finding.places[0].good
@@ -297,6 +314,14 @@ class _Telling:
 
     def _is_good(self, way: Way) -> bool:
         return way.is_good or self.is_of_one_choice
+
+
+_COUNTED = {
+    Verdict.COSTS: "dearer",
+    Verdict.SAVES: "cheaper",
+    Verdict.FREE: "not meaningfully different",
+    Verdict.UNCLEAR: "undecided",
+}
 
 
 def _with_standing(name: str, row: Row) -> str:

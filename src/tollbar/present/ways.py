@@ -96,8 +96,8 @@ def places(study: StudyJudgement, pairs: Pairs) -> list[Place]:
     return [
         Place(
             at=at_spot(given, where),
-            ways=_ranked(ways, pairs),
-            null=next((_way(row, cost) for row in nulls if covers(spot(row, given), where)), None),
+            ways=(ranked := _ranked(ways, pairs)),
+            null=_beside([_way(row, cost) for row in nulls if covers(spot(row, given), where)], ranked),
             is_of_one_choice="choice" in given,
         )
         for where, ways in found.items()
@@ -106,6 +106,12 @@ def places(study: StudyJudgement, pairs: Pairs) -> list[Place]:
 
 def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
     return Way(row, cost[row.key].value)
+
+
+def _beside(nulls: Sequence[Way], ranked: Sequence[Way]) -> Way | None:
+    """Of the null choices in a place, the one that has most in common with what is cheapest in good standing."""
+    best = next((way for way in ranked if way.is_good), ranked[0])
+    return max(nulls, key=lambda null: len(null.row.coordinates.items() & best.row.coordinates.items()), default=None)
 
 
 def _ranked(ways: Sequence[Way], pairs: Pairs) -> list[Way]:
