@@ -168,6 +168,38 @@ def test_the_guard_removes_the_shared_memory_of_its_tree(words: list[str]) -> No
     libc.shmctl(own, 0, None)
 
 
+# A lab with guards of such programs, whose log is in its directory: says the segments' ids.
+LAB_OF_SEGMENTS = """
+import subprocess, sys
+from tollbar.beds.guarded import Guarded
+from tollbar.beds.sandbox import Sandbox
+words = [sys.executable, "-c", sys.argv[1]]
+with Sandbox() as sandbox:
+    for number in range(8):
+        made = sandbox.work_dir(f"made-{number}", None)
+        guarded = Guarded(words, sandbox=sandbox, work_dir=made, log=made / "log", stdout=subprocess.PIPE)
+        print(guarded.process.stdout.readline().decode().strip(), flush=True)
+    print(sandbox.directory, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_keeper_lets_guards_remove_shared_memory() -> None:
+    """The lab is killed: its guards and the keeper of its directory hear of it at the same time."""
+    words = [sys.executable, "-c", LAB_OF_SEGMENTS, SEGMENT]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as lab:
+        assert lab.stdout is not None
+        *lines, directory = [lab.stdout.readline().decode().strip() for _ in range(9)]
+        made = {int(line) for line in lines}
+        assert made <= segments()
+        lab.kill()
+    deadline = time.monotonic() + 10
+    while Path(directory).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(directory).exists()
+    assert set() == made & segments()
+
+
 def segments() -> set[int]:
     """The ids of all shared memory."""
     return {int(line.split()[1]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}

@@ -1,12 +1,13 @@
 //! `keep`: a directory that cannot outlive the process that asked for it.
 //!
 //! The lab holds this process's standard input. Whatever becomes of the lab, that input ends, and
-//! the directory goes, and with it every process that was started in it: their guards end them too, but a guard
+//! the directory goes, and with it every process that was started in it: their guards end them first, but a guard
 //! can be killed just before the lab is. Should this process be killed as well, the kernel releases its lock on
 //! `keeper.json`, and the next run ends those processes and removes the directory.
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::proc::Stat;
 
+/// How long guards are let end what they have started, once the lab is gone. They kill it, which takes milliseconds.
+const GUARDS_LIMIT: Duration = Duration::from_secs(5);
 /// How long the directory is tried to be removed while dying servers still write into it.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -105,9 +108,16 @@ fn wait() {
 
 /// Removes the tree, what servers that are being ended still put into it, and those servers.
 fn remove(directory: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + LIMIT;
+    let begun = Instant::now();
+    let deadline = begun + LIMIT;
     loop {
-        let writers = end_writers(directory)?;
+        let writers = writers(directory)?;
+        // A guard removes the shared memory that its tree leaves as well: killed, it could not.
+        if begun.elapsed() < GUARDS_LIMIT && writers.iter().any(|writer| writer.is_guard) {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        }
+        let writers = writers.into_iter().filter(Writer::end).count();
         let result = fs::remove_dir_all(directory);
         if !directory.exists() && writers == 0 {
             return Ok(());
@@ -119,25 +129,38 @@ fn remove(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Kills every process whose standard error is a file in this directory, and says how many those were.
-///
-/// The directory is a path without links, as /proc shows the files in it.
-fn end_writers(directory: &Path) -> io::Result<usize> {
-    let mut ended = 0;
+/// A process whose standard error is a file in the directory.
+struct Writer {
+    /// Held before it was looked at, so that what is ended is what was seen, and not a process that got its id since.
+    process: OwnedFd,
+    is_guard: bool,
+}
+
+impl Writer {
+    /// Kills it, and says whether it was still there.
+    fn end(&self) -> bool {
+        pidfd_send_signal(&self.process, Signal::KILL).is_ok()
+    }
+}
+
+/// All of this directory, which is a path without links, as /proc shows the files in it.
+fn writers(directory: &Path) -> io::Result<Vec<Writer>> {
+    let engine = fs::read_link("/proc/self/exe")?;
+    let mut found = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // Held before it is looked at, so that what is ended is what was seen, and not a process that got its id since.
         let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
             continue;
         };
         let stderr = fs::read_link(entry.path().join("fd/2"));
-        if stderr.is_ok_and(|file| file.starts_with(directory))
-            && pidfd_send_signal(process, Signal::KILL).is_ok()
-        {
-            ended += 1;
+        if stderr.is_ok_and(|file| file.starts_with(directory)) {
+            let is_engine = fs::read_link(entry.path().join("exe")).is_ok_and(|file| file == engine);
+            let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let is_guard = is_engine && words.split(|byte| *byte == 0).nth(1) == Some(b"guard");
+            found.push(Writer { process, is_guard });
         }
     }
-    Ok(ended)
+    Ok(found)
 }
 
 #[cfg(test)]
