@@ -111,5 +111,5 @@ fn an_operation_of_two_legs() {
 #[test]
 fn a_leg_that_is_not_as_expected() {
     let (ended, _) = operations(&Server::good(), "user", 1);
-    assert_eq!("expected status 401, got 200", ended.expect_err("a wrong answer").words);
+    assert_eq!("expected status 401, got 200: hello", ended.expect_err("a wrong answer").words);
 }
