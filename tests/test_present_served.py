@@ -18,7 +18,7 @@ from served_example import (
     asked_only,
     handshakes,
 )
-from tollbar.families import Degree, Value
+from tollbar.families import Degree, Value, families
 from tollbar.judge import Limit
 from tollbar.measure import Outcome
 from tollbar.present import against, cells, notes, words
@@ -62,6 +62,21 @@ Cells = list[dict[str, Value]]
 def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:
     """What the family knows needs no setting's name, unless another setting has such a value too."""
     assert expected == words.named_value(handshakes().study.study.family, name, value)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "value", "expected"),
+    [
+        ("web-auth", "directory-cache", "on", "directory cache on"),
+        ("web-auth", "transport", "clear", "transport clear"),
+        ("web-auth", "password-hash", "argon2id", "argon2id"),
+        ("storage", "s2k-mode", 1, "s2k mode 1"),
+        ("storage", "log", "plain", "log plain"),
+    ],
+)
+def test_an_answer_says_to_which_question(family: str, name: str, value: Value, expected: str) -> None:
+    """A value that is no name stands with its setting's, whatever is known of it."""
+    assert expected == words.named_value(families()[family], name, value)
 
 
 def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:

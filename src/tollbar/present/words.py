@@ -81,7 +81,12 @@ def _is_known(family: Family, setting: Setting, value: Value) -> bool:
     """Whether a setting's value is a thing with a name of its own, such as `x25519`, and which one is plain."""
     earlier = list(family.settings)[: list(family.settings).index(setting.name)]
     others = (known for name in earlier for known in family.settings[name].values or ())
-    return str(value) in setting.about and not any(str(other).startswith(str(value)) for other in others)
+    names_itself = isinstance(value, str) and value not in _ANSWERS
+    return names_itself and value in setting.about and not any(str(other).startswith(str(value)) for other in others)
+
+
+_ANSWERS = ("on", "off", "yes", "no", "clear", "plain")
+"""Values that say something only of what they are asked about."""
 
 
 def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]) -> str:

@@ -300,7 +300,9 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     if made is None:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
     told = made(settings, accounts)
-    sign_in = {"scheme": settings["choice"], "runs": runs, "store": told.pop("store"), **_of_scheme(settings)}
+    sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
+    if found.bed.name in PASSWORDS_CHECKED:
+        sign_in["runs"] = runs
     return {"sign_in": sign_in, **told}
 
 
