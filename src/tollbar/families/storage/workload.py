@@ -26,8 +26,10 @@ from tollbar.workloads.request import settings_of
 # Some twenty rows are written and read a handful of times, of which the slowest take milliseconds each.
 PROOF_LIMIT_S = 60.0
 # A row costs more in a table of more rows, so that a chunk of inserts is of so many rows and not of so much time: some
-# milliseconds where nothing is encrypted, and whole transactions. Where each waits for the disk, fewer.
-INSERTED, INSERTED_FLUSHED = 1000, 250
+# milliseconds where nothing is encrypted, embedded or in a server. Where each waits for the disk, fewer.
+EMBEDDED_ROWS, SERVER_ROWS, FLUSHED_ROWS = 1000, 250, 50
+# So many share a commit at least.
+FEWEST = {"insert-and-read": 20}
 # What is searched for in the files: long enough that it is nowhere by chance.
 MARK_CHARACTERS = 24
 # Files are read in pieces of this, so that the lab holds no table.
@@ -106,7 +108,7 @@ class FamilyWorkload(Workload):
                 _task(cell, "measure", seed, database),
                 core if cell.bed is None else machine.client_core(),
                 tuple(families.family(cell.family).metrics),
-                fewest=_rows_a_chunk(cell) or 1,
+                fewest=_rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1),
                 is_counted=_rows_a_chunk(cell) is not None,
                 database=database,
             )
@@ -177,9 +179,12 @@ def _database(cell: Cell, sandbox: Sandbox, core: int | None) -> Iterator[_Datab
 
 def _rows_a_chunk(cell: Cell) -> int | None:
     """How many rows a chunk inserts; None where it inserts none."""
-    if "rows-per-commit" not in cell.coordinates:
+    # What also reads does so in a table that has its rows.
+    if cell.coordinates["op"] != "insert":
         return None
-    return INSERTED_FLUSHED if cell.coordinates["durability"] == "flushed" else INSERTED
+    if cell.coordinates["durability"] == "flushed":
+        return FLUSHED_ROWS
+    return SERVER_ROWS if cell.bed else EMBEDDED_ROWS
 
 
 def _check(cell: Cell) -> None:
