@@ -18,7 +18,9 @@ const NOT_BY_DEFAULT: &[(&str, &str, &str)] = &[
 fn every_offer_proves_itself_and_performs() {
     for (name, provider) in providers() {
         // The routes of one library have operations of their own, and tests; `store` has its own for databases.
-        for (family, choices) in provider.offers().into_iter().filter(|(family, _)| !matches!(*family, "rsa-api" | "storage")) {
+        for (family, choices) in
+            provider.offers().into_iter().filter(|(family, _)| !matches!(*family, "rsa-api" | "storage"))
+        {
             for (choice, op) in
                 choices.iter().flat_map(|choice| operations(family).iter().map(move |op| (*choice, *op)))
             {
