@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -118,11 +119,24 @@ def here(name: str) -> beds.Installed:
     for component in found.bed.components if isinstance(found, beds.Installed) else ():
         if component.port and not may_listen(component.port):
             missing = f"{found.bed.title} has port {component.port}, on which this user may not listen"
-    if isinstance(found, beds.Installed) and missing is None:
-        return found
+    if missing is not None or not isinstance(found, beds.Installed):
+        lacking(missing or "")
+    return found
+
+
+def lacking(what: str) -> NoReturn:
+    """A skip that can be seen; where everything must be there, a failure."""
     if os.environ.get("CI") or os.environ.get("TOLLBAR_REQUIRE_BEDS") == "1":
-        pytest.fail(missing)
-    pytest.skip(missing)
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+def in_own_mounts() -> tuple[str, ...]:
+    """Words before a command that may then mount file systems, for an ordinary user too, and leaves none of them."""
+    words = ("unshare", "--map-root-user", "--mount")
+    if subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0:
+        lacking("this kernel lets nothing be mounted in a name space of its own")
+    return words
 
 
 def may_listen(port: int) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from bed_lab import CANNOT_READ, database, provider_of, query
-from conftest import here
+from conftest import here, lacking
 from survivors_ground import mentioning
 from test_beds import KILLS, LAB, NOTHING, left_after
 from tollbar import beds
@@ -366,7 +366,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
     mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         folder.rmdir()
-        pytest.skip("a file system that is small takes root, and the right to mount it")
+        lacking("a small file system that a server's own account can write takes root, and the right to mount it")
     try:
         yield folder
     finally:

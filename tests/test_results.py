@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
+from conftest import in_own_mounts
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
 from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Proven, Trial
@@ -258,9 +259,7 @@ def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path
     if how == "killed and alone":
         (disk / "results.sqlite-shm").unlink()
     mount = f"mount --bind {disk} {disk} && mount -o remount,ro,bind {disk}"
-    if subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True).returncode != 0:
-        pytest.skip("nothing can be mounted here")
-    read = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, "-c", READ, str(disk)]
+    read = [*in_own_mounts(), "sh", "-c", f'{mount} && exec "$0" "$@"', sys.executable, "-c", READ, str(disk)]
     done = subprocess.run(read, capture_output=True, text=True, timeout=60)
     assert "1" == done.stdout.splitlines()[-1], done.stderr
     assert "Read-only file system" in done.stdout

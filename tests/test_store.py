@@ -7,15 +7,14 @@ files that it leaves.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import in_own_mounts
 from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, ask, engine
 
 LIMIT_S = 60.0
@@ -249,19 +248,10 @@ def test_a_deleted_row_ends_a_session(tmp_path: Path) -> None:
             chunk(opened)
 
 
-def _mounts() -> bool:
-    """Whether a file system can be mounted in a name space that ends with its process."""
-    if os.getuid() != 0:
-        return False
-    tried = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True)
-    return tried.returncode == 0
-
-
-@pytest.mark.skipif(not _mounts(), reason="a full disk is a small tmpfs, and mounting one needs root")
 def test_a_full_disk_ends_a_session_in_the_databases_own_words(tmp_path: Path) -> None:
     """SQLite says that the disk is full, and the row has it as its reason."""
     mounted = f'mount -t tmpfs -o size=2m none {tmp_path} && exec "$0" "$@"'
-    command = ("unshare", "--mount", "sh", "-c", mounted)
+    command = (*in_own_mounts(), "sh", "-c", mounted)
     # As soon as it warms up, or in the chunk.
     with (
         pytest.raises(Stopped, match=r"inserting rows: .* full"),
