@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, chunks, equal, load, precise, repeatable, servers, storage, true, warm
+from bench import cheap, chunks, equal, load, precise, questions, repeatable, servers, sign_in, storage, true, warm
 from bench.figures import Figure
 
 PARTS = {
@@ -23,6 +23,8 @@ PARTS = {
     "load": load.figures,
     "servers": servers.figures,
     "storage": storage.figures,
+    "sign-in": sign_in.figures,
+    "questions": questions.figures,
 }
 
 

@@ -3,42 +3,75 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tollbar import study
+from tollbar import plan, study
 from tollbar.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+REFERENCE = (ROOT / "docs" / "commands.md").read_text("utf-8")
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")) if path.is_file()
+)
+QUESTIONS = re.findall(r"^\| [^|]+\| `(tollbar (?:ask|run) [^`]+)` \|$", README, re.MULTILINE)
 
 
-def test_readme_names_every_command_and_study() -> None:
-    """README names every command and every study."""
-    assert set(COMMANDS) == set(re.findall(r"^\| `tollbar (\w+)", README, re.MULTILINE))
-    named = set(re.findall(r"^\| `([a-z-]+)` \| ", README.split("### Studies")[1].split("###")[0], re.MULTILINE))
+def test_the_reference_names_every_command_and_study() -> None:
+    """`docs/commands.md` has every command and every study that ships."""
+    assert set(COMMANDS) == set(re.findall(r"^\| `tollbar (\w+)", REFERENCE, re.MULTILINE))
+    named = set(re.findall(r"^\| `([a-z-]+)` \| ", REFERENCE.split("## Studies")[1].split("##")[0], re.MULTILINE))
     assert set(study.shipped()) == named
 
 
-def test_readme_targets_are_in_the_makefile() -> None:
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_targets_in_documents_are_in_the_makefile(name: str) -> None:
     """Every `make` target that a document names is there."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    for name in ("README.md", "CONTRIBUTING.md", "METHOD.md"):
-        used = re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / name).read_text("utf-8"), re.MULTILINE)
-        assert set(used) <= targets, name
+    used = re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / name).read_text("utf-8"), re.MULTILINE)
+    assert set(used) <= targets
 
 
-def test_readme_shows_real_output_and_a_picture() -> None:
-    """The output between the markers is that of a run, and the picture is there."""
-    shown = README.split("<!-- quick")[1].split("<!-- /quick -->")[0]
-    assert all(word in shown for word in ("× baseline", "96 % interval", "verdict", "report.html", "passed"))
-    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
-    assert pictures
-    assert all((ROOT / picture).read_text("utf-8").startswith("<svg") for picture in pictures)
+def test_readme_shows_a_real_answer_and_a_picture() -> None:
+    """An answer as text, one as a picture, and the whole tables in the document that explains them."""
+    shown = README.split("<!-- ask -->")[1].split("<!-- /ask -->")[0]
+    assert all(word in shown for word in ("takes", "× baseline", "interval", "standing"))
+    tables = (ROOT / "docs" / "reading.md").read_text("utf-8").split("<!-- quick")[1].split("<!-- /quick -->")[0]
+    assert all(word in tables for word in ("× baseline", "96 % interval", "verdict"))
+    (picture,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README)
+    assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["README.md", "METHOD.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_readme_has_questions() -> None:
+    """One of each kind, with the command that answers it."""
+    assert len(QUESTIONS) >= 7
+
+
+@pytest.mark.parametrize("line", [line for line in QUESTIONS if "--url" not in line and ".toml" not in line])
+def test_each_question_of_readme_can_be_asked(line: str) -> None:
+    """Its command is understood, and has something to measure against something."""
+    _, command, *words = shlex.split(line)
+    if command == "run":
+        asked = study.load(words)
+    else:
+        question = study.of_words(words[0], words[1:], None)
+        asked = (study.read(study.ASKED, question.text(4), where=line),)
+    planned = plan.make(asked, seed=0)
+    for one in planned.studies:
+        assert any(cell.against not in (None, cell.key) for cell in one.cells)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_link_to_what_is_there(name: str) -> None:
+    """A document that another one names by its path is there."""
+    for path in re.findall(r"`(docs/[\w-]+\.md)`", (ROOT / name).read_text("utf-8")):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_paths_in_documents_exist(name: str) -> None:
     """A file that a document names in backticks is there."""
     for path in re.findall(r"`((?:src|engine|tests|bench)/[\w./-]+)`", (ROOT / name).read_text("utf-8")):
