@@ -1,4 +1,4 @@
-"""Questions: each family that needs no server, asked in one line: seconds to the answer, and its first line. A minute."""
+"""Questions: each family, asked in one line: seconds from the command to the answer, and its last line. Two minutes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Repeatable: studies whole and twice, with the others between; and `digests` once more while a busy loop comes and goes
-on the other core. An hour and a half on two cores that do nothing else.
+"""Repeatable: studies whole and twice, with the others between; and `digests` once more while a busy loop comes and
+goes on the other core. An hour and a half on two cores that do nothing else.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def _known(name: str, done: Finished, studies: Sequence[Document]) -> Iterator[F
         took = done.wall_s / 60
         yield Figure(f"quick: `{name}` whole", f"at most {minutes:.0f} min", f"{took:.1f} min", took <= minutes)
     half = median(half for study in studies for half in halves(study["tolls"]))
-    yield Figure(f"quick: `{name}`, its median toll", f"known to ± {TOLL_KNOWN:.0%}", f"± {half:.2%}", half <= TOLL_KNOWN)
+    yield Figure(
+        f"quick: `{name}`, its median toll", f"known to ± {TOLL_KNOWN:.0%}", f"± {half:.2%}", half <= TOLL_KNOWN
+    )
     claims = [claim for study in studies for claim in study["claims"]]
     untold = [claim["says"] for claim in claims if claim["verdict"] == "cannot tell"]
     if claims:
@@ -101,9 +103,7 @@ def _known(name: str, done: Finished, studies: Sequence[Document]) -> Iterator[F
         )
 
 
-def _two(
-    study: str, how: str, one: Sequence[Document], other: Sequence[Document], times: float
-) -> Iterator[Figure]:
+def _two(study: str, how: str, one: Sequence[Document], other: Sequence[Document], times: float) -> Iterator[Figure]:
     goals = GOALS[study]
     tolls = list(_both(_tolls(one), _tolls(other)))
     costs = list(_both(_costs(one), _costs(other)))
@@ -127,7 +127,8 @@ def _two(
 
 
 def _tolls(studies: Sequence[Document]) -> dict[str, dict[str, float]]:
-    return _by_cell([(study["study"], toll) for study in studies for toll in study["tolls"] if not toll["twin"]], "ratio")
+    tolls = [(study["study"], toll) for study in studies for toll in study["tolls"]]
+    return _by_cell([(of, toll) for of, toll in tolls if not toll["twin"]], "ratio")
 
 
 def _costs(studies: Sequence[Document]) -> dict[str, dict[str, float]]:
