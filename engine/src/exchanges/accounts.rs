@@ -1,26 +1,11 @@
 //! The accounts that sign in: names and passwords, from a file.
 
-use std::path::PathBuf;
-
-use serde::Deserialize;
-
-use super::client::Operation;
+use super::operation::Operation;
 use crate::contract::Failure;
+use crate::load_task::AccountsSpec;
 
 /// The longest name of a user.
 pub const LONGEST_NAME: usize = 128;
-
-/// `accounts`, as it comes in.
-#[derive(Deserialize, Debug, Clone)]
-#[serde(deny_unknown_fields)]
-pub struct Spec {
-    /// `name<TAB>password<TAB>groups`, a line each.
-    file: PathBuf,
-    /// The first line that is used, from 0.
-    #[serde(default)]
-    first: usize,
-    count: usize,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
@@ -39,7 +24,7 @@ pub fn is_name(name: &[u8]) -> bool {
 }
 
 impl Accounts {
-    pub fn read(spec: &Spec) -> Result<Accounts, Failure> {
+    pub fn read(spec: &AccountsSpec) -> Result<Accounts, Failure> {
         let place = format!("the accounts in {}", spec.file.display());
         let refuse = |why: String| Failure::Failed(format!("{place}: {why}"));
         let text = std::fs::read_to_string(&spec.file).map_err(|error| refuse(error.to_string()))?;

@@ -1,12 +1,14 @@
 //! The null case: one request, built once, and one answer.
 
-use super::client::{Client, Operation, Setup};
+use super::client::{Client, Setup};
+use super::operation::Operation;
+use super::scheme::Scheme;
 use super::server::{Server, Verdict};
-use super::{NoSettings, Scheme, Settings, read};
+use super::settings::{NoSettings, Settings, read};
 use crate::contract::Failure;
-use crate::load::request::Prebuilt;
-use crate::load::response::Expected;
-use crate::serve::request::Request;
+use crate::http::prebuilt::Prebuilt;
+use crate::http::request::Request;
+use crate::http::response::Expected;
 
 pub const SCHEME: Scheme = Scheme {
     name: "anonymous",

@@ -1,14 +1,15 @@
 //! Bearer tokens (RFC 6750): a token alone says who asks. What is in one is its scheme's own.
 
 use super::accounts::{Account, Accounts};
-use super::client::{Client, Operation, Setup};
+use super::client::{Client, Setup};
 use super::negotiate::refused;
+use super::operation::Operation;
 use super::server::{Reply, Server, Verdict};
 use crate::contract::Failure;
-use crate::load::fault::Fault;
-use crate::load::request::Prebuilt;
-use crate::load::response::Expected;
-use crate::serve::request::Request;
+use crate::fault::Fault;
+use crate::http::prebuilt::Prebuilt;
+use crate::http::request::Request;
+use crate::http::response::Expected;
 
 /// What gives a client its tokens.
 pub trait Issuer {

@@ -3,16 +3,19 @@
 //! A kind of client has one certificate, and a load as many users as it has kinds: the cost is the handshake's, and
 //! does not depend on which user's certificate is shown.
 
-use super::client::{Client, Judgement, Operation, Setup};
+use super::accounts;
+use super::client::{Client, Judgement, Setup};
+use super::operation::Operation;
+use super::scheme::Scheme;
 use super::server::{PLACE, Reply, Server, Verdict};
-use super::{NoSettings, Scheme, Settings, accounts, read};
+use super::settings::{NoSettings, Settings, read};
 use crate::contract::Failure;
-use crate::load::fault::Fault;
-use crate::load::request::Prebuilt;
-use crate::load::response::{Expected, Response};
-use crate::load::task::ClientKind;
-use crate::serve::http::Status;
-use crate::serve::request::Request;
+use crate::fault::Fault;
+use crate::http::prebuilt::Prebuilt;
+use crate::http::protocol::Status;
+use crate::http::request::Request;
+use crate::http::response::{Expected, Response};
+use crate::load_task::ClientKind;
 
 /// What has to be refused is TLS' to refuse: a client without a certificate, or with a revoked one.
 pub const SCHEME: Scheme = Scheme {

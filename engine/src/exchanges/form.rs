@@ -7,17 +7,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 use super::accounts::{Account, Accounts, is_name};
-use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::client::{Client, Judgement, Setup};
+use super::operation::Operation;
+use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Reply, Server, Verdict};
+use super::settings::{NoSettings, Settings, read};
 use super::store::{self, Store};
-use super::{NoSettings, Scheme, Settings, Wrong, read};
 use crate::clock;
 use crate::contract::Failure;
-use crate::load::fault::{self, Fault};
-use crate::load::request::{Outline, Prebuilt};
-use crate::load::response::{Expected, Response};
-use crate::serve::http::Status;
-use crate::serve::request::Request;
+use crate::fault::{self, Fault};
+use crate::http::prebuilt::{Outline, Prebuilt};
+use crate::http::protocol::Status;
+use crate::http::request::Request;
+use crate::http::response::{Expected, Response};
+use crate::load_task::OperationKind;
 
 pub const FORGED: &str = "a forged cookie";
 
@@ -37,7 +40,7 @@ const COOKIE: &str = "ticket";
 // The client.
 
 struct FormClient {
-    kind: Kind,
+    kind: OperationKind,
     /// To each path: without a cookie, and with one.
     bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
@@ -103,7 +106,7 @@ impl Client for FormClient {
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let user = &mut self.users[operation.user as usize];
         // A forged cookie is sent in place of a login.
-        let signs_on = self.kind == Kind::SignOn && !self.forges;
+        let signs_on = self.kind == OperationKind::SignOn && !self.forges;
         if signs_on || user.stage != Stage::SignedIn {
             user.stage = Stage::Bare;
             user.account = self.accounts.drawn(operation);

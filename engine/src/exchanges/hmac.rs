@@ -11,17 +11,19 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::accounts::{Account, Accounts, is_name};
-use super::client::{Client, Operation, Setup};
+use super::client::{Client, Setup};
+use super::operation::Operation;
+use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Reply, Server, Verdict};
+use super::settings::{NoSettings, Settings, read};
 use super::store::{self, Store};
-use super::{NoSettings, Scheme, Settings, Wrong, read};
 use crate::clock;
 use crate::contract::Failure;
-use crate::load::fault::Fault;
-use crate::load::request::{Prebuilt, put_digits};
-use crate::load::response::Expected;
-use crate::serve::http::Method;
-use crate::serve::request::Request;
+use crate::fault::Fault;
+use crate::http::prebuilt::{Prebuilt, put_digits};
+use crate::http::protocol::Method;
+use crate::http::request::Request;
+use crate::http::response::Expected;
 
 pub const SCHEME: Scheme = Scheme {
     name: "hmac",

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::accounts::{Account, is_name};
 use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
 use super::client::{Client, Setup};
+use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
-use super::{Scheme, Settings, Wrong, read};
+use super::settings::{Settings, read};
 use crate::clock;
 use crate::contract::Failure;
 

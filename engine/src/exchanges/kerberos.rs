@@ -9,15 +9,17 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::accounts::Accounts;
-use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::client::{Client, Judgement, Setup};
 use super::negotiate::{header, refused, token};
-use super::{Scheme, Wrong};
+use super::operation::Operation;
+use super::scheme::{Scheme, Wrong};
 use crate::contract::Failure;
+use crate::fault::Fault;
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
-use crate::load::fault::Fault;
-use crate::load::request::Prebuilt;
-use crate::load::response::{Expected, Response};
-use crate::load::task::ConnectionReuse;
+use crate::http::prebuilt::Prebuilt;
+use crate::http::response::{Expected, Response};
+use crate::load_task::ConnectionReuse;
+use crate::load_task::OperationKind;
 
 pub const SCHEME: Scheme = Scheme {
     name: "kerberos",
@@ -74,7 +76,7 @@ enum Persistence {
 struct KerberosClient {
     library: &'static Library,
     settings: Settings,
-    kind: Kind,
+    kind: OperationKind,
     /// Whether each operation is a request with a token of its own.
     has_token_each: bool,
     /// A proof holds the server to its own token.
@@ -118,7 +120,7 @@ struct User {
 
 fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let settings: Settings = setup.settings()?;
-    let has_token_each = setup.kind == Kind::Request
+    let has_token_each = setup.kind == OperationKind::Request
         && match settings.persistence {
             Persistence::Request => true,
             Persistence::Connection => setup.load.connection == ConnectionReuse::New,
@@ -177,7 +179,7 @@ impl KerberosClient {
     /// Whether a user has what takes the place of a token.
     fn is_signed_in(&self, operation: &Operation) -> bool {
         let user = &self.users[operation.user as usize];
-        self.kind == Kind::Request
+        self.kind == OperationKind::Request
             && match self.settings.persistence {
                 Persistence::Request => false,
                 Persistence::Connection => user.connection == Some(operation.connection),
@@ -231,7 +233,7 @@ impl Client for KerberosClient {
             Some(made) => made,
             None => {
                 let account = self.accounts.drawn(operation);
-                if self.kind == Kind::SignOn {
+                if self.kind == OperationKind::SignOn {
                     self.credentials[account] = None;
                 }
                 (account, self.token(account)?)

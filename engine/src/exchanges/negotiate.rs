@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::load::fault::{self, Fault};
-use crate::load::response::Response;
+use crate::fault::{self, Fault};
+use crate::http::response::Response;
 
 /// A request's header with a token, and the end of its line.
 pub fn header(scheme: &str, token: &[u8]) -> Vec<u8> {
@@ -28,7 +28,7 @@ pub fn refused(words: impl Into<String>) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::response::Expected;
+    use crate::http::response::Expected;
 
     fn answer(headers: &str) -> Response {
         let expected = Expected { status: 401, bytes: None, body: None, to_head: false, keeps_head: true };

@@ -5,14 +5,16 @@
 use serde::Deserialize;
 
 use super::accounts::Accounts;
-use super::client::{Client, Judgement, Kind, Operation, Setup};
+use super::client::{Client, Judgement, Setup};
 use super::negotiate::{header, refused, token};
-use super::{Scheme, Wrong};
+use super::operation::Operation;
+use super::scheme::{Scheme, Wrong};
 use crate::contract::Failure;
+use crate::fault::Fault;
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
-use crate::load::fault::Fault;
-use crate::load::request::{Outline, Prebuilt};
-use crate::load::response::{Expected, Response};
+use crate::http::prebuilt::{Outline, Prebuilt};
+use crate::http::response::{Expected, Response};
+use crate::load_task::OperationKind;
 
 pub const SCHEME: Scheme = Scheme {
     name: "ntlm",
@@ -38,7 +40,7 @@ struct Settings {
 
 struct NtlmClient {
     library: &'static Library,
-    kind: Kind,
+    kind: OperationKind,
     domain: String,
     /// The first leg's, the last leg's, and those of a connection that has signed in.
     first: Vec<Prebuilt>,
@@ -112,7 +114,7 @@ impl NtlmClient {
 impl Client for NtlmClient {
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let index = operation.user as usize;
-        if self.kind == Kind::Request && self.users[index].connection == Some(operation.connection) {
+        if self.kind == OperationKind::Request && self.users[index].connection == Some(operation.connection) {
             return Ok(());
         }
         let account = self.accounts.drawn(operation);

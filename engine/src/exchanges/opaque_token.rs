@@ -9,8 +9,9 @@ use serde::Deserialize;
 use super::accounts::Account;
 use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
 use super::client::{Client, Setup};
+use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
-use super::{Scheme, Settings, Wrong, read};
+use super::settings::{Settings, read};
 use crate::clock;
 use crate::contract::Failure;
 

@@ -1,11 +1,7 @@
 //! What the embedded server asks before it gives a protected page away.
 
-use serde::Deserialize;
-
-use super::{Settings, scheme};
-use crate::contract::Failure;
-use crate::serve::http::Status;
-use crate::serve::request::Request;
+use crate::http::protocol::Status;
+use crate::http::request::Request;
 
 pub const PLACE: &str = "sign_in";
 
@@ -59,23 +55,5 @@ pub trait Server {
     /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
     fn form(&mut self, _filled_in: Option<&[u8]>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
-    }
-}
-
-/// `sign_in` of the server's configuration, as it comes in.
-#[derive(Deserialize, Debug)]
-pub struct Spec {
-    scheme: String,
-    /// The scheme's own.
-    #[serde(flatten)]
-    settings: Settings,
-}
-
-impl Spec {
-    pub fn prepare(&self) -> Result<Box<dyn Server>, Failure> {
-        let scheme = scheme(&self.scheme, "sign_in.scheme")?;
-        let name = scheme.name;
-        let missing = || Failure::Unsupported(format!("the embedded server does not offer {name}"));
-        scheme.server.ok_or_else(missing)?(&self.settings)
     }
 }

@@ -6,9 +6,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde::Deserialize;
 
 use super::form::{self, FORGED, FormServer, Tickets, an_hour};
+use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
+use super::settings::{Settings, read};
 use super::store::{self, Store};
-use super::{Scheme, Settings, Wrong, read};
 use crate::contract::Failure;
 
 pub const SCHEME: Scheme = Scheme {

@@ -1,6 +1,6 @@
 //! Arrivals of an open loop: a Poisson process by seed, kept as two places in one sequence, however many wait.
 
-use super::random::Sequence;
+use crate::random::Sequence;
 
 /// A queue longer than that says what it has to say.
 pub const MOST_WAITING: u64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! Whether what a `load` task asks can be done at all, in words that name the field if not.
 
-use super::task::{Load, Request, Shape, Task};
+use crate::load_task::{Load, Request, Shape, Task};
 
 /// What the engine itself says in every request, and no task may say a second time.
 const OWN_HEADERS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];

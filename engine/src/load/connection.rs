@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind};
 
-use super::fault::Fault;
 use super::socket::{self, Interest, Ready};
 use super::state::LoopState;
-use crate::exchanges::client::Operation;
+use crate::exchanges::operation::Operation;
+use crate::fault::Fault;
 use crate::tls::Stream;
 
 #[derive(Default)]

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::fault::{self, Fault};
 use super::socket;
-use super::task::ClientKind;
 use crate::contract::Failure;
+use crate::fault::{self, Fault};
+use crate::load_task::ClientKind;
 use crate::tls::{Agreement, Client, ClientSpec, Negotiated, Stream};
 
 pub struct Connector {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::fault::Faults;
 use super::latencies::Latencies;
+use crate::fault::Faults;
 use crate::tls::Negotiated;
 
 #[derive(Serialize, Debug, Default)]

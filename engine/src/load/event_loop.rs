@@ -6,16 +6,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::arrivals::Arrivals;
 use super::connector::Connector;
 use super::counts::Counts;
-use super::fault::{self, Fault};
 use super::phase::{Phase, Plan, Timetable, Work};
-use super::random::UserRandom;
 use super::socket::Ready;
 use super::source::{OPENING_AT_ONCE, Source, Start};
 use super::state::LoopState;
 use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
-use crate::exchanges::client::{Exchange, Operation};
+use crate::exchanges::exchange::Exchange;
+use crate::exchanges::operation::Operation;
+use crate::fault::{self, Fault};
+use crate::random::UserRandom;
 
 /// A megabyte comes in a few reads, and a small answer touches a page or two of it.
 const BUFFER: usize = 256 << 10;

@@ -2,25 +2,18 @@
 
 mod arrivals;
 mod check;
-mod chunked;
 mod connection;
 mod connector;
 mod counts;
 mod event_loop;
-pub mod fault;
-mod head;
 mod latencies;
 mod phase;
 mod probe;
-pub mod random;
 mod record;
 mod refusals;
-pub mod request;
-pub mod response;
 mod socket;
 mod source;
 mod state;
-pub mod task;
 #[cfg(test)]
 mod tests;
 pub mod trial;
@@ -29,12 +22,12 @@ pub mod verify;
 mod workers;
 
 use crate::contract::{Failure, Mode, Ready, Receipt, Record};
-use crate::exchanges::client::Exchange;
+use crate::exchanges::exchange::Exchange;
+use crate::load_task::{Load, Task};
 use crate::op;
 use crate::session::Lines;
 use connector::Connector;
 use record::Done;
-use task::{Load, Task};
 use trial::Trial;
 
 pub fn main() -> i32 {

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::random::Sequence;
-use super::task::{Load, Shape};
+use crate::load_task::{Load, Shape};
+use crate::random::Sequence;
 
 pub struct Plan {
     pub load: Load,

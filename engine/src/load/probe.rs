@@ -2,16 +2,16 @@
 
 use super::connector::Connector;
 use super::counts::Counts;
-use super::fault::{self, Fault};
 use super::phase::nanoseconds;
-use super::random::UserRandom;
 use super::state::LoopState;
-use super::task::{ConnectionReuse, Load};
 use super::user::{Step, User};
 use crate::clock;
 use crate::contract::Failure;
-use crate::exchanges::Wrong;
-use crate::exchanges::client::Exchange;
+use crate::exchanges::exchange::Exchange;
+use crate::exchanges::scheme::Wrong;
+use crate::fault::{self, Fault};
+use crate::load_task::{ConnectionReuse, Load};
+use crate::random::UserRandom;
 use crate::tls::Negotiated;
 
 pub struct Probe {

@@ -1,12 +1,12 @@
 //! What a server, or its client, has to refuse: each really tried, where it makes sense, and else why it was not.
 
 use super::connector::Connector;
-use super::fault::{self, Fault};
 use super::probe::Probe;
-use super::task::{ClientKind, Load};
 use crate::contract::{Failure, Proof};
-use crate::exchanges::Wrong;
-use crate::exchanges::client::scheme_of;
+use crate::exchanges::scheme::Wrong;
+use crate::exchanges::schemes::scheme_of;
+use crate::fault::{self, Fault};
+use crate::load_task::{ClientKind, Load};
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
 /// A certificate that no server under test has: its key was thrown away.

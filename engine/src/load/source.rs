@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::arrivals::{Arrivals, MOST_WAITING};
-use super::random::Sequence;
+use crate::random::Sequence;
 
 /// So many connections are made at once when many are to be held: fewer than any server lets queue.
 pub const OPENING_AT_ONCE: u32 = 64;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use super::connector::Connector;
 use super::counts::Counts;
 use super::socket::Epoll;
-use super::task::{ConnectionReuse, Load};
 use crate::contract::Failure;
-use crate::exchanges::client::Exchange;
+use crate::exchanges::exchange::Exchange;
+use crate::load_task::{ConnectionReuse, Load};
 
 pub struct LoopState {
     pub address: SocketAddr,

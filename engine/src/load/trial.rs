@@ -8,11 +8,12 @@ use rustix::thread::set_current_timer_slack;
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
-use super::task::{ConnectionReuse, Load};
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::contract::Failure;
-use crate::exchanges::client::{Exchange, scheme_of};
+use crate::exchanges::exchange::Exchange;
+use crate::exchanges::schemes::scheme_of;
+use crate::load_task::{ConnectionReuse, Load};
 use crate::session::Advance;
 use crate::{clock, guard, proc};
 

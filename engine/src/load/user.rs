@@ -1,12 +1,13 @@
 //! One user: its connection, and the operation that is under way on it. It never waits.
 
 use super::connection::Connection;
-use super::fault::{self, Fault};
-use super::random::UserRandom;
-use super::response::{Response, Taken};
 use super::socket::{Interest, Ready};
 use super::state::LoopState;
-use crate::exchanges::client::{Judgement, Operation};
+use crate::exchanges::client::Judgement;
+use crate::exchanges::operation::Operation;
+use crate::fault::{self, Fault};
+use crate::http::response::{Response, Taken};
+use crate::random::UserRandom;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {

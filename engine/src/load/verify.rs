@@ -3,11 +3,11 @@
 //! Through the same code as the timed part, one connection at a time.
 
 use super::connector::Connector;
-use super::fault::Fault;
 use super::probe::{Probe, SignedIn};
 use super::refusals;
-use super::task::{ClientKind, Load};
 use crate::contract::{Failure, Proof};
+use crate::fault::Fault;
+use crate::load_task::{ClientKind, Load};
 use crate::tls::Negotiated;
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::ops::Range;
 
 use crate::buffers;
-use crate::exchanges::LONGEST_NAME;
+use crate::exchanges::accounts::LONGEST_NAME;
 
-use super::http::{Persistence, Status};
+use crate::http::protocol::{Persistence, Status};
 
 /// The longest body of `/bytes/N`.
 pub const MOST_BYTES: usize = 64 << 20;

@@ -9,8 +9,8 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use crate::tls::Stream;
 
 use super::answers::{Answer, Answers};
-use super::request;
 use super::routes::Service;
+use crate::http::request;
 
 /// A connection without progress is closed after so long.
 const IDLE_S: u32 = 60;

@@ -15,8 +15,8 @@ use crate::clock;
 use crate::tls::{Server, Stream};
 
 use super::connection::{Connection, Next};
-use super::request::MOST_HEAD_BYTES;
 use super::routes::Service;
+use crate::http::request::MOST_HEAD_BYTES;
 
 const LISTENER: u64 = u64::MAX;
 /// Events taken at a time.

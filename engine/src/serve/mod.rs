@@ -6,9 +6,7 @@
 mod answers;
 mod connection;
 mod event_loop;
-pub mod http;
 mod operations;
-pub mod request;
 mod routes;
 #[cfg(test)]
 pub mod tests;
@@ -77,7 +75,7 @@ struct Config {
     tls: Option<tls::ServerSpec>,
     /// How users sign in before they are given `/bytes/N`; without, everyone is.
     #[serde(default)]
-    sign_in: Option<exchanges::server::Spec>,
+    sign_in: Option<exchanges::sign_in::SignIn>,
     /// What is made ready to be performed, each under a path of its own.
     #[serde(default)]
     operations: Vec<Task>,
@@ -118,7 +116,7 @@ fn prepare() -> Result<Ready, Failure> {
         operations.refuse_another_libcrypto(spec, library)?;
     }
     let receipt = operations.receipt();
-    let sign_in = config.sign_in.as_ref().map(exchanges::server::Spec::prepare).transpose()?;
+    let sign_in = config.sign_in.as_ref().map(exchanges::sign_in::SignIn::prepare).transpose()?;
     let asks_for_certificates = config.tls.as_ref().is_some_and(|tls| tls.client_authority_pem.is_some());
     if sign_in.as_ref().is_some_and(|sign_in| sign_in.needs_certificates()) && !asks_for_certificates {
         let words = "this sign-in needs certificates of clients: `tls` with `client_authority_pem`";

@@ -1,10 +1,10 @@
 //! What is where: `/bytes/N` and `/op/FAMILY/CHOICE?bytes=N&op=OP`.
 
 use super::answers::{Answer, Answers, MOST_BYTES};
-use super::http::{Method, Persistence, Status};
 use super::operations::{Asked, Operations, Refusal};
-use super::request::{Body, Refused, Request};
 use crate::exchanges::server::{Reply, Server, Verdict};
+use crate::http::protocol::{Method, Persistence, Status};
+use crate::http::request::{Body, Refused, Request};
 
 /// What answers requests.
 pub struct Service {

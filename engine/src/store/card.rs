@@ -1,7 +1,7 @@
 //! The table's rows. Each is made from a seed and its id, so that a row that was read is compared with what it must
 //! be, and no row has to be remembered.
 
-use crate::load::random::Sequence;
+use crate::random::Sequence;
 
 /// How many characters a string of a row has: all that its column holds.
 pub const STRING_BYTES: usize = 36;

@@ -11,7 +11,7 @@ use super::task::{Durability, Operation, Place, Settings};
 use crate::accounting::{Accounts, Paid};
 use crate::clock;
 use crate::contract::{self, Failure, Ready, Receipt};
-use crate::load::random::Sequence;
+use crate::random::Sequence;
 use crate::session::Advance;
 
 pub type Chunk = contract::Chunk<Observed>;

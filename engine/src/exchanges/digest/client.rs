@@ -6,10 +6,12 @@ use super::hash::{Algorithm, Answered, Hex};
 use super::header::Challenge;
 use crate::contract::Failure;
 use crate::exchanges::accounts::{Account, Accounts};
-use crate::exchanges::client::{Client, Judgement, Kind, Operation, Setup};
-use crate::load::fault::{self, Fault};
-use crate::load::request::{Outline, Prebuilt, put_digits};
-use crate::load::response::{Expected, Response};
+use crate::exchanges::client::{Client, Judgement, Setup};
+use crate::exchanges::operation::Operation;
+use crate::fault::{self, Fault};
+use crate::http::prebuilt::{Outline, Prebuilt, put_digits};
+use crate::http::response::{Expected, Response};
+use crate::load_task::OperationKind;
 
 pub const REPLAYED: &str = "a request that was sent before";
 
@@ -22,7 +24,7 @@ struct ClientSettings {
 
 struct DigestClient {
     algorithm: Algorithm,
-    kind: Kind,
+    kind: OperationKind,
     method: String,
     /// Requests that are to be challenged, and those with credentials.
     bare: Vec<Prebuilt>,
@@ -80,7 +82,7 @@ impl Client for DigestClient {
         if self.replays {
             return Ok(());
         }
-        if self.kind == Kind::SignOn {
+        if self.kind == OperationKind::SignOn {
             user.nonce.clear();
         }
         user.count += 1;

@@ -9,7 +9,7 @@ mod header;
 mod nonces;
 mod server;
 
-use super::{Scheme, Wrong};
+use super::scheme::{Scheme, Wrong};
 
 pub const SCHEME: Scheme = Scheme {
     name: "digest",

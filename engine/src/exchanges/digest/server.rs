@@ -9,10 +9,10 @@ use super::nonces::{Nonces, Use};
 use crate::clock;
 use crate::contract::Failure;
 use crate::exchanges::server::{PLACE, Reply, Server, Verdict};
+use crate::exchanges::settings::{Settings, read};
 use crate::exchanges::store::{self, Store};
-use crate::exchanges::{Settings, read};
-use crate::serve::http::Method;
-use crate::serve::request::Request;
+use crate::http::protocol::Method;
+use crate::http::request::Request;
 
 pub const REALM: &str = "tollbar";
 

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::{SCHEMES, Scheme, Wrong, jwt};
+use super::jwt;
+use super::scheme::{Scheme, Wrong};
+use super::schemes::SCHEMES;
 use crate::clock;
 use crate::contract::Failure;
-use crate::load::random::Sequence;
-use crate::load::task::Load;
 use crate::load::trial::Trial;
 use crate::load::verify::verify;
+use crate::load_task::Load;
+use crate::random::Sequence;
 use crate::serve::tests::Served;
 use crate::session::Advance;
 use crate::tls::tests as tls;

@@ -9,8 +9,8 @@ use super::server::Server;
 use super::{Advance, advanced, latencies, load, trial};
 use crate::contract::Failure;
 use crate::load::phase::Work;
-use crate::load::random::UserRandom;
 use crate::load::workers;
+use crate::random::UserRandom;
 
 const FOR_A_WHILE: Advance = Advance { seconds: 0.05, operations: 1 };
 

@@ -7,11 +7,13 @@ use serde_json::json;
 
 use super::load;
 use super::server::{GOOD, Server, Then, say};
-use crate::exchanges::client::{Client, Exchange, Judgement, Operation};
+use crate::exchanges::client::{Client, Judgement};
+use crate::exchanges::exchange::Exchange;
+use crate::exchanges::operation::Operation;
+use crate::fault::Fault;
+use crate::http::response::{Expected, Response};
 use crate::load::connector::Connector;
-use crate::load::fault::Fault;
 use crate::load::probe::Probe;
-use crate::load::response::{Expected, Response};
 
 /// So many accounts, of which each operation draws one.
 const ACCOUNTS: u64 = 10;

@@ -13,8 +13,8 @@ use serde_json::json;
 use super::server::GOOD;
 use super::{Advance, load, trial};
 use crate::contract::Failure;
-use crate::load::task::Load;
 use crate::load::verify::verify;
+use crate::load_task::Load;
 
 const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
 const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");

@@ -12,9 +12,9 @@ mod verification;
 use std::net::SocketAddr;
 
 use super::record::Chunk;
-use super::task::Load;
 use super::trial::Trial;
 use crate::contract::Failure;
+use crate::load_task::Load;
 use crate::session::Advance;
 
 /// A load on a server of the test, with these fields changed.

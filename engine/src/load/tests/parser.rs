@@ -1,6 +1,6 @@
 //! The parser of answers against a million of them, most of them wrong.
 
-use crate::load::response::{Expected, Response, Taken};
+use crate::http::response::{Expected, Response, Taken};
 
 /// What a parser made of an input: the same, whatever pieces the input came in.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 
 use rustix::net::{Shutdown, shutdown};
 
-use super::super::request::{MOST_HEAD_BYTES, parse};
 use super::super::routes::route;
 use super::{Served, get};
 use crate::buffers;
+use crate::http::request::{MOST_HEAD_BYTES, parse};
 
 /// Seeded, so that a failure comes again.
 struct Chance(u64);

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::super::operations::{Asked, Operations, Refusal};
-use super::super::request;
 use super::super::routes::Service;
 use super::{Served, get, refused};
 use crate::contract::{Failure, Proof, ProviderName, Task};
+use crate::http::request;
 use crate::operation::Operation;
 use crate::providers;
 

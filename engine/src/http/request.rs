@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Status as Parsed};
 
-use super::http::{Method, Persistence, Status};
+use super::protocol::{Method, Persistence, Status};
 
 /// A request line and headers longer than this are refused.
 pub const MOST_HEAD_BYTES: usize = 16 * 1024;

@@ -1,9 +1,9 @@
 //! One answer as it comes in, whatever the pieces it comes in: heads by httparse, bodies counted and not kept.
 
 use super::chunked::Progress;
-use super::fault::{self, Fault};
 use super::head::{self, Body, LONGEST_HEAD};
-use super::task::Load;
+use crate::fault::{self, Fault};
+use crate::load_task::Load;
 
 /// What an answer has to be.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::task::{ConnectionReuse, Load};
+use crate::load_task::{ConnectionReuse, Load};
 
 /// What is said in a request besides the load's own headers.
 #[derive(Clone, Copy, Debug)]

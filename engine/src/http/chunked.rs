@@ -1,6 +1,6 @@
 //! Bodies in chunks: a byte at a time where the framing is, whole stretches where the data are.
 
-use super::fault::{self, Fault};
+use crate::fault::{self, Fault};
 
 /// How far into the framing a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::contract::Mode;
-use crate::exchanges;
 use crate::tls::ClientSpec;
 
 /// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
@@ -37,7 +38,7 @@ pub struct Load {
     pub connection: ConnectionReuse,
     pub request: Request,
     /// How its users sign in; without, they do not.
-    pub exchange: Option<exchanges::client::Spec>,
+    pub exchange: Option<ExchangeSpec>,
     #[serde(default)]
     pub expect: Expectation,
     /// Component to the process at the root of its tree.
@@ -111,6 +112,41 @@ impl Default for Expectation {
     fn default() -> Self {
         Expectation { status: 200, bytes: None, body: None }
     }
+}
+
+/// `load.exchange`, as it comes in.
+#[derive(Deserialize, Debug, Clone)]
+pub struct ExchangeSpec {
+    pub scheme: String,
+    pub accounts: Option<AccountsSpec>,
+    #[serde(default)]
+    pub operation: OperationKind,
+    /// The scheme's own.
+    #[serde(flatten)]
+    pub settings: Map<String, Value>,
+}
+
+/// What one operation is.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationKind {
+    /// A protected page, with what a user has from operations before.
+    #[default]
+    Request,
+    /// Everything from the first request without credentials to the first protected page.
+    SignOn,
+}
+
+/// `load.exchange.accounts`, as it comes in.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct AccountsSpec {
+    /// `name<TAB>password<TAB>groups`, a line each.
+    pub file: PathBuf,
+    /// The first line that is used, from 0.
+    #[serde(default)]
+    pub first: usize,
+    pub count: usize,
 }
 
 fn ten_seconds() -> f64 {

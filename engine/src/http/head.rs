@@ -1,7 +1,7 @@
 //! The head of an answer: its status, and where its body ends.
 
 use super::chunked::Chunked;
-use super::fault::{self, Fault};
+use crate::fault::{self, Fault};
 
 /// More than any server's head; past it something else is talking.
 pub const LONGEST_HEAD: usize = 16 << 10;
