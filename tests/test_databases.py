@@ -194,6 +194,23 @@ def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> 
                     assert rows >= sum(chunk.get("chunk", chunk)["operations"] for chunk in chunks)
 
 
+# The application decrypts, with one key or a key for each row; or the server does.
+WITHOUT_INDEX = [case for case in CASES if case.choice in ("aes-256-gcm", "envelope-aes", "encrypt-iv")]
+
+
+@pytest.mark.parametrize("case", WITHOUT_INDEX, ids=str)
+def test_a_search_without_an_index_is_accounted_for(at: Sandbox, case: Case) -> None:
+    """Each of the searches of a chunk finds its row, and server and client have their parts of it."""
+    with started(at, case) as server:
+        asked = {"seconds": 0.0, "operations": 3}
+        _, said, last = store(task(at, server, case, "measure", "find", rows=ROWS), asked)
+    assert {"outcome": "ok"} == last
+    chunk = said.get("chunk", said)
+    assert 3 == chunk["operations"]
+    assert chunk["observed"]["components"]["database"]["cpu_ns"] > 0
+    assert chunk["cpu_ns"] > 0
+
+
 @pytest.mark.parametrize("loop", ["client", "server"])
 def test_each_value_has_an_initialisation_vector_of_its_own(at: Sandbox, loop: str) -> None:
     """Rows that are written one by one, by a procedure, or many at once."""
