@@ -42,6 +42,60 @@ rounds = {rounds}
 blocks = {blocks}
 """
 
+# Cells that between them need every server that users sign in with; those of a directory have one account, a member of
+# groups, since the others ask for more of them.
+EVERY_SERVER = """
+question  = "What is left of all of this?"
+family    = "web-auth"
+choices   = ["anonymous", "basic", "kerberos"]
+providers = ["libcrypto"]
+beds      = ["httpd", "nginx"]
+baseline  = "anonymous"
+
+[vary]
+op            = ["request"]
+accounts      = [1]
+groups        = [100]
+store         = ["sql"]
+password-hash = ["sha-1"]
+directory     = ["samba", "mit"]
+runs          = ["in-server", "gssproxy", "auth-request"]
+
+[[leave-out]]
+where   = { bed = "nginx", runs = ["in-server", "gssproxy"] }
+because = "nginx has no Kerberos of its own."
+
+[[leave-out]]
+where   = { bed = "nginx", directory = "mit" }
+because = "One directory behind it is enough."
+
+[[leave-out]]
+where   = { bed = "nginx", choice = "basic" }
+because = "It looks nothing up in a database."
+
+[[leave-out]]
+where   = { bed = "httpd", runs = "auth-request" }
+because = "It is nginx's."
+
+[[leave-out]]
+where   = { choice = "basic", runs = "gssproxy" }
+because = "It has no ticket."
+
+[load]
+users   = [2]
+request = { get = "/bytes/{bytes}" }
+expect  = { bytes = "{bytes}" }
+
+[measure]
+chunk  = "2 ms"
+rounds = 4
+blocks = BLOCKS
+"""
+# Those that stand behind httpd and nginx there.
+SERVICES = ("samba", "mit", "postgresql", "gssproxy", "authenticator")
+# Of these there is a process from the first proof that needs it to the end of the run; web servers come and go.
+PROGRAMS = {"samba": r"/samba\b", "krb5kdc": r"/krb5kdc\b", "slapd": r"/slapd\b", "postgres": r"/postgres\b"}
+
 # What was killed is gone within milliseconds; a busy machine may take its time.
 PATIENCE_S = 10.0
 RUN_LIMIT_S = 120.0
@@ -57,6 +111,10 @@ class Ground:
     user: int | None = None
     ports: set[str] = field(default_factory=set)
     """Listening sockets that some run had."""
+    memory: set[str] = field(default_factory=set)
+    """Shared memory that processes of some run had mapped: files, and segments of System V's kind."""
+    spaces: set[str] = field(default_factory=set)
+    """Name spaces that processes of some run had, and this one has not."""
 
     @property
     def temporary(self) -> Path:
@@ -72,6 +130,12 @@ class Ground:
         """A study of a cell for each bed."""
         path = self.folder / f"left-{blocks}-{rounds}-{len(beds)}.toml"
         path.write_text(STUDY.format(beds=json.dumps(beds), blocks=blocks, rounds=rounds))
+        return path
+
+    def study_of_every_server(self, blocks: int) -> Path:
+        """A study whose cells need all of them."""
+        path = self.folder / f"every-{blocks}.toml"
+        path.write_text(EVERY_SERVER.replace("BLOCKS", str(blocks)))
         return path
 
     def start(self, *arguments: object, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -95,8 +159,10 @@ class Ground:
         return (self.folder / "output").read_text()
 
     def under_way(self, run: subprocess.Popen[bytes]) -> list[str]:
-        """The programs that this run has going, whose ports are noted."""
+        """The programs that this run has going, whose ports, shared memory and name spaces are noted."""
         pids = proc.tree(run.pid)
+        self.memory |= {memory for pid in pids for memory in mapped(pid)}
+        self.spaces |= {space for pid in pids for space in spaces(pid)} - spaces(os.getpid())
         files = {file for pid in pids for file in proc._open_files(pid)}
         self.ports |= {inode for inode in listening() if f"socket:[{inode}]" in files}
         return [name for pid in pids[1:] if (name := program(pid))]
@@ -122,11 +188,15 @@ class Ground:
         return {
             "processes": sorted(name for pid in pids if (name := program(pid))),
             "ports": sorted(self.ports & listening()),
+            "memory": sorted(self.memory & shared_memory()),
+            "name spaces": sorted(self.spaces & all_spaces()) if self.spaces else [],
+            "mounts": mounts(self.folder),
             "directories": sorted({path.name for path in self.temporary.iterdir()} - {*expected}),
         }
 
 
-NOTHING: dict[str, object] = {"processes": [], "ports": [], "directories": []}
+KINDS = ("processes", "ports", "memory", "name spaces", "mounts", "directories")
+NOTHING: dict[str, object] = {kind: [] for kind in KINDS}
 
 
 def program(pid: int) -> str:
@@ -158,6 +228,51 @@ def listening() -> set[str]:
     """The inode of every TCP socket that listens."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {fields[9] for fields in lines if fields[3] == proc.LISTENING}
+
+
+# Where Linux keeps shared memory that has a name.
+NAMED_MEMORY = "/dev/shm/"
+
+
+def mapped(pid: int) -> set[str]:
+    """The shared memory that a process has mapped: the paths of files, and the numbers of segments."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            # Addresses, rights, offset, device, inode, and what it is.
+            fields = line.split(maxsplit=5)
+            name = fields[5] if len(fields) > 5 else ""
+            if name.startswith(NAMED_MEMORY):
+                found.add(name)
+            elif name.startswith("/SYSV"):
+                found.add(fields[4])
+    return found
+
+
+def shared_memory() -> set[str]:
+    """All that there is on this machine."""
+    segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    return segments | {f"{NAMED_MEMORY}{name}" for name in os.listdir(NAMED_MEMORY)}
+
+
+def spaces(pid: int) -> set[str]:
+    """The name spaces of a process."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/ns"):
+            found.add(os.readlink(f"/proc/{pid}/ns/{name}"))
+    return found
+
+
+def all_spaces() -> set[str]:
+    """Those of any process."""
+    return {space for name in os.listdir("/proc") if name.isdigit() for space in spaces(int(name))}
+
+
+def mounts(folder: Path) -> list[str]:
+    """What is mounted in this folder, as is a name space that is to outlive its processes."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if f" {folder}/" in line]
 
 
 class Kept(NamedTuple):
@@ -193,6 +308,11 @@ def cells_of(run: Path) -> list[tuple[str | None, str | None]]:
     """Outcome and reason of each cell; None where it is not proved yet."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         return database.execute("select outcome, reason from cell order by position").fetchall()
+
+
+def failed_of(trials: Sequence[Kept]) -> list[Kept]:
+    """Those that left no cost because a part of them was killed."""
+    return [trial for trial in trials if trial.outcome != "ok" and "was ended by SIGKILL" in (trial.reason or "")]
 
 
 def until(found: Callable[[], object], run: subprocess.Popen[bytes]) -> None:

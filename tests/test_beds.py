@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,20 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from bed_lab import CANNOT_READ, PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
+from bed_lab import PLAINTEXT, SETTINGS, anything_goes, ask, listens, provider_of, start
 from conftest import here
 from tollbar import beds, libraries
 from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome, engine
+from tollbar.runner import Outcome
 from tollbar.tls import certificates, certificates_of, shown_request
 from tollbar.tls import settings as tls
 
-LAB = Path(__file__).with_name("bed_lab.py")
-# More on demand: a lab may be killed at any moment, and these are few.
-KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
 # Those that are asked over HTTP; the others are databases (`test_databases`).
 BEDS = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "web")
 # Those that are configured in OpenSSL's words.
@@ -158,47 +152,6 @@ def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) ->
             context = anything_goes()
             context.set_ciphers(f"ECDHE-{algorithm}-AES128-GCM-SHA256")
             assert f"ECDHE-{algorithm}-AES128-GCM-SHA256" == ask(server.address, context, path="/bytes/10").cipher
-
-
-@pytest.mark.parametrize("moment", range(KILLS))
-@pytest.mark.parametrize("name", BEDS)
-def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
-    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
-    here(name)
-    after_s = random.Random(f"{name} {moment}").uniform(0.0, 0.4)
-    assert NOTHING == left_after("SIGKILL", name, after_s)
-
-
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("name", BEDS)
-def test_nothing_survives_an_interrupted_lab(name: str, how: str) -> None:
-    """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
-    here(name)
-    assert NOTHING == left_after(how, name, 0.3)
-
-
-NOTHING = {"directory": False, "children": [], "listening": []}
-
-
-def left_after(how: str, name: str, after_s: float) -> dict[str, object]:
-    """What is left some seconds after a lab got this signal."""
-    command = [sys.executable, str(LAB), "end", name, str(after_s), how]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert told.stdout, told.stderr
-    left: dict[str, object] = json.loads(told.stdout)["left"]
-    return left
-
-
-@pytest.mark.parametrize("name", BEDS)
-def test_an_ordinary_user_can_start_it(name: str) -> None:
-    """Nothing about a bed needs root."""
-    here(name)
-    if os.geteuid() != 0:
-        pytest.skip("this is an ordinary user, and all tests have shown it")
-    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=60)
-    if lab.returncode == CANNOT_READ:
-        pytest.skip(f"an ordinary user cannot read {engine()}")
-    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
 
 
 def test_keys_are_for_their_owner_alone(at: Sandbox) -> None:

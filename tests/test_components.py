@@ -15,7 +15,7 @@ import pytest
 import component_lab
 from component_lab import KINDS, PATIENCE_S, FakeBed, kept, start, tree_of, wait_until, work_dir_of
 from survivors_ground import mentioning, program
-from tollbar.beds import driver, proc
+from tollbar.beds import driver, guarded, proc
 from tollbar.beds.driver import NotStarted, rendered
 from tollbar.beds.sandbox import Sandbox, account, folder_for_all
 from tollbar.runner import Outcome
@@ -160,6 +160,22 @@ def test_a_component_is_stopped_by_its_own_signal(at: Sandbox, fake: FakeBed, si
     with start(at, fake.of(fake.component(stop=signal_name, environment={"ENDED_BY": str(ended_by)}))):
         assert not ended_by.exists()
     assert f"SIG{signal_name}" == ended_by.read_text()
+
+
+def test_a_component_that_is_not_ready_is_given_little_time_to_stop(
+    at: Sandbox, fake: FakeBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grace is for what has something to write."""
+    waited: list[float] = []
+    wait = guarded.wait
+    monkeypatch.setattr(guarded, "wait", lambda *given: waited.append(given[1]) or wait(*given))
+    with pytest.raises(NotStarted):
+        start(at, fake.of(fake.component(fault="never", grace="9 s")))
+    assert guarded.TERM_GRACE_S == waited[0]
+    waited.clear()
+    with start(at, fake.of(fake.component(grace="9 s"))):
+        pass
+    assert 9.0 == waited[0]
 
 
 def test_a_component_that_does_not_stop_is_killed(at: Sandbox, fake: FakeBed) -> None:

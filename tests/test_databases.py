@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
-import signal
 import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bed_lab import CANNOT_READ, database, provider_of, query
-from conftest import here, lacking
+from bed_lab import database, provider_of, query
+from conftest import here
 from survivors_ground import mentioning
-from test_beds import KILLS, LAB, NOTHING, left_after
 from tollbar import beds
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
@@ -50,7 +44,6 @@ class Case:
     """Of what is wrong: a key, a changed value, one moved from another row, or from another column."""
     hides: bool = True
     """Whether the plaintext is in none of the database's files, but for those of its log if `log` is plain."""
-    finds: bool = True
     in_server: bool = True
     """Whether the database has a loop of its own for it."""
 
@@ -66,7 +59,7 @@ WRONG = {
 }
 KEY, ALL = frozenset({"key"}), frozenset(WRONG)
 APPLICATION = [
-    Case(bed, choice, refuses=ALL, finds=choice == "blind-index", in_server=False)
+    Case(bed, choice, refuses=ALL, in_server=False)
     for bed in DATABASES
     for choice in ("aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep")
 ]
@@ -74,10 +67,10 @@ PGP = KEY | {"changed"}
 CASES = [
     *(Case(bed, "plaintext", hides=False) for bed in DATABASES),
     *APPLICATION,
-    Case("postgresql", "pgp-pub-encrypt", refuses=PGP, finds=False),
-    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 3}, refuses=PGP, finds=False),
-    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 1}, refuses=PGP, finds=False),
-    Case("postgresql", "encrypt-iv", refuses=KEY, finds=False),
+    Case("postgresql", "pgp-pub-encrypt", refuses=PGP),
+    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 3}, refuses=PGP),
+    Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 1}, refuses=PGP),
+    Case("postgresql", "encrypt-iv", refuses=KEY),
     Case("postgresql", "encrypt-iv-hmac", refuses=KEY),
     Case("mariadb", "aes-encrypt", refuses=KEY),
     Case("mariadb", "table-encryption", {"log": "encrypted"}),
@@ -145,11 +138,10 @@ def test_a_choice_keeps_its_promise(at: Sandbox, case: Case, loop: str) -> None:
             return
         assert "ok" == said["outcome"], said
         proof = said["proof"]
-        finds = ["each row, found by its card number"] if case.finds else []
-        assert ["20 rows, written and read back", *finds] == proof["accepted"][: 1 + len(finds)]
+        assert ["20 rows, written and read back", "each row, found by its card number"] == proof["accepted"][:2]
         assert [WRONG[wrong] for wrong in WRONG if wrong in case.refuses] == proof["refused"]
         # What was not tried has its reason.
-        assert len(WRONG) - len(case.refuses) + (not case.finds) == len(proof["not_tried"])
+        assert len(WRONG) - len(case.refuses) == len(proof["not_tried"])
         assert all(": " in words for words in proof["not_tried"])
         for running in at.running[:]:
             running.end()
@@ -200,6 +192,23 @@ def test_every_operation_is_accounted_for(at: Sandbox, name: str, loop: str) -> 
                     )
                     assert rows == last_id
                     assert rows >= sum(chunk.get("chunk", chunk)["operations"] for chunk in chunks)
+
+
+# The application decrypts, with one key or a key for each row; or the server does.
+WITHOUT_INDEX = [case for case in CASES if case.choice in ("aes-256-gcm", "envelope-aes", "encrypt-iv")]
+
+
+@pytest.mark.parametrize("case", WITHOUT_INDEX, ids=str)
+def test_a_search_without_an_index_is_accounted_for(at: Sandbox, case: Case) -> None:
+    """Each of the searches of a chunk finds its row, and server and client have their parts of it."""
+    with started(at, case) as server:
+        asked = {"seconds": 0.0, "operations": 3}
+        _, said, last = store(task(at, server, case, "measure", "find", rows=ROWS), asked)
+    assert {"outcome": "ok"} == last
+    chunk = said.get("chunk", said)
+    assert 3 == chunk["operations"]
+    assert chunk["observed"]["components"]["database"]["cpu_ns"] > 0
+    assert chunk["cpu_ns"] > 0
 
 
 @pytest.mark.parametrize("loop", ["client", "server"])
@@ -274,59 +283,6 @@ def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
     assert all(name.endswith(".tar") for name in kept)
 
 
-@pytest.mark.parametrize("which", ["first", "newest"])
-@pytest.mark.parametrize("name", DATABASES)
-def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, which: str) -> None:
-    """The client's session fails, and says whose process it was: the server's first, or that of the connection."""
-    case = Case(name, "plaintext")
-    with started(at, case) as server:
-        asked = task(at, server, case, "measure", "insert")
-        with subprocess.Popen([engine(), "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
-            assert client.stdin is not None
-            assert client.stdout is not None
-            client.stdin.write(json.dumps(asked) + "\n")
-            client.stdin.flush()
-            assert "ready" in json.loads(client.stdout.readline())
-            client.stdin.write(json.dumps({"advance": {"seconds": 30}}) + "\n")
-            client.stdin.flush()
-            time.sleep(0.3)
-            _, *processes = proc.tree(server.components["database"])
-            os.kill(processes[0 if which == "first" else -1], signal.SIGKILL)
-            said = json.loads(client.stdout.readline())
-            client.stdin.close()
-        assert "failed" == said["outcome"]
-        # Whether the process or its connection is missed first is a matter of microseconds.
-        assert re.search(f"database|{beds.all_beds()[name].title}", said["reason"])
-        if which == "first":
-            assert "SIGKILL" in (server.fault(5.0) or "")
-
-
-# As an older server, or one whose configuration lacks it: what takes it away, and the server's words for that.
-MISSING = [
-    (
-        Case("postgresql", "pgp-pub-encrypt"),
-        "plaintext",
-        "create extension pgcrypto; alter extension pgcrypto drop function pgp_pub_encrypt(text, bytea); "
-        "drop function pgp_pub_encrypt(text, bytea)",
-        r"PostgreSQL: function pgp_pub_encrypt\(text, bytea\) does not exist",
-    ),
-    (Case("mariadb", "table-encryption"), "plaintext", "select 1", "MariaDB: "),
-]
-
-
-@pytest.mark.parametrize(("case", "started_for", "sql", "words"), MISSING, ids=[str(row[0]) for row in MISSING])
-def test_what_a_server_does_not_have_is_unsupported(
-    at: Sandbox, case: Case, started_for: str, sql: str, words: str
-) -> None:
-    """In the server's own words."""
-    with started(at, Case(case.bed, started_for)) as server:
-        query(server, sql)
-        settings = {"log": "plain"} if case.choice == "table-encryption" else {}
-        (said,) = store(task(at, server, case, "verify", "insert", **settings))
-    assert "unsupported" == said["outcome"]
-    assert re.match(words, said["reason"])
-
-
 @pytest.mark.parametrize(("name", "choice"), [("postgresql", "aes-encrypt"), ("mariadb", "encrypt-iv")])
 def test_a_choice_of_another_database_is_unsupported(at: Sandbox, name: str, choice: str) -> None:
     """The database that is asked says that it has none."""
@@ -355,66 +311,6 @@ def test_a_server_that_is_configured_otherwise_is_found_out(
         (said,) = store(task(at, server, case, "verify", "insert", **asked))
     assert "failed" == said["outcome"]
     assert words in said["reason"]
-
-
-@contextmanager
-def small_disk(megabytes: int) -> Iterator[Path]:
-    """A file system of this size, which other accounts can pass."""
-    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="small-"))
-    folder.chmod(0o755)
-    options = f"size={megabytes}m,mode=0755"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        folder.rmdir()
-        lacking("a small file system that a server's own account can write takes root, and the right to mount it")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-        folder.rmdir()
-
-
-# What is there when the server has started, and some room for rows.
-SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are inserted until there is no room, and nothing is left afterwards."""
-    here(name)
-    case = Case(name, "plaintext")
-    with small_disk(SMALL_MEGABYTES[name]) as disk, monkeypatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(disk))
-        with Sandbox() as at:
-            assert disk in at.directory.parents
-            with started(at, case) as server:
-                said = store(
-                    task(at, server, case, "measure", "insert"), *[{"seconds": 0.001, "operations": 20_000}] * 100
-                )
-        assert "failed" == said[-1]["outcome"]
-        assert re.search(r"No space left on device|is full|ended during the trial|connection", said[-1]["reason"])
-        assert [] == list(disk.iterdir())
-
-
-@pytest.mark.parametrize("moment", range(KILLS))
-@pytest.mark.parametrize("name", DATABASES)
-def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
-    """Within seconds of `kill -9` of the lab there is no process and no directory of it."""
-    here(name)
-    after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5)
-    assert NOTHING == left_after("SIGKILL", name, after_s)
-
-
-@pytest.mark.parametrize("name", DATABASES)
-def test_an_ordinary_user_can_start_it(name: str) -> None:
-    """Nothing about a database needs root."""
-    here(name)
-    if os.geteuid() != 0:
-        pytest.skip("this is an ordinary user, and all tests have shown it")
-    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=120)
-    if lab.returncode == CANNOT_READ:
-        pytest.skip("an ordinary user cannot read the engine")
-    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
 
 
 @pytest.mark.parametrize("name", DATABASES)

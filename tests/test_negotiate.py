@@ -124,9 +124,10 @@ def words(said: object) -> str:
     return "-".join(map(str, said.values())) or "usual" if isinstance(said, dict) else str(said)
 
 
-def of_the_machine() -> set[Path]:
-    """Caches of tickets, and of what was replayed, that are none of a run's."""
-    return {path for folder in OF_THE_MACHINE for path in folder.glob("krb5*")}
+def of_the_machine() -> dict[Path, tuple[int, int]]:
+    """Caches of tickets, and of what was replayed, that are none of a run's: when each was last made, and written."""
+    found = {path: path.stat() for folder in OF_THE_MACHINE for path in folder.glob("krb5*")}
+    return {path: (about.st_ino, about.st_mtime_ns) for path, about in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,19 @@ def test_who_is_right_signs_in_and_who_is_wrong_does_not(
     assert (Outcome.OK, None) == (proven.outcome, proven.reason)
     assert "the user that signed in is the one that the server saw" in proven.accepted
     assert REFUSED[choice] <= {refused.partition(":")[0] for refused in proven.refused}
+
+
+def test_a_run_finds_nothing_of_the_one_before(
+    tmp_path: Path, directories_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gssproxy's clients keep a sealed reference to the key, which in the next run would lead nowhere."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(directories_cache))
+    before = of_the_machine()
+    for run in ("first", "second"):
+        with Sandbox(tmp_path / run) as at:
+            proven = proved(at, "kerberos", {"directory": "mit", "runs": "gssproxy"})
+        assert (Outcome.OK, None) == (proven.outcome, proven.reason)
+    assert before == of_the_machine()
 
 
 @pytest.mark.parametrize(

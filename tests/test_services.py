@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import re
 import secrets
 import signal
 import socket
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from bed_lab import ACCOUNTS, CANNOT_READ, before
+from bed_lab import ACCOUNTS, before
 from component_lab import PATIENCE_S, tree_of
 from conftest import here
 from survivors_ground import mentioning
-from test_beds import KILLS, LAB, NOTHING, left_after
 from tollbar import beds
 from tollbar.beds import driver, proc
 from tollbar.beds.configuration import rendered, write_files
@@ -180,8 +177,6 @@ QUESTIONS: Mapping[str, Callable[[Server, Path], None]] = {
     "mit": ask_mit,
     "samba": ask_samba,
 }
-# Those with a port that not every ordinary user may have.
-PRIVILEGED = {name for name in SERVICES for one in beds.services()[name].components if one.port and one.port < 1024}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -270,27 +265,6 @@ def test_secrets_are_for_their_owner_alone(at: Sandbox, name: str) -> None:
                 assert b"PRIVATE KEY" not in content, path
                 assert not any(word.encode() in content for word in secret_words), path
                 assert path.suffix != ".keytab", path
-
-
-@pytest.mark.parametrize("moment", range(KILLS))
-@pytest.mark.parametrize("name", SERVICES)
-def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
-    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
-    here(name)
-    after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5)
-    assert NOTHING == left_after("SIGKILL", name, after_s)
-
-
-@pytest.mark.parametrize("name", sorted(set(SERVICES) - PRIVILEGED))
-def test_an_ordinary_user_can_start_it(name: str) -> None:
-    """Nothing about a service needs root."""
-    here(name)
-    if os.geteuid() != 0:
-        pytest.skip("this is an ordinary user, and all tests have shown it")
-    lab = subprocess.run([sys.executable, str(LAB), "user", name], capture_output=True, text=True, timeout=120)
-    if lab.returncode == CANNOT_READ:
-        pytest.skip("an ordinary user cannot read the engine")
-    assert 2 == lab.stdout.splitlines().count("done"), lab.stderr
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -15,14 +15,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bed_lab import CANNOT_READ, NOBODY, PR_SET_CHILD_SUBREAPER
 from conftest import here
-from survivors_ground import BEDS, NOTHING, RUN_LIMIT_S, Ground, Kept, cells_of, program, trials_of, trials_there, until
+from survivors_ground import (
+    BEDS,
+    NOTHING,
+    PROGRAMS,
+    RUN_LIMIT_S,
+    SERVICES,
+    Ground,
+    cells_of,
+    failed_of,
+    program,
+    trials_of,
+    trials_there,
+    until,
+)
+from test_labs import KILLS as SOME_KILLS
 from tollbar.beds import proc, sandbox
 
 pytestmark = pytest.mark.timeout(600)
@@ -101,6 +115,37 @@ def test_nothing_survives_a_kill_at_any_moment(ground: Ground) -> None:
     assert 0 == ground.finish("--resume", unfinished), ground.output()
     assert TRIALS == len(trials_of(unfinished))
     assert ground.left() == NOTHING
+
+
+@pytest.mark.timeout(1800)
+def test_nothing_survives_a_kill_with_every_server_up(ground: Ground) -> None:
+    """Directories, a KDC, a database, proxies and web servers, whatever stage they are in."""
+    for name in SERVICES:
+        here(name)
+    study, chance = ground.study_of_every_server(200), random.Random(11)
+
+    def until_measuring() -> None:
+        known = len(ground.runs)
+        until(lambda: len(ground.runs) > known and trials_there(ground), run)
+        assert {("ok", None)} == set(cells_of(ground.runs[-1])), ground.output()
+
+    # The first prepares what is kept for the others.
+    for number in range(1 + SOME_KILLS):
+        began = time.monotonic()
+        run = ground.start(study)
+        # Every other one while servers are started and proved, the others when all are up.
+        if number % 2 == 0:
+            until_measuring()
+            measuring_s = time.monotonic() - began
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(chance.uniform(0.1, measuring_s if number % 2 else 3.0))
+        programs = ground.under_way(run)
+        run.kill()
+        moment = f"kill {number}, {time.monotonic() - began:.2f} s after the start, with {programs}: {ground.output()}"
+        assert -signal.SIGKILL == run.wait(), moment
+        assert ground.left() == NOTHING, moment
+        up = {name for name, words in PROGRAMS.items() if any(re.search(words, program) for program in programs)}
+        assert number % 2 or {*PROGRAMS} == up, moment
 
 
 def undisturbed(ground: Ground, study: Path) -> tuple[float, float]:
@@ -203,11 +248,6 @@ def kill_part(ground: Ground, run: subprocess.Popen[bytes], part: str, chance: r
 
     until(kill_one, run)
     return killed
-
-
-def failed_of(trials: Sequence[Kept]) -> list[Kept]:
-    """Those that left no cost because a part of them was killed."""
-    return [trial for trial in trials if trial.outcome != "ok" and "was ended by SIGKILL" in (trial.reason or "")]
 
 
 def keeper_of(ground: Ground) -> int:

@@ -22,7 +22,8 @@ pub trait Database {
     fn read(&mut self, ids: &[i64]) -> Result<(), Failure>;
 
     /// Finds rows by card number, all of their columns, each by itself, and checks it. Ids say which ones, their
-    /// numbers are `Cards::number`. Unsupported where no index can find one.
+    /// numbers are `Cards::number`. Where no index knows the number, that of every row is decrypted for each search: by
+    /// the server where it has the key, else by the application.
     fn find(&mut self, ids: &[i64]) -> Result<(), Failure>;
 
     /// For each id: opens the database, reads the row, and closes it.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::table::{Extra, Found, Stored, Table, wrong};
+use super::columns::Find;
+use super::table::{Extra, Found, Search, Stored, Table, wrong};
 use crate::contract::Failure;
 use crate::sqlite::{Connection, Statement};
 
@@ -46,15 +47,7 @@ pub struct Statements {
     commit: Statement,
     insert: Statement,
     read: Statement,
-    find: Find,
-}
-
-/// How a row is found by its card number.
-enum Find {
-    /// By an index.
-    Index(Statement),
-    /// No index knows an encrypted number: the numbers of all rows, with their data keys where they have one.
-    All(Statement),
+    find: Find<Statement>,
 }
 
 impl Statements {
@@ -64,21 +57,15 @@ impl Statements {
         let places =
             1 + COLUMNS.len() + usize::from(matches!(sealed, Some(extra) if extra != Extra::Nothing));
         let values: Vec<String> = (1..=places).map(|place| format!("?{place}")).collect();
-        let select =
-            |by: &str| connection.prepare(&format!("SELECT {columns}{data_key} FROM card WHERE {by} = ?1"));
+        let select = |by: &str| format!("SELECT {columns}{data_key} FROM card WHERE {by} = ?1");
+        let number = if sealed == Some(Extra::NumberCode) { "number_code" } else { "card_number1" };
+        let prepare = |text: &str| connection.prepare(text);
         Ok(Statements {
-            begin: connection.prepare("BEGIN")?,
-            commit: connection.prepare("COMMIT")?,
-            insert: connection.prepare(&format!("INSERT INTO card VALUES ({})", values.join(", ")))?,
-            read: select("card_id")?,
-            find: match sealed {
-                None => Find::Index(select("card_number1")?),
-                Some(Extra::NumberCode) => Find::Index(select("number_code")?),
-                Some(_) => {
-                    let all = format!("SELECT card_id, card_number1{data_key} FROM card");
-                    Find::All(connection.prepare(&all)?)
-                }
-            },
+            begin: prepare("BEGIN")?,
+            commit: prepare("COMMIT")?,
+            insert: prepare(&format!("INSERT INTO card VALUES ({})", values.join(", ")))?,
+            read: prepare(&select("card_id"))?,
+            find: Find::prepare(sealed, "card", &select(number), prepare)?,
         })
     }
 
@@ -162,20 +149,17 @@ impl Statements {
 
     pub fn find(&mut self, ids: &[i64], table: &mut Table) -> Result<(), Failure> {
         for id in ids {
-            let number = table.cards.number(*id);
             let statement = match &mut self.find {
-                Find::Index(statement) => statement,
+                Find::One(statement) => statement,
                 Find::All(statement) => {
-                    let found = search(statement, number, table);
+                    let found = search(statement, *id, table);
                     statement.reset();
-                    match found? {
-                        Some(found) if found == *id => {}
-                        _ => return Err(wrong(*id, "its card number is not found")),
-                    }
+                    found?;
                     self.read(&[*id], table)?;
                     continue;
                 }
             };
+            let number = table.cards.number(*id);
             let code = table.number_code(number);
             let bound = match &code {
                 None => statement.bind_int64(1, number),
@@ -189,18 +173,14 @@ impl Statements {
     }
 }
 
-/// Decrypts the card number of every row, as a search must that no index helps: another row might have it too. The id of
-/// the last one that has it.
-fn search(rows: &mut Statement, number: i64, table: &mut Table) -> Result<Option<i64>, Failure> {
-    let mut found = None;
+/// Decrypts the card number of every row. A failure unless this row has the one that is looked for.
+fn search(rows: &mut Statement, id: i64, table: &mut Table) -> Result<(), Failure> {
+    let mut search = Search::new(table, id);
     while rows.step().map_err(Failure::Failed)? {
-        let id = rows.int64(0);
         let data_key = if table.sealed() == Some(Extra::DataKey) { rows.blob(2) } else { &[] };
-        if table.is_number(id, rows.blob(1), data_key, number)? {
-            found = Some(id);
-        }
+        search.look(table, rows.int64(0), rows.blob(1), data_key)?;
     }
-    Ok(found)
+    search.end()
 }
 
 /// Runs a statement that has no rows.

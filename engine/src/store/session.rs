@@ -219,9 +219,8 @@ impl Work {
         self.next_id = 1;
         // What a choice cannot do is said before rows are written for it.
         match self.settings.operation {
-            Operation::Insert | Operation::Read | Operation::InsertAndRead => {}
-            Operation::Find => self.database.find(&[])?,
             Operation::Open => self.database.open(&[])?,
+            Operation::Insert | Operation::Read | Operation::InsertAndRead | Operation::Find => {}
         }
         while self.next_id <= self.settings.rows {
             let end = (self.next_id + FILLED_AT_ONCE).min(self.settings.rows + 1);

@@ -63,11 +63,10 @@ impl Table {
         self.protection.as_ref().and_then(|protection| protection.number_code(number))
     }
 
-    /// Whether this is the sealed number of a row that is searched for, which opening it tells. `extra` is the row's
-    /// data key where it has one.
-    pub fn is_number(&mut self, id: i64, number: &[u8], extra: &[u8], wanted: i64) -> Result<bool, Failure> {
+    /// Opens the sealed number of a row, with the row's data key (`extra`) where it has one.
+    fn open_number(&mut self, id: i64, number: &[u8], extra: &[u8]) -> Result<i64, Failure> {
         match &mut self.protection {
-            Some(protection) => Ok(protection.open_number(id, number, extra)? == wanted),
+            Some(protection) => protection.open_number(id, number, extra),
             None => Err(wrong(id, "plain where it is sealed")),
         }
     }
@@ -112,6 +111,36 @@ impl Table {
 
     pub fn restore_keys(&mut self, protection: Option<Box<dyn Protection>>) {
         self.protection = protection;
+    }
+}
+
+/// A search for the row of an id by its card number, where the application encrypts and no index knows the number: the
+/// numbers of all rows are opened, since another row might have it too.
+pub struct Search {
+    id: i64,
+    number: i64,
+    found: Option<i64>,
+}
+
+impl Search {
+    pub fn new(table: &Table, id: i64) -> Search {
+        Search { id, number: table.cards.number(id), found: None }
+    }
+
+    /// Looks at the next row: its sealed number, and its data key (`extra`) where it has one.
+    pub fn look(&mut self, table: &mut Table, id: i64, number: &[u8], extra: &[u8]) -> Result<(), Failure> {
+        if table.open_number(id, number, extra)? == self.number {
+            self.found = Some(id);
+        }
+        Ok(())
+    }
+
+    /// After the last row: a failure unless the row was found.
+    pub fn end(self) -> Result<(), Failure> {
+        match self.found {
+            Some(found) if found == self.id => Ok(()),
+            _ => Err(wrong(self.id, "its card number is not found")),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::table::Table;
 use crate::contract::{self, Failure};
 
 #[derive(Deserialize, Debug)]
@@ -112,6 +113,16 @@ impl Settings {
             task.one_of("durability", &[("off", Durability::Off), ("flushed", Durability::Flushed)])?;
         Ok(Settings { operation, rows, rows_per_commit, durability })
     }
+}
+
+/// Whether a server inserts and reads rows by loops of its own. Unsupported where it has not the key.
+pub fn is_in_server(task: &contract::Task, table: &Table) -> Result<bool, Failure> {
+    let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
+    if in_server && table.sealed().is_some() {
+        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
+        return Err(Failure::Unsupported(words.to_owned()));
+    }
+    Ok(in_server)
 }
 
 /// A setting that is a number of rows.

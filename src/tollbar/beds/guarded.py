@@ -14,7 +14,7 @@ from typing import IO
 
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Account, Sandbox, wait
-from tollbar.runner import Outcome, engine
+from tollbar.runner import Outcome, start_engine
 
 # A program that was asked to stop and has not by then is killed.
 TERM_GRACE_S = 2.0
@@ -56,10 +56,10 @@ class Guarded:
         self._grace_s = grace_s
         self._fault: str | None = None
         pinned = ["--core", str(core)] if core is not None else []
-        guard = [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
+        guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
         with open(log, "ab") as output:
-            self.process = subprocess.Popen(
+            self.process = start_engine(
                 [*guard, "--", *(_as_account(account, low_port=low_port) if account else ()), *words],
                 stdin=stdin or subprocess.DEVNULL,
                 stdout=output if stdout is None else stdout,

@@ -74,7 +74,6 @@ class Running(Guarded):
                 log=work_dir / f"{component.name}.log",
                 low_port=endpoint.port < 1024,
                 stop=component.stop,
-                grace_s=component.grace,
                 core=core,
                 stdin=stdin,
                 stdout=subprocess.PIPE if component.ready.by == "line" else None,
@@ -97,6 +96,8 @@ class Running(Guarded):
         """Returns when the component is ready, as its bed says that this is known. Raises NotStarted, or PortTaken."""
         self._wait()
         self._ready_bytes = self.log_bytes()
+        # What it has to write by its end, it has since it is ready. Before, some do not hear that they are to stop.
+        self._grace_s = self._component.grace
 
     def _wait(self) -> None:
         by = self._component.ready.by

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 from tollbar.beds import Component, proc
 from tollbar.errors import TollbarError
 from tollbar.files import write
-from tollbar.runner import engine
+from tollbar.runner import start_engine
 
 PREFIX = "tollbar-"
 # Making a directory takes milliseconds; the keeper itself tries for ten seconds to remove one.
@@ -76,8 +76,8 @@ class Sandbox:
 
     def __enter__(self) -> Sandbox:
         sweep(self.directory.parent)
-        keeper = subprocess.Popen(
-            [str(engine()), "keep", str(self.directory)],
+        keeper = start_engine(
+            ["keep", str(self.directory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

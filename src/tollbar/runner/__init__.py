@@ -4,7 +4,7 @@ Every runner is a process of its own, on a core of its own, that dies with the l
 is a record or a chunk: a runner that crashes, hangs or prints rubbish has failed, with a reason.
 """
 
-from tollbar.runner.process import engine
+from tollbar.runner.process import engine, start_engine
 from tollbar.runner.records import (
     CONTRACT,
     ChunkRecord,
@@ -42,4 +42,5 @@ __all__ = [
     "ask",
     "engine",
     "failed",
+    "start_engine",
 ]

@@ -49,6 +49,25 @@ def engine() -> Path:
     return Path(found)
 
 
+def start_engine(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts the engine with these arguments; `options` are Popen's.
+
+    Raises TollbarError where the engine cannot be run any more, and OSError where nothing can.
+    """
+    program = str(engine())
+    try:
+        return subprocess.Popen([program, *words], **options)
+    except OSError as error:
+        if error.filename != program:
+            raise
+        # Every cell of the run needs it, so that this is no failure of the one that was about to be measured.
+        raise TollbarError(
+            f"the engine was there when the run began, and cannot be started now: {error.strerror}",
+            where=program,
+            hint="once it is back (`make run` builds and installs it), go on with: tollbar run --resume RUN",
+        ) from error
+
+
 class Ended(Exception):
     """No line came: the runner ended, said nothing in time, or cannot be understood."""
 
@@ -63,8 +82,8 @@ class Process:
 
     def __init__(self, command: Sequence[str], *, core: int | None = None) -> None:
         pinned = ["--core", str(core)] if core is not None else []
-        guarded = [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *command]
-        self._process = subprocess.Popen(
+        guarded = ["guard", "--tree", "--child-of", str(os.getpid()), *pinned, "--", *command]
+        self._process = start_engine(
             guarded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
         assert self._process.stdin

@@ -25,7 +25,7 @@ from pydantic.dataclasses import dataclass
 
 from tollbar import units, wire
 from tollbar.files import cache_folder, folders_with
-from tollbar.runner import Outcome, engine
+from tollbar.runner import Outcome, start_engine
 from tollbar.wire import KEYS
 
 # Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.
@@ -181,9 +181,9 @@ def _run(words: Sequence[str], build: Path, deadline: float, platform: Platform)
     """Runs one step in the build's folder. It ends with the lab, and what it started ends with it. Raises NotBuilt."""
     log = build.with_suffix(".log")
     failed = f"the runner of {platform.title} cannot be built: {Path(words[0]).name}"
-    guarded = [str(engine()), "guard", "--tree", "--child-of", str(os.getpid()), "--", *words]
+    guarded = ["guard", "--tree", "--child-of", str(os.getpid()), "--", *words]
     with open(log, "wb") as output:
-        process = subprocess.Popen(
+        process = start_engine(
             guarded, cwd=build, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     try:

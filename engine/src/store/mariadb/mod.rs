@@ -11,12 +11,12 @@ use aws_lc_rs::rand;
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, OptsBuilder, Row, Statement, Value};
 
-use super::columns::ROWS_OF_A_CALL;
+use super::columns::{Find, ROWS_OF_A_CALL};
 use super::database::{Database, Promise};
-use super::table::{Column, Table, wrong};
-use super::task::{Durability, Server, Settings};
+use super::table::{Column, Search, Table, wrong};
+use super::task::{self, Durability, Server, Settings};
 use crate::contract::{Failure, Proof, Task};
-use rows::{check, check_loop, parameters, write_line};
+use rows::{check, check_loop, look, parameters, write_line};
 use sql::{DIGITS, Form};
 
 /// `AES_ENCRYPT` folds longer keys to this length, by exclusive or.
@@ -60,7 +60,7 @@ struct Mariadb {
 struct Statements {
     insert: Statement,
     read: Statement,
-    find: Option<Statement>,
+    find: Find<Statement>,
 }
 
 /// Connects to the server.
@@ -71,11 +71,7 @@ pub fn open(
     table: Table,
 ) -> Result<Box<dyn Database>, Failure> {
     let (form, promise) = choice(&table)?;
-    let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
-    if in_server && matches!(form, Form::Application(_)) {
-        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
-        return Err(Failure::Unsupported(words.to_owned()));
-    }
+    let in_server = task::is_in_server(task, &table)?;
     let lines = Arc::new(Mutex::new(Vec::new()));
     let file = Arc::clone(&lines);
     let handler = LocalInfileHandler::new(move |_, server| {
@@ -139,7 +135,7 @@ impl Database for Mariadb {
         self.statements = Some(Statements {
             insert: prepare(&insert)?,
             read: prepare(&read)?,
-            find: self.form.is_indexed().then(|| prepare(&find)).transpose()?,
+            find: Find::prepare(self.table.sealed(), "cards", &find, prepare)?,
         });
         Ok(())
     }
@@ -203,8 +199,15 @@ impl Database for Mariadb {
     }
 
     fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
-        let Some(statement) = self.statements()?.find.clone() else {
-            return Err(Failure::Unsupported("no index finds a card number that is encrypted".to_owned()));
+        let statement = match self.statements()?.find.clone() {
+            Find::One(statement) => statement,
+            Find::All(statement) => {
+                for id in ids {
+                    self.search(*id, &statement)?;
+                    self.read(&[*id])?;
+                }
+                return Ok(());
+            }
         };
         if self.in_server {
             return self.read_in_server(ids, &statement, |table, id| table.cards.number(id).to_string());
@@ -324,6 +327,15 @@ impl Mariadb {
     fn read_one(&mut self, id: i64, statement: &Statement, parameters: Vec<Value>) -> Result<(), Failure> {
         let row: Option<Row> = self.connection.exec_first(statement, parameters).map_err(failure)?;
         check(&mut self.table, id, row)
+    }
+
+    /// Has the server send all numbers, and opens them as they come.
+    fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
+        let mut search = Search::new(&self.table, id);
+        for row in self.connection.exec_iter(statement, ()).map_err(failure)? {
+            look(&mut search, &mut self.table, &row.map_err(failure)?)?;
+        }
+        search.end()
     }
 
     fn read_in_server(

@@ -2,7 +2,7 @@
 
 use mysql::{Row as Answer, Value};
 
-use super::super::table::{Column, Found, Row, Stored, Table, wrong};
+use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
 use crate::contract::Failure;
 
 /// The parameters of an insert; after each value that the server encrypts comes its key.
@@ -48,10 +48,7 @@ pub fn write_line(row: &Row<'_>, out: &mut Vec<u8>) {
 /// Whether the row that was found is that of this id.
 pub fn check(table: &mut Table, id: i64, row: Option<Answer>) -> Result<(), Failure> {
     let row = row.ok_or_else(|| wrong(id, "it is not there"))?;
-    let bytes = |at: usize| match row.as_ref(at) {
-        Some(Value::Bytes(bytes)) => Ok(&bytes[..]),
-        other => Err(wrong(id, &format!("{other:?} where bytes are stored"))),
-    };
+    let bytes = |at: usize| bytes(&row, at, id);
     let number = |at: usize| integer(&row, at).ok_or_else(|| wrong(id, "no number where one is stored"));
     let code = |at: usize| {
         number(at).and_then(|code| i16::try_from(code).map_err(|_| wrong(id, "too large a code")))
@@ -71,6 +68,13 @@ pub fn check(table: &mut Table, id: i64, row: Option<Answer>) -> Result<(), Fail
     table.check(id, &found)
 }
 
+/// Goes on with a search that no index helps.
+pub fn look(search: &mut Search, table: &mut Table, row: &Answer) -> Result<(), Failure> {
+    let id = integer(row, 0).ok_or_else(|| Failure::Failed("a row has no id".to_owned()))?;
+    let data_key = if row.len() > 2 { bytes(row, 2, id)? } else { &[] };
+    search.look(table, id, bytes(row, 1, id)?, data_key)
+}
+
 /// Whether what a loop inside the server came to is right: the sums of the rows' numbers, of their codes, and of the
 /// check sums of their strings.
 pub fn check_loop(table: &Table, ids: &[i64], row: Option<Answer>) -> Result<(), Failure> {
@@ -87,6 +91,13 @@ pub fn check_loop(table: &Table, ids: &[i64], row: Option<Answer>) -> Result<(),
     }
     let words = "rows were read wrongly: the sums of their numbers, codes and strings are not right";
     Err(Failure::Failed(format!("{} {words}", ids.len())))
+}
+
+fn bytes(row: &Answer, at: usize, id: i64) -> Result<&[u8], Failure> {
+    match row.as_ref(at) {
+        Some(Value::Bytes(bytes)) => Ok(bytes),
+        other => Err(wrong(id, &format!("{other:?} where bytes are stored"))),
+    }
 }
 
 fn integer(row: &Answer, at: usize) -> Option<i64> {

@@ -7,16 +7,17 @@ mod sql;
 use std::ops::Range;
 
 use postgres::error::SqlState;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Config, NoTls, Statement};
 
-use super::columns::ROWS_OF_A_CALL;
+use super::columns::{Find, ROWS_OF_A_CALL};
 use super::database::{Database, Promise};
-use super::table::{Column, Table, wrong};
-use super::task::{Durability, Server, Settings};
+use super::table::{Column, Search, Table, wrong};
+use super::task::{self, Durability, Server, Settings};
 use crate::contract::{Failure, Task};
 use keys::Keys;
-use rows::{Arrays, Parameters, check, check_loop, copied, text};
+use rows::{Arrays, Parameters, check, check_loop, copied, look, text};
 use sql::Form;
 
 /// How a choice is done, and what it promises of a value that is stored.
@@ -65,7 +66,7 @@ struct Statements {
     /// None where the application encrypts.
     insert_all: Option<Statement>,
     read: Statement,
-    find: Option<Statement>,
+    find: Find<Statement>,
 }
 
 /// Connects to the server, and has it load what the choice needs.
@@ -76,11 +77,7 @@ pub fn open(
     table: Table,
 ) -> Result<Box<dyn Database>, Failure> {
     let (form, promise) = choice(task, &table)?;
-    let in_server = task.one_of("loop", &[("client", false), ("server", true)])?;
-    if in_server && matches!(form, Form::Application(_)) {
-        let words = "what the application encrypts is inserted and read by the application, and not by a loop in the server";
-        return Err(Failure::Unsupported(words.to_owned()));
-    }
+    let in_server = task::is_in_server(task, &table)?;
     let mut config = Config::new();
     config
         .host_path(&server.socket)
@@ -90,7 +87,14 @@ pub fn open(
     let mut client = config.connect(NoTls).map_err(failure)?;
     is_as_asked(&mut client, settings.durability)?;
     if form.is_of_server() {
-        client.batch_execute("create extension if not exists pgcrypto").map_err(failure)?;
+        client.batch_execute("create extension if not exists pgcrypto").map_err(|error| {
+            match failure(error) {
+                Failure::Unsupported(words) => Failure::Unsupported(format!(
+                    "not available here: {words}; to have it: apt-get install postgresql-contrib"
+                )),
+                other => other,
+            }
+        })?;
     }
     let keys = Keys::fresh(form)?;
     Ok(Box::new(Postgresql { client, table, form, promise, keys, in_server, statements: None }))
@@ -137,7 +141,7 @@ impl Database for Postgresql {
                 .then(|| prepare(&self.form.insert_all()))
                 .transpose()?,
             read: prepare(&read)?,
-            find: self.form.is_indexed().then(|| prepare(&find)).transpose()?,
+            find: Find::prepare(self.table.sealed(), "cards", &find, prepare)?,
         });
         Ok(())
     }
@@ -207,8 +211,15 @@ impl Database for Postgresql {
     }
 
     fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
-        let Some(statement) = self.statements()?.find.clone() else {
-            return Err(Failure::Unsupported("no index finds a card number that is encrypted".to_owned()));
+        let statement = match self.statements()?.find.clone() {
+            Find::One(statement) => statement,
+            Find::All(statement) => {
+                for id in ids {
+                    self.search(*id, &statement)?;
+                    self.read(&[*id])?;
+                }
+                return Ok(());
+            }
         };
         if self.in_server {
             for ids in ids.chunks(ROWS_OF_A_CALL) {
@@ -322,6 +333,16 @@ impl Postgresql {
         Ok(())
     }
 
+    /// Has the server send all numbers, and opens them as they come.
+    fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
+        let mut search = Search::new(&self.table, id);
+        let mut rows = self.client.query_raw(statement, std::iter::empty::<i32>()).map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            look(&mut search, &mut self.table, &row)?;
+        }
+        search.end()
+    }
+
     /// Has a loop inside the server read what is wanted, which is these rows.
     fn read_in_server<W: ToSql + Sync>(
         &mut self,
@@ -338,13 +359,12 @@ impl Postgresql {
 
 /// The server's own words; what it does not have is unsupported.
 fn failure(error: postgres::Error) -> Failure {
-    const NOT_THERE: [SqlState; 4] = [
-        SqlState::FEATURE_NOT_SUPPORTED,
-        SqlState::UNDEFINED_FUNCTION,
-        SqlState::UNDEFINED_FILE,
-        SqlState::UNDEFINED_OBJECT,
-    ];
+    const NOT_THERE: [SqlState; 3] =
+        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::UNDEFINED_FILE, SqlState::UNDEFINED_OBJECT];
     match error.as_db_error() {
+        Some(said) if *said.code() == SqlState::UNDEFINED_FUNCTION => {
+            Failure::Unsupported(format!("PostgreSQL: {}; a newer PostgreSQL has it", said.message()))
+        }
         Some(said) if NOT_THERE.contains(said.code()) => {
             Failure::Unsupported(format!("PostgreSQL: {}", said.message()))
         }

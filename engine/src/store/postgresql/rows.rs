@@ -7,7 +7,7 @@ use std::str::from_utf8;
 use postgres::types::ToSql;
 
 use super::super::card::Text;
-use super::super::table::{Column, Found, Row, Stored, Table, wrong};
+use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
 use crate::contract::Failure;
 
 pub type Parameters<'a> = Vec<&'a (dyn ToSql + Sync)>;
@@ -103,6 +103,13 @@ pub fn check(table: &mut Table, id: i64, row: Option<&postgres::Row>) -> Result<
     };
     let found = read().map_err(|error| wrong(id, &error.to_string()))?;
     table.check(id, &found)
+}
+
+/// Goes on with a search that no index helps.
+pub fn look(search: &mut Search, table: &mut Table, row: &postgres::Row) -> Result<(), Failure> {
+    let id = i64::from(row.get::<_, i32>(0));
+    let data_key: &[u8] = if row.len() > 2 { row.get(2) } else { &[] };
+    search.look(table, id, row.get(1), data_key)
 }
 
 /// Whether what a loop inside the server came to is right: the sums of the rows' numbers and codes, and all strings.

@@ -35,6 +35,7 @@ pub enum Form {
 
 /// The column by which an encrypted card number is found.
 const NUMBER_CODE: &str = "number_code";
+const DATA_KEY: &str = "data_key";
 
 /// The words that stand for a statement's keys.
 struct Keys {
@@ -60,15 +61,10 @@ impl Form {
         !matches!(self, Form::Plain | Form::Application(_))
     }
 
-    /// Whether an index finds a card number.
-    pub fn is_indexed(self) -> bool {
-        self == Form::Plain || self.extra() == Some(NUMBER_CODE)
-    }
-
     /// A column beside the thirteen.
     fn extra(self) -> Option<&'static str> {
         match self {
-            Form::Application(Extra::DataKey) => Some("data_key"),
+            Form::Application(Extra::DataKey) => Some(DATA_KEY),
             Form::Application(Extra::NumberCode) | Form::Iv { indexed: true } => Some(NUMBER_CODE),
             _ => None,
         }
@@ -90,9 +86,9 @@ impl Form {
     pub fn table(self) -> String {
         let columns = COLUMNS.into_iter().zip(self.types()).chain(self.extra().map(|name| (name, "bytea")));
         let columns: Vec<String> = columns.map(|(name, kind)| format!("{name} {kind} not null")).collect();
-        let index = match self {
-            Form::Plain => "create index on cards (card_number1, security_code1)",
-            _ if self.is_indexed() => "create index on cards (number_code)",
+        let index = match self.extra() {
+            Some(NUMBER_CODE) => "create index on cards (number_code)",
+            None if self == Form::Plain => "create index on cards (card_number1, security_code1)",
             _ => "",
         };
         format!(
@@ -183,15 +179,16 @@ impl Form {
         let opened =
             Column::ALL.into_iter().map(|column| format!("{} as {}", self.open(column, keys), column.name()));
         let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
-        let data_key = self.extra().filter(|name| *name != NUMBER_CODE);
+        let data_key = self.extra().filter(|name| *name == DATA_KEY);
         let words = opened.chain(others.map(|(_, name)| name.to_owned())).chain(data_key.map(str::to_owned));
         words.collect::<Vec<_>>().join(", ")
     }
 
+    /// By an index where there is one. What has none is decrypted row by row: equal numbers have unequal ciphertexts.
     fn where_number_is(self, number: &str, keys: &Keys) -> String {
-        match self {
-            Form::Iv { .. } => format!("{NUMBER_CODE} = {}", hmac(number, keys)),
-            _ => format!("card_number1 = {number}"),
+        match self.extra() {
+            Some(NUMBER_CODE) => format!("{NUMBER_CODE} = {}", hmac(number, keys)),
+            _ => format!("{} = {number}", self.open(Column::Number, keys)),
         }
     }
 
@@ -219,15 +216,15 @@ impl Form {
         }
     }
 
-    /// Makes the loops inside the server: `insert_cards`, `read_cards` and, where an index finds one, `find_cards`.
+    /// Makes the loops inside the server: `insert_cards`, `read_cards` and `find_cards`.
     pub fn loops(self) -> String {
-        let mut loops = self.insert_loop();
-        loops.push_str(&self.read_loop("read_cards", INTEGER, "card_id = wanted"));
-        if self.is_indexed() {
-            let is_it = self.where_number_is("wanted", &Keys::named());
-            loops.push_str(&self.read_loop("find_cards", BIGINT, &is_it));
-        }
-        loops
+        let by_number = self.where_number_is("wanted", &Keys::named());
+        [
+            self.insert_loop(),
+            self.read_loop("read_cards", INTEGER, "card_id = wanted"),
+            self.read_loop("find_cards", BIGINT, &by_number),
+        ]
+        .concat()
     }
 
     /// Takes thirteen arrays, the keys, and how many rows a commit has.

@@ -1,0 +1,287 @@
+"""Databases: killed, on a full disk, or without what a choice needs. Rows say so, and the other choices go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bed_lab import query
+from conftest import command, here, lacking
+from survivors_ground import mentioning
+from test_databases import DATABASES, Case, started, store, task
+from tollbar import beds
+from tollbar.beds import proc, sandbox
+from tollbar.beds.sandbox import Sandbox
+from tollbar.runner import engine
+
+
+@pytest.mark.parametrize("which", ["first", "newest"])
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, which: str) -> None:
+    """The client's session fails, and says whose process it was: the server's first, or that of the connection."""
+    case = Case(name, "plaintext")
+    with started(at, case) as server:
+        asked = task(at, server, case, "measure", "insert")
+        with subprocess.Popen([engine(), "store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            client.stdin.write(json.dumps(asked) + "\n")
+            client.stdin.flush()
+            assert "ready" in json.loads(client.stdout.readline())
+            client.stdin.write(json.dumps({"advance": {"seconds": 30}}) + "\n")
+            client.stdin.flush()
+            time.sleep(0.3)
+            _, *processes = proc.tree(server.components["database"])
+            os.kill(processes[0 if which == "first" else -1], signal.SIGKILL)
+            said = json.loads(client.stdout.readline())
+            client.stdin.close()
+        assert "failed" == said["outcome"]
+        # Whether the process or its connection is missed first is a matter of microseconds.
+        assert re.search(f"database|{beds.all_beds()[name].title}", said["reason"])
+        if which == "first":
+            assert "SIGKILL" in (server.fault(5.0) or "")
+
+
+@contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A file system of this size, which other accounts can pass."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="small-"))
+    folder.chmod(0o755)
+    options = f"size={megabytes}m,mode=0755"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        folder.rmdir()
+        lacking("a small file system that a server's own account can write takes root, and the right to mount it")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+        folder.rmdir()
+
+
+# What is there when the server has started, and some room for rows.
+SMALL_MEGABYTES = {"postgresql": 72, "mariadb": 170}
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_full_disk_fails_the_trial_in_the_servers_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are inserted until there is no room, and nothing is left afterwards."""
+    here(name)
+    case = Case(name, "plaintext")
+    with small_disk(SMALL_MEGABYTES[name]) as disk, monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(disk))
+        with Sandbox() as at:
+            assert disk in at.directory.parents
+            with started(at, case) as server:
+                said = store(
+                    task(at, server, case, "measure", "insert"), *[{"seconds": 0.001, "operations": 20_000}] * 100
+                )
+        assert "failed" == said[-1]["outcome"]
+        assert re.search(r"No space left on device|is full|ended during the trial|connection", said[-1]["reason"])
+        assert [] == list(disk.iterdir())
+
+
+# As an older server, or one whose configuration lacks it: what takes it away, and the server's words for that.
+MISSING = [
+    (
+        Case("postgresql", "pgp-pub-encrypt"),
+        "plaintext",
+        "create extension pgcrypto; alter extension pgcrypto drop function pgp_pub_encrypt(text, bytea); "
+        "drop function pgp_pub_encrypt(text, bytea)",
+        r"PostgreSQL: function pgp_pub_encrypt\(text, bytea\) does not exist",
+    ),
+    (Case("mariadb", "table-encryption"), "plaintext", "select 1", "MariaDB: "),
+]
+
+
+@pytest.mark.parametrize(("case", "started_for", "sql", "words"), MISSING, ids=[str(row[0]) for row in MISSING])
+def test_what_a_server_does_not_have_is_unsupported(
+    at: Sandbox, case: Case, started_for: str, sql: str, words: str
+) -> None:
+    """In the server's own words."""
+    with started(at, Case(case.bed, started_for)) as server:
+        query(server, sql)
+        settings = {"log": "plain"} if case.choice == "table-encryption" else {}
+        (said,) = store(task(at, server, case, "verify", "insert", **settings))
+    assert "unsupported" == said["outcome"]
+    assert re.match(words, said["reason"])
+
+
+@pytest.fixture
+def prefix() -> Iterator[Path]:
+    """A folder for programs, which other accounts can pass."""
+    folder = Path(tempfile.mkdtemp(dir=sandbox.folder_for_all(), prefix="prefix-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def another_postgresql(prefix: Path, alter: Callable[[Path, Path], None]) -> Path:
+    """The server, which looks for its own files beside itself, with those altered: its libraries, and its extensions.
+
+    Returns the folder of its programs.
+    """
+    programs = here("postgresql").programs["database"].parent
+    if not (programs / "pg_config").exists():
+        lacking("pg_config, which says where the files of PostgreSQL are, is not installed")
+    asked = [programs / "pg_config", "--sharedir", "--pkglibdir"]
+    shared, libraries = map(Path, subprocess.check_output(asked, text=True).split())
+    # As it is installed, below a folder that all three have.
+    common = Path(os.path.commonpath([programs, shared, libraries]))
+    new_programs, new_shared, new_libraries = (
+        prefix / path.relative_to(common) for path in (programs, shared, libraries)
+    )
+    new_programs.mkdir(parents=True)
+    for name in ("postgres", "initdb", "pg_isready"):
+        shutil.copy(programs / name, new_programs)
+    linked(shared, new_shared)
+    (new_shared / "extension").unlink()
+    linked(shared / "extension", new_shared / "extension")
+    linked(libraries, new_libraries)
+    alter(new_libraries, new_shared / "extension")
+    return new_programs
+
+
+def linked(folder: Path, to: Path) -> None:
+    """A folder with a link to all that is in the other."""
+    to.mkdir(parents=True)
+    for path in folder.iterdir():
+        (to / path.name).symlink_to(path)
+
+
+def without_function(extensions: Path, name: str) -> None:
+    """As an older pgcrypto, which does not have the function yet."""
+    script = next(path for path in extensions.glob("pgcrypto--*.sql") if path.name.count("--") == 1)
+    text = script.read_text()
+    fewer = re.sub(rf"CREATE FUNCTION {name}\(.*?;\n", "", text, flags=re.DOTALL)
+    assert fewer != text
+    script.unlink()
+    script.write_text(fewer)
+
+
+def mariadb_without_plugins(prefix: Path) -> Path:
+    """A program that starts the server, which has no plugin. Returns its folder."""
+    program = here("mariadb").programs["database"]
+    (prefix / "plugins").mkdir()
+    wrapper = prefix / program.name
+    wrapper.write_text(f'#!/bin/sh\nexec {program} "$@" --plugin-dir={prefix}/plugins\n')
+    wrapper.chmod(0o755)
+    return prefix
+
+
+class Lacking(NamedTuple):
+    """A server without something: how it comes by that, the choice that needs it, one that does not, and the words."""
+
+    what: str
+    bed: str
+    made: Callable[[Path], Path]
+    choice: str
+    other: str
+    words: str
+
+
+def no_control_file(libraries: Path, extensions: Path) -> None:
+    """As where the package of the extensions is not installed."""
+    (extensions / "pgcrypto.control").unlink()
+
+
+INSTALL = "; to have it: apt-get install postgresql-contrib$"
+LACKING = [
+    Lacking(
+        "extension",
+        "postgresql",
+        lambda prefix: another_postgresql(prefix, no_control_file),
+        "encrypt-iv",
+        "aes-256-gcm",
+        r'^not available here: PostgreSQL: (extension "pgcrypto" is not available|.*pgcrypto\.control.*)' + INSTALL,
+    ),
+    Lacking(
+        "library of the extension",
+        "postgresql",
+        lambda prefix: another_postgresql(prefix, lambda libraries, _: (libraries / "pgcrypto.so").unlink()),
+        "encrypt-iv",
+        "aes-256-gcm",
+        r'^not available here: PostgreSQL: could not access file "\$libdir/pgcrypto": No such file or directory'
+        + INSTALL,
+    ),
+    Lacking(
+        "function to encrypt",
+        "postgresql",
+        lambda prefix: another_postgresql(prefix, lambda _, extensions: without_function(extensions, "encrypt_iv")),
+        "encrypt-iv",
+        "pgp-sym-encrypt",
+        r"^PostgreSQL: function encrypt_iv\(.*\) does not exist; a newer PostgreSQL has it$",
+    ),
+    Lacking(
+        "function to decrypt",
+        "postgresql",
+        lambda prefix: another_postgresql(prefix, lambda _, extensions: without_function(extensions, "decrypt_iv")),
+        "encrypt-iv",
+        "pgp-sym-encrypt",
+        r"^PostgreSQL: function decrypt_iv\(.*\) does not exist; a newer PostgreSQL has it$",
+    ),
+    Lacking(
+        "plugin",
+        "mariadb",
+        mariadb_without_plugins,
+        "table-encryption",
+        "aes-encrypt",
+        r"^mariadbd refuses: Can't open shared library '?\S*/plugins/file_key_management",
+    ),
+]
+STUDY = """
+question  = "What can this server do?"
+family    = "storage"
+beds      = ["{bed}"]
+providers = ["aws-lc"]
+choices   = ["plaintext", "{choice}", "{other}"]
+baseline  = "plaintext"
+
+[vary]
+op = ["insert"]
+
+[measure]
+chunk  = "2 ms"
+rounds = 2
+blocks = 1
+"""
+
+
+@pytest.mark.parametrize("lack", LACKING, ids=lambda lack: f"{lack.bed}: no {lack.what}")
+def test_what_a_server_lacks_is_a_row_and_the_others_go_on(tmp_path: Path, prefix: Path, lack: Lacking) -> None:
+    """*unsupported* in the server's own words, with what would help; the rest is measured, and nothing is left."""
+    programs = lack.made(prefix)
+    text = STUDY.format(bed=lack.bed, choice=lack.choice, other=lack.other)
+    (tmp_path / "lacking.toml").write_text(text)
+    temporary = prefix / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o711)
+    done = subprocess.run(
+        [command(), "run", "lacking.toml", "--json", "--no-report"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert 0 == done.returncode, done.stderr
+    (study,) = json.loads(done.stdout)["studies"]
+    found = {row["choice"]: (row["outcome"], row["reason"]) for row in study["results"]}
+    outcome, reason = found.pop(lack.choice)
+    assert "unsupported" == outcome
+    assert re.search(lack.words, reason), reason
+    assert {"plaintext": ("ok", None), lack.other: ("ok", None)} == found
+    assert [] == [*temporary.iterdir()]
+    assert set() == mentioning(str(prefix))

@@ -1,0 +1,56 @@
+"""The engine is replaced, or goes, while a run needs it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from survivors_ground import trials_of
+from test_run import HEAT, heats_there, runs_in, wait_for
+from tollbar.runner import engine
+
+# `tollbar`, as it is where the engine is in this folder.
+WITH_ENGINE_IN = """
+import sys, sysconfig
+sysconfig.get_path = lambda name, folder=sys.argv.pop(1): folder
+from tollbar.cli import main
+main()
+"""
+# What becomes of the engine while it is replaced.
+REPLACED: dict[str, Callable[[Path], object]] = {
+    "Permission denied": lambda engine: engine.chmod(0),
+    "No such file or directory": lambda engine: engine.unlink(),
+    "Exec format error": lambda engine: (engine.unlink(), engine.touch(0o755)),
+}
+
+
+@pytest.mark.parametrize("why", REPLACED)
+def test_a_run_whose_engine_is_replaced_can_go_on(short_study: Path, tmp_path: Path, why: str) -> None:
+    """It ends with one line and a hint, keeps its heats, and can be taken up when the engine is back."""
+    own = tmp_path / "bin" / "tollbar-engine"
+    own.parent.mkdir()
+    shutil.copy(engine(), own)
+    words = [sys.executable, "-c", WITH_ENGINE_IN, str(own.parent), "run"]
+    begun = [*words, str(short_study), "--no-report", "--blocks", "40"]
+    with subprocess.Popen(begun, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as lab:
+        wait_for(lambda: heats_there(tmp_path / "runs"))
+        REPLACED[why](own)
+        _, talk = lab.communicate(timeout=60)
+    assert 2 == lab.returncode, talk
+    assert f"cannot be started now: {why}" in " ".join(talk.split())
+    assert "--resume" in talk
+    assert "Traceback" not in talk
+    (run,) = runs_in(tmp_path / "runs")
+    kept = trials_of(run)
+    assert {"ok"} == {trial.outcome for trial in kept}
+    own.unlink(missing_ok=True)
+    shutil.copy(engine(), own)
+    on = subprocess.run([*words, "--resume", str(run), "--no-report"], capture_output=True, text=True, timeout=120)
+    assert 0 == on.returncode, on.stderr
+    assert kept == trials_of(run)[: len(kept)]
+    assert 40 * HEAT == len(trials_of(run))

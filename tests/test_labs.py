@@ -1,0 +1,82 @@
+"""Labs with each server, in processes of their own: an ordinary user's, a killed and an interrupted one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import bed_lab
+from bed_lab import CANNOT_READ
+from conftest import here
+from tollbar import beds
+
+# More on demand: a lab may be killed at any moment, and these are few.
+KILLS = int(os.environ.get("TOLLBAR_KILLS", "5"))
+ALL = {**beds.all_beds(), **beds.services()}
+# Without what is started for a trial behind a bed: it stands before a directory (`test_negotiate`).
+NAMES = sorted(name for name, bed in ALL.items() if not bed.is_service or bed.frontend.lifetime == "run")
+# Those with a port that not every ordinary user may have.
+PRIVILEGED = {name for name in NAMES if any(one.port and one.port < 1024 for one in ALL[name].components)}
+# What is prepared beforehand takes longer to be there.
+PREPARED = {name for name in NAMES if any(one.prepare for one in ALL[name].components)}
+NOTHING = {"directory": False, "children": [], "listening": []}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty cache, which the labs use."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def lab(*words: object) -> subprocess.CompletedProcess[str]:
+    """What a lab in a process of its own came to."""
+    command = [sys.executable, bed_lab.__file__, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def left_after(how: str, name: str, after_s: float) -> dict[str, object]:
+    """What is left some seconds after a lab got this signal."""
+    told = lab("end", name, after_s, how)
+    assert told.stdout, told.stderr
+    left: dict[str, object] = json.loads(told.stdout)["left"]
+    return left
+
+
+@pytest.mark.parametrize("moment", range(KILLS))
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_survives_a_killed_lab(name: str, moment: int) -> None:
+    """Within seconds of `kill -9` of the lab there is no process, no listener and no directory of it."""
+    here(name)
+    if name in PREPARED and moment % 2:
+        # What is prepared is there by then: the others are killed while they prepare it.
+        assert 0 == lab("trials", name).returncode
+    after_s = random.Random(f"{name} {moment}").uniform(0.0, 1.5 if name in PREPARED else 0.4)
+    assert NOTHING == left_after("SIGKILL", name, after_s)
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_survives_an_interrupted_lab(name: str, how: str) -> None:
+    """Nor after Ctrl-C, or after SIGTERM, which leaves the lab no time to tidy up."""
+    here(name)
+    assert NOTHING == left_after(how, name, 0.3)
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - PRIVILEGED))
+def test_an_ordinary_user_can_start_it(name: str) -> None:
+    """Nothing about a server needs root."""
+    here(name)
+    if os.geteuid() != 0:
+        pytest.skip("this is an ordinary user, and all tests have shown it")
+    done = lab("user", name)
+    if done.returncode == CANNOT_READ:
+        pytest.skip("an ordinary user cannot read the engine")
+    assert 2 == done.stdout.splitlines().count("done"), done.stderr
