@@ -94,7 +94,7 @@ def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:
 @pytest.mark.parametrize("plain", ["http://localhost:8080/", "http://[::1]:8080/?a=[b]*"])
 def test_two_urls_are_compared_with_each_other(plain: str) -> None:
     """Each operation with the same one of the other server; neither is asked for what its URL rules out."""
-    (one,) = plan.make([_of({"https://localhost:8443/": "tls-1.3", plain: "plaintext"})], seed=0).studies
+    (one,) = plan.make([_of({plain: "plaintext", "https://localhost:8443/": "tls-1.3"})], seed=0).studies
     cells = {cell.key: cell for cell in one.cells}
     assert {("https", "tls-1.2"), ("https", "tls-1.3"), ("http", "plaintext")} == {
         (str(cell.coordinates["bed"]).partition(":")[0], cell.choice.name) for cell in one.cells
@@ -125,7 +125,7 @@ def test_a_port_on_which_nothing_listens_is_one_line(tollbar: Tollbar, tmp_path:
         done = tollbar(command, *words)
         assert (2, "") == (done.returncode, done.stdout)
         (said,) = done.stderr.splitlines()
-        assert f"{words[1]}: nothing answers on 127.0.0.1:{port}: Connection refused" in said
+        assert f"{words[-1]}: nothing answers on 127.0.0.1:{port}: Connection refused" in said
     assert not (tmp_path / "runs").exists()
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from conftest import Tollbar, command
 from own_server import BOTH, Own, nginx, python_server
 from tollbar import results
 from tollbar.beds import proc
+from tollbar.study import text_of
 
 SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
 
@@ -51,7 +54,7 @@ def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, ver
     assert offered == {
         (result["choice"], agreed["version"])
         for result in _measured(study, "client-cpu")
-        for agreed in result["negotiated"]
+        for agreed in result.get("negotiated", ())
     }
     lacking = [result for result in study["results"] if result["outcome"] != "ok"]
     assert 2 * (2 - len(versions)) == len(lacking)
@@ -148,10 +151,11 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
     """One that is not there, listens elsewhere, or leaves others who listen uncounted: one line, and no run."""
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
+    deaf = subprocess.Popen(["sleep", "120"])
     worker = proc.tree(server.pid)[1]
     refusals = {
         ended.pid: "there is no such process",
-        os.getpid(): f"listens on {server.http.split('/')[2].replace('localhost', '127.0.0.1')}",
+        deaf.pid: "neither sleep nor a process below it listens on 127.0.0.1:",
         worker: f"nginx (process {server.pid}) listens there too",
     }
     for pid, said in refusals.items():
@@ -159,23 +163,50 @@ def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: 
             done = tollbar(name, "--url", server.http, "--server-pid", pid)
             assert (2, "") == (done.returncode, done.stdout)
             assert said in done.stderr.splitlines()[0]
+    deaf.kill()
+    deaf.wait()
     assert f"--server-pid {server.pid} counts it" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_path: Path) -> None:
-    """Its cells have failed, with the reason, and so has the run; what was measured before is kept."""
-    words = [command(), "run", "--url", server.http, "--server-pid", str(server.pid), "--users", "2", "--json"]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*words, "--no-report"], cwd=tmp_path, **pipes) as lab:
-        assert lab.stderr is not None
-        assert any(line.lstrip().startswith("measure ") for line in lab.stderr)
+    """Its cells have failed, with the reason, and so has the run."""
+    # Heats of some seconds, so that it ends within the first.
+    text = text_of({server.http: "plaintext"}, (2,), counts_server=True) + 'rounds = 100\nchunk = "20 ms"\n'
+    (tmp_path / "own.toml").write_text(text)
+    with _run(tmp_path, "own.toml", "--server-pid", str(server.pid), "--json", "--no-report") as lab:
         os.kill(server.pid, signal.SIGTERM)
         said, _ = lab.communicate(timeout=120)
     assert 1 == lab.returncode
     (study,) = json.loads(said)["studies"]
     assert {"failed"} == {result["outcome"] for result in study["results"]}
     assert all(f"nginx (process {server.pid}) has ended" in result["reason"] for result in study["results"])
+
+
+def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path: Path) -> None:
+    """The blocks before have their costs, the reader is told of the end, and the status says so too."""
+    words = ["--url", server.http, "--server-pid", str(server.pid), "--users", "2", "--blocks", "60"]
+    with _run(tmp_path, *words, "--json", "--no-report") as lab:
+        (run,) = (tmp_path / "runs").iterdir()
+        with closing(sqlite3.connect(f"file:{run}/results.sqlite?mode=ro", uri=True)) as database:
+            while database.execute("select count(*) from heat").fetchone()[0] < 5:
+                time.sleep(0.05)
+        os.kill(server.pid, signal.SIGTERM)
+        said, _ = lab.communicate(timeout=120)
+    assert 1 == lab.returncode
+    (study,) = json.loads(said)["studies"]
+    assert {"ok"} == {result["outcome"] for result in study["results"]}
+    assert any("has ended" in warning for warning in study["warnings"])
+
+
+@contextmanager
+def _run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run that has begun to measure."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([command(), "run", *words], cwd=folder, **pipes) as lab:
+        assert lab.stderr is not None
+        assert any(line.lstrip().startswith("measure ") for line in lab.stderr)
+        yield lab
 
 
 def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
@@ -195,12 +226,7 @@ def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar,
 
 def test_an_interrupted_run_says_how_to_go_on(server: Own, tmp_path: Path) -> None:
     """With all that has to be named again."""
-    words = [command(), "run", "--url", server.http, "--server-pid", str(server.pid), "--users", "2"]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, cwd=tmp_path, **pipes) as lab:
-        assert lab.stderr is not None
-        assert any(line.lstrip().startswith("measure ") for line in lab.stderr)
-        time.sleep(0.2)
+    with _run(tmp_path, "--url", server.http, "--server-pid", str(server.pid), "--users", "2") as lab:
         lab.send_signal(signal.SIGINT)
         _, said = lab.communicate(timeout=120)
     assert 130 == lab.returncode

@@ -85,7 +85,7 @@ def status_of(judged: Judgement) -> ExitStatus:
 
 def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
-    urls = [url for url in (options.url, options.against) if url is not None]
+    urls = [url for url in (options.against, options.url) if url is not None]
     theirs = [study.of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
     named = study.load(studies or (() if urls else ("quick",)))
     return (*theirs, *study.with_servers(named, options.i_own_this_server, () if urls else options.server_pid))

@@ -28,7 +28,7 @@ SCHEMES = {"https": VERSIONS, "http": (PLAINTEXT,)}
 def of_urls(
     urls: Sequence[str], users: Sequence[int] = DEFAULT_USERS, owned: Collection[str] = (), pids: Sequence[int] = ()
 ) -> Study:
-    """The study of one URL, or of several beside each other; the last is what the others are compared with.
+    """The study of one URL, or of several beside each other; the first is what the others are compared with.
 
     Asks each server once, for what it negotiates by itself. Raises TollbarError for one that may not be asked or does
     not answer, and for a process that is not a server's.
@@ -47,14 +47,14 @@ def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server
     `by_itself` has what each server negotiates where it is left the choice.
     """
     first, *others = by_itself
-    beside = f", beside {' and '.join(others)}" if others else ""
-    question = f"What does a request to {first} cost its {'server' if counts_server else 'client'}{beside}?"
+    beside = f", beside {first}" if others else ""
+    asked, side = " and ".join(others or [first]), "server" if counts_server else "client"
     # Alone a server is compared with itself; beside another, each operation with the same one there.
-    baseline = {"choice": by_itself[[*by_itself][-1]]} | ({"bed": others[-1]} if others else {"op": "request"})
+    baseline = {"choice": by_itself[first]} | ({"bed": first} if others else {"op": "request"})
     schemes = {url: _parts(url).scheme for url in by_itself}
     choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
     lines = [
-        f"question  = {json.dumps(question)}",
+        f"question  = {json.dumps(f'What does a request to {asked} cost its {side}{beside}?')}",
         'family    = "tls"',
         f"url       = {json.dumps([*by_itself])}",
         'providers = ["aws-lc"]',
