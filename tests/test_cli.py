@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -137,13 +139,23 @@ def test_help_has_every_option_with_its_meaning(tollbar: Tollbar, name: str) -> 
     module, _, function = place.partition(":")
     command = getattr(importlib.import_module(f"tollbar.cli.{module}"), function)
     shown = tollbar(name, "--help").stdout
-    for parameter in inspect.signature(command).parameters.values():
-        name_typed = parameter.name.rstrip("_").replace("_", "-")
-        is_option = parameter.kind is parameter.KEYWORD_ONLY
-        typed = f"--{name_typed}" if is_option else name_typed.upper()
+    parameters = _typed(command)
+    for typed in parameters:
         assert re.search(rf"^\[?{typed}\b", shown, re.MULTILINE)
     described = re.findall(r"^(--[\w-]+|\[?[A-Z]{2,}…?\]?)(?:, \S+)?\s+(\S+)", shown, re.MULTILINE)
-    assert len(inspect.signature(command).parameters) + 1 == len(described)
+    assert len(parameters) + 1 == len(described)
+
+
+def _typed(command: Callable[..., object]) -> list[str]:
+    """Every parameter as it is typed; of options that several commands share, each."""
+    typed = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        is_option = parameter.kind is parameter.KEYWORD_ONLY
+        shared = dataclasses.is_dataclass(parameter.annotation) and is_option
+        names = [field.name for field in dataclasses.fields(parameter.annotation)] if shared else [parameter.name]
+        words = [name.rstrip("_").replace("_", "-") for name in names]
+        typed += [f"--{word}" if is_option else word.upper() for word in words]
+    return typed
 
 
 def test_a_command_imports_nothing_that_only_a_report_or_an_export_needs() -> None:

@@ -27,6 +27,39 @@ def test_a_file_that_is_closed_meanwhile_hides_no_listener(monkeypatch: pytest.M
         assert proc.listens([os.getpid()], *listener.getsockname())
 
 
+@pytest.mark.parametrize(
+    ("bound", "asked", "listens"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "127.0.0.2", False),
+        ("0.0.0.0", "127.0.0.2", True),
+        ("::1", "::1", True),
+        ("::1", "127.0.0.1", False),
+    ],
+)
+def test_a_listener_is_found_by_what_it_is_bound_to(bound: str, asked: str, listens: bool) -> None:
+    """Its own address, or every one; in either version of IP."""
+    family = socket.AF_INET6 if ":" in bound else socket.AF_INET
+    with socket.create_server((bound, 0), family=family) as listener:
+        port = listener.getsockname()[1]
+        assert listens == proc.listens([os.getpid()], asked, port)
+        assert listens == (os.getpid() in proc.holders(proc.listeners(asked, port)))
+    assert not proc.listens([os.getpid()], asked, port)
+
+
+def test_an_address_of_its_own_comes_before_every_one() -> None:
+    """Where one program has the address and another all of them, the kernel gives the connection to the first."""
+    with socket.socket() as everywhere, socket.socket() as own:
+        for one in (everywhere, own):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        everywhere.bind(("0.0.0.0", 0))
+        own.bind(("127.0.0.1", everywhere.getsockname()[1]))
+        for one in (everywhere, own):
+            one.listen()
+        inode = os.readlink(f"/proc/self/fd/{own.fileno()}")
+        assert {inode} == proc.listeners(*own.getsockname())
+
+
 def test_a_process_that_ends_meanwhile_has_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be gone between the opening and the reading of the list, which has an error of its own."""
     read_text = Path.read_text

@@ -41,6 +41,10 @@ pub struct Load {
     pub exchange: Option<ExchangeSpec>,
     #[serde(default)]
     pub expect: Expectation,
+    /// Whether the lab has configured and started the server. One of the user's own may be asked by others too, close
+    /// the connections it likes, and has to prove no configuration.
+    #[serde(default = "yes")]
+    pub is_lab: bool,
     /// Component to the process at the root of its tree.
     #[serde(default)]
     pub components: BTreeMap<String, i32>,

@@ -19,7 +19,7 @@ const MAY: &str = "the server is the user's own, and may";
 /// prove no configuration: it may configure both versions of TLS, resume sessions, answer under every path. There it
 /// is the client that has to refuse what it was not asked to measure.
 pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), Failure> {
-    let mut trials = Trials { load, is_lab: !load.components.is_empty(), proof };
+    let mut trials = Trials { load, is_lab: load.is_lab, proof };
     if !trials.is_lab
         && let Some(spec) = &kind.tls
     {

@@ -190,7 +190,7 @@ impl Trial {
         let counts = self.workers.run(Phase { work, length_ns, least, longest_ns })?;
         self.reopened += counts.reopened;
         // A server of the user's own may close what it likes; that is said, and not held against it.
-        let kept = !self.plan.load.components.is_empty();
+        let kept = self.plan.load.is_lab;
         if counts.faults.total > 0 {
             // What became of the server shows in its clocks.
             self.accounts.read();

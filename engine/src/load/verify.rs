@@ -6,9 +6,9 @@ use super::connector::Connector;
 use super::probe::{Probe, SignedIn};
 use super::refusals;
 use crate::contract::{Failure, Proof};
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::load_task::{ClientKind, Load};
-use crate::tls::Negotiated;
+use crate::tls::{ClientSpec, Negotiated};
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {
     let mut proof = Proof::default();
@@ -44,7 +44,12 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
     let mut connector = Connector::new(kind)?;
     for path in &load.request.paths {
         let mut probe = Probe::new(load, connector, path)?;
-        let seen = probe.send().map_err(|fault| not_accepted(load, path, &fault))?;
+        let seen = match probe.send() {
+            Ok(seen) => seen,
+            Err(fault) => {
+                return Err(not_offered(load, kind, &fault)?.unwrap_or(not_accepted(load, path, &fault)));
+            }
+        };
         let answer = format!("status {} and {} bytes", seen.status, seen.bytes);
         let path = if load.request.paths.len() > 1 { format!(" from {path}") } else { String::new() };
         note(&mut accepted, format!("{answer}{path}"));
@@ -70,7 +75,7 @@ fn saw(load: &Load, user: &str, seen: Option<&str>) -> Result<String, Failure> {
     let name = name.map(|name| name.rsplit_once('\\').map_or(name, |(_, name)| name));
     match name {
         Some(name) if name == user => Ok("the user that signed in is the one that the server saw".to_owned()),
-        None if load.components.is_empty() => Ok("a user signed in".to_owned()),
+        None if !load.is_lab => Ok("a user signed in".to_owned()),
         _ => {
             let seen = seen.unwrap_or("none");
             Err(Failure::Failed(format!("not accepted: {user} signed in, and the server saw {seen}")))
@@ -86,6 +91,26 @@ fn note(list: &mut Vec<String>, words: String) {
 
 fn not_accepted(load: &Load, path: &str, fault: &Fault) -> Failure {
     Failure::Failed(format!("not accepted: {} {path}: {}: {}", load.request.method, fault.kind, fault.words))
+}
+
+/// A server of the user's own that ends the handshake in the version asked for, and completes one in another: what it
+/// does not offer is a finding, and no failure. None where that is not what happened.
+fn not_offered(load: &Load, kind: &ClientKind, fault: &Fault) -> Result<Option<Failure>, Failure> {
+    let Some((spec, asked)) = kind.tls.as_ref().and_then(|spec| Some((spec, spec.protocol?))) else {
+        return Ok(None);
+    };
+    if load.is_lab || ![fault::TLS, fault::RESET, fault::CLOSED_EARLY].contains(&fault.kind) {
+        return Ok(None);
+    }
+    let any = Connector::secured(&ClientSpec { protocol: None, ..spec.clone() })?;
+    let seen = Probe::new(load, any, &load.request.paths[0])?.send();
+    let version = seen.ok().and_then(|seen| seen.negotiated).map(|negotiated| negotiated.version);
+    Ok(version.filter(|version| version != asked.name()).map(|version| {
+        let (asked, words) = (asked.name(), &fault.words);
+        Failure::Unsupported(format!(
+            "not offered: {asked}; the server negotiates {version} by itself ({words})"
+        ))
+    }))
 }
 
 /// With a session kept from before, the next connection resumes it.

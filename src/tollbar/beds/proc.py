@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 LISTENING = "0A"
@@ -94,9 +95,40 @@ def _kill(is_meant: Callable[[int], bool]) -> int:
 
 
 def listens(pids: Iterable[int], address: str, port: int) -> bool:
-    """Whether the listener on this address (IPv4) and port is a socket of one of these processes."""
-    inode = _listener(address, port)
-    return inode is not None and any(f"socket:[{inode}]" in _open_files(pid) for pid in pids)
+    """Whether what takes connections to this address and port is a socket of one of these processes."""
+    sockets = listeners(address, port)
+    return any(_has(pid, sockets) for pid in pids)
+
+
+def listeners(address: str, port: int) -> frozenset[str]:
+    """What takes connections to this address and port: sockets bound there, else those bound anywhere."""
+    bound: dict[IPv4Address | IPv6Address, set[str]] = defaultdict(set)
+    for version in ("", "6"):
+        for line in _read(f"/proc/net/tcp{version}").splitlines()[1:]:
+            fields = line.split()
+            # Listeners come first, and after a heavy load there may be thousands of others.
+            if fields[3] != LISTENING:
+                break
+            at, _, of = fields[1].rpartition(":")
+            if int(of, 16) == port:
+                bound[_address(at)].add(f"socket:[{fields[9]}]")
+    wanted, anywhere = ip_address(address), (IPv4Address(0), IPv6Address(0))
+    return frozenset(next((bound[at] for at in (wanted, *anywhere) if at in bound), ()))
+
+
+def holders(sockets: frozenset[str]) -> tuple[int, ...]:
+    """Every process that has one of these sockets, of those whose files may be looked at."""
+    return tuple(pid for pid in _all_pids() if _has(pid, sockets))
+
+
+def shows_files(pid: int) -> bool:
+    """Whether this user may see which files the process has."""
+    return os.access(f"/proc/{pid}/fd", os.R_OK)
+
+
+def program(pid: int) -> str:
+    """The name of what the process runs, as the kernel keeps it: its first 15 letters."""
+    return _read(f"/proc/{pid}/comm").strip()
 
 
 def tls_libraries(pids: Iterable[int]) -> dict[str, tuple[str, ...]]:
@@ -142,19 +174,15 @@ def _stat(pid: int) -> list[str] | None:
     return fields if len(fields) > 19 else None
 
 
-def _listener(address: str, port: int) -> str | None:
-    # The kernel prints the four bytes as a number of the machine's own byte order.
-    wanted = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
-    with open("/proc/net/tcp") as table:
-        next(table, None)
-        for line in table:
-            fields = line.split()
-            # Listeners come first, and after a heavy load there may be thousands of others.
-            if fields[3] != LISTENING:
-                break
-            if fields[1] == wanted:
-                return fields[9]
-    return None
+def _address(hexadecimal: str) -> IPv4Address | IPv6Address:
+    """An address of /proc/net/tcp, which prints each four bytes as a number of the machine's own byte order."""
+    words = [int(hexadecimal[at : at + 8], 16) for at in range(0, len(hexadecimal), 8)]
+    address = ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _has(pid: int, sockets: frozenset[str]) -> bool:
+    return not sockets.isdisjoint(_open_files(pid)) if sockets else False
 
 
 def _open_files(pid: int) -> set[str]:

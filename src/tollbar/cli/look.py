@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tollbar import beds, console, families, libraries, runners, study, units, workloads
-from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan, plan_of
+from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, cells_of, make_plan, plan_of
 from tollbar.cli.run import resumed, studies_of, with_blocks
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.libraries import Broken
@@ -46,58 +46,27 @@ def list_(
     return ExitStatus.DONE
 
 
-def plan(
-    *studies: str,
-    blocks: int | None = None,
-    seed: int | None = None,
-    library: Libraries = (),
-    runs: Path = Path("runs"),
-    resume: Path | None = None,
-    url: str | None = None,
-    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS,
-    i_own_this_server: str | None = None,
-    json: AsJson = False,
-    report: bool = True,
-) -> ExitStatus:
+def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     """Show what would run, and how long it would take. Nothing is measured.
 
-    It takes all that `tollbar run` takes.
+    It takes all that `tollbar run` takes, and asks a server of your own once.
 
     tollbar plan
     tollbar plan digests --blocks 40
     tollbar plan my-study.toml --json
     tollbar plan --resume runs/2026-…
+    tollbar plan --url https://localhost:8443/path
 
     Parameters
     ----------
     studies
         Names of studies or sets, TOML files, or folders of such files. None: `quick`.
-    blocks
-        Blocks to measure instead of the study's own.
-    seed
-        Decides the order of visits.
-    library
-        A libcrypto to measure beside those that the study names. May be given again.
-    runs
-        Where `run` makes the run's directory. Nothing is made here.
-    resume
-        A run to go on with: all of it is shown.
-    url
-        A server of your own, measured from the client's side alone.
-    users
-        How many users at a time ask the `--url`. May be given again.
-    i_own_this_server
-        The host of the `--url`, once more.
-    json
-        Print one JSON document instead of a table.
-    report
-        Whether `run` writes a report. None is written here.
     """
-    if resume is not None:
-        asked = study.refuse_others(resumed(resume, studies, blocks), i_own_this_server)
+    if options.resume is not None:
+        asked = resumed(options.resume, studies, options)
     else:
-        asked = with_blocks(studies_of(studies, url, users, i_own_this_server), blocks)
-    planned = plan_of(asked, library, seed or 0)
+        asked = with_blocks(studies_of(studies, options), options.blocks)
+    planned = plan_of(asked, options.library, options.seed or 0)
     rows = [
         {
             "study": one.study.name,
@@ -110,7 +79,7 @@ def plan(
         }
         for one in planned.studies
     ]
-    if json:
+    if options.json:
         cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in cells_of(planned)]
         console.print_json({"studies": rows, "cells": cells})
     else:

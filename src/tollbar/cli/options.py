@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,52 @@ from tollbar.study import Study
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a run can be told beside its studies. A plan takes all of it, and makes and measures nothing."""
+
+    blocks: int | None = None
+    """Blocks to measure instead of the study's own. Adding blocks to a finished run is paid for
+    with wider intervals, because it has been looked at."""
+    seed: int | None = None
+    """Decides the order of visits and the data. None: a new one, kept with the run."""
+    library: Libraries = ()
+    """A libcrypto to measure beside those that the study names. May be given again."""
+    runs: Path = Path("runs")
+    """Where the run's directory is made."""
+    resume: Path | None = None
+    """A run to go on with, instead of a new one. What only the command line says of a server of your own
+    is said again."""
+    url: str | None = None
+    """A server of your own. Anything but this machine's loopback is refused unless you name its host again."""
+    against: str | None = None
+    """The URL of another server of yours, measured beside the `--url`, which is compared with it."""
+    server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
+    """A process of your server, on this machine: what it and all below it pay is then the cost, and not what
+    the client pays. Which URL it serves is found by where it listens. May be given again."""
+    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS
+    """How many users at a time ask the `--url`. May be given again."""
+    i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """The host of the `--url`, once more: the load is for a server that is yours. May be given again,
+    for that of `--against`."""
+    json: AsJson = False
+    """Print one JSON document instead of tables."""
+    report: bool = True
+    """Write `report.html` into the run's directory."""
+
+    def __post_init__(self) -> None:
+        if self.blocks is not None and self.blocks < 1:
+            raise TollbarError("`--blocks`: at least one block")
+        if any(users < 1 for users in self.users):
+            raise TollbarError("`--users`: at least one user")
+        if self.against is not None and self.url is None:
+            raise TollbarError("`--against` is compared with a `--url`, and there is none")
+
+
+DEFAULTS = Options()
 
 
 def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import dedent, fill
@@ -20,18 +21,21 @@ INDENT = 14
 def page(name: str, place: str, epilogue: str) -> str:
     """The help of the command that is the function `module:function` of this package."""
     module, _, function = place.partition(":")
-    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_text("utf-8"))
-    found = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    found = next(node for node in _body(module) if isinstance(node, ast.FunctionDef) and node.name == function)
     about, _, said = dedent(f"    {ast.get_docstring(found, clean=False)}").partition("Parameters\n----------\n")
-    texts = {"help": "This page."}
-    texts |= {key: " ".join(text.split()) for key, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", said, re.MULTILINE)}
+    texts = dict(re.findall(r"^(\w+)\n((?:    .*\n?)+)", said, re.MULTILINE))
+    parameters = [*_parameters(found, texts), ("--help, -h", "This page.")]
     width = min(get_terminal_size().columns, WIDEST)
-    shown = [_entry(text, texts.get(key, ""), width) for key, text in _parameters(found)]
-    words = " ".join(text for _, text in _parameters(found) if not text.startswith("-"))
+    shown = [_entry(text, " ".join(meaning.split()), width) for text, meaning in parameters]
+    words = " ".join(text for text, _ in parameters if not text.startswith("-"))
     usage = " ".join(filter(None, ["Usage: tollbar", name, words, "[OPTIONS]"]))
     # Examples stand as they are.
     paragraphs = [text if text.startswith("tollbar ") else fill(text, width) for text in about.strip().split("\n\n")]
     return "\n\n".join([usage, *paragraphs, "\n".join(shown), fill(epilogue, width)])
+
+
+def _body(module: str) -> list[ast.stmt]:
+    return ast.parse(Path(__file__).with_name(f"{module}.py").read_text("utf-8")).body
 
 
 def _entry(shown: str, text: str, width: int) -> str:
@@ -41,30 +45,37 @@ def _entry(shown: str, text: str, width: int) -> str:
     return (f"{first}\n" if first else "") + f"\n{'':<{INDENT}}".join([f"{rest}{filled[0]}", *filled[1:]])
 
 
-def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """The name of each parameter, and how it is written on the command line."""
+def _parameters(function: ast.FunctionDef, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """How each parameter is written on the command line, and what it means."""
     arguments = function.args
     optional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
     for number, one in enumerate((*arguments.posonlyargs, *arguments.args)):
-        yield one.arg, one.arg.upper() if number < optional else f"[{one.arg.upper()}]"
+        yield one.arg.upper() if number < optional else f"[{one.arg.upper()}]", texts.get(one.arg, "")
     if arguments.vararg:
-        yield arguments.vararg.arg, f"[{arguments.vararg.arg.upper()}…]"
+        yield f"[{arguments.vararg.arg.upper()}…]", texts.get(arguments.vararg.arg, "")
+    shared = {node.name: node for node in _body("options") if isinstance(node, ast.ClassDef)}
     for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        flag = _flag(one)
-        yield (
-            one.arg,
-            f"{flag}, --no-{flag[2:]}" if isinstance(default, ast.Constant) and default.value is True else flag,
-        )
-    yield "help", "--help, -h"
+        if isinstance(one.annotation, ast.Name) and one.annotation.id in shared:
+            yield from _fields(shared[one.annotation.id])
+        else:
+            yield _option(one.arg, one.annotation, default), texts.get(one.arg, "")
 
 
-def _flag(one: ast.arg) -> str:
-    """Its option: what its annotation says, or else its name."""
+def _fields(shared: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The same of options that several commands have: each field of their class, with the text below it."""
+    for field, below in pairwise(shared.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+            yield _option(field.target.id, field.annotation, field.value), ast.literal_eval(below.value)
+
+
+def _option(name: str, annotation: ast.expr | None, default: ast.expr | None) -> str:
+    """Its option: what its annotation says, or else its name; one that is on can be turned off."""
     said = [
         keyword.value.value
-        for node in ast.walk(one.annotation or one)
+        for node in ast.walk(annotation or ast.Constant(None))
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "name" and isinstance(keyword.value, ast.Constant)
     ]
-    return str(said[0]) if said else f"--{one.arg.replace('_', '-')}"
+    option = str(said[0]) if said else f"--{name.replace('_', '-')}"
+    return f"{option}, --no-{option[2:]}" if isinstance(default, ast.Constant) and default.value is True else option

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from tollbar import console, judge, machine, measure, plan, results, study, units
-from tollbar.cli.options import AsJson, Libraries, cells_of
+from tollbar.cli.options import DEFAULTS, Options, cells_of
 from tollbar.cli.timing import Timing
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
@@ -26,19 +24,7 @@ from tollbar.stats import fewest_blocks
 from tollbar.study import Study
 
 
-def run(
-    *studies: str,
-    blocks: int | None = None,
-    seed: int | None = None,
-    library: Libraries = (),
-    runs: Path = Path("runs"),
-    resume: Path | None = None,
-    url: str | None = None,
-    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS,
-    i_own_this_server: str | None = None,
-    json: AsJson = False,
-    report: bool = True,
-) -> ExitStatus:
+def run(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     """Measure, judge and report.
 
     tollbar run                         the set `quick`, about a minute
@@ -48,45 +34,22 @@ def run(
     tollbar run --resume runs/2026-…    go on where a run was stopped
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
+    tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
 
     Parameters
     ----------
     studies
         Names of studies or sets (`tollbar list studies`), or TOML files. None: `quick`.
-    blocks
-        Blocks to measure instead of the study's own. Adding blocks to a finished run is paid for
-        with wider intervals, because it has been looked at.
-    seed
-        Decides the order of visits and the data. None: a new one, kept with the run.
-    library
-        A libcrypto to measure beside those that the study names. May be given again.
-    runs
-        Where the run's directory is made.
-    resume
-        A run to go on with, instead of a new one.
-    url
-        A server of your own, measured from the client's side alone. Anything but this machine's loopback
-        is refused unless you name its host again.
-    users
-        How many users at a time ask the `--url`. May be given again.
-    i_own_this_server
-        The host of the `--url`, once more: the load is for a server that is yours.
-    json
-        Print one JSON document instead of tables.
-    report
-        Write `report.html` into the run's directory.
     """
-    if blocks is not None and blocks < 1:
-        raise TollbarError("`--blocks`: at least one block")
-    if resume is not None:
-        planned, store = _take_up(resume, studies, blocks, i_own_this_server)
+    if options.resume is not None:
+        planned, store = _take_up(options.resume, studies, options)
     else:
-        asked = studies_of(studies, url, users, i_own_this_server)
-        planned, store = begin(asked, blocks, seed, library, runs)
-    judged = carry_out(planned, store, report=report)
+        asked = studies_of(studies, options)
+        planned, store = begin(asked, options.blocks, options.seed, options.library, options.runs)
+    judged = carry_out(planned, store, report=options.report)
     if judged is None:
         return ExitStatus.INTERRUPTED
-    show(judged, as_json=json)
+    show(judged, as_json=options.json)
     return status_of(judged)
 
 
@@ -100,7 +63,8 @@ def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | No
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:
-        console.say(f"interrupted; go on with: tollbar run --resume {store.directory}")
+        again = shlex.join([str(store.directory), *study.named_again([one.study for one in planned.studies])])
+        console.say(f"interrupted; go on with: tollbar run --resume {again}")
         return None
     finally:
         store.close()
@@ -115,17 +79,16 @@ def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | No
 def status_of(judged: Judgement) -> ExitStatus:
     """Whether everything that could be measured was. What a library does not have is no failure."""
     rows = [row for one in judged.studies for row in one.study.rows]
-    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) for row in rows)
+    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.was_set_aside for row in rows)
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 
-def studies_of(
-    studies: tuple[str, ...], url: str | None, users: tuple[int, ...], owned: str | None
-) -> tuple[Study, ...]:
+def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
-    theirs = [study.of_url(url, users)] if url else []
-    asked = (*theirs, *study.load(studies or (() if url else ("quick",))))
-    return study.refuse_others(asked, owned)
+    urls = [url for url in (options.against, options.url) if url is not None]
+    theirs = [study.of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
+    named = study.load(studies or (() if urls else ("quick",)))
+    return (*theirs, *study.with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
 
 
 def begin(
@@ -146,29 +109,29 @@ def with_blocks(asked: tuple[Study, ...], blocks: int | None) -> tuple[Study, ..
     """These studies, with this number of blocks instead of their own."""
     if blocks is None:
         return asked
-    if blocks < 1:
-        raise TollbarError("`--blocks`: at least one block")
     return tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
 
 
-def resumed(directory: Path, studies: tuple[str, ...], blocks: int | None) -> tuple[Study, ...]:
-    """The studies of a run that is gone on with, with the blocks that they will have."""
-    if studies:
-        raise TollbarError("a run that is resumed has its studies already", hint="leave the studies out")
+def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
+    """The studies of a run that is gone on with, with the blocks that they will have and the servers they ask."""
+    if studies or options.url:
+        what = "the studies" if studies else "`--url` and `--against`"
+        raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")
     said, found = results.about(directory), results.studies(directory, to_measure=True)
     already = {one.name: said["studies"][one.name]["blocks"] for one in found}
-    return tuple(
-        replace(one, measure=replace(one.measure, blocks=max(already[one.name], blocks or 0))) for one in found
+    asked = tuple(
+        replace(one, measure=replace(one.measure, blocks=max(already[one.name], options.blocks or 0))) for one in found
     )
+    return study.with_servers(asked, options.i_own_this_server, options.server_pid)
 
 
-def _take_up(directory: Path, studies: tuple[str, ...], blocks: int | None, owned: str | None) -> tuple[Plan, Store]:
-    asked = resumed(directory, studies, blocks)
+def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Plan, Store]:
+    asked = resumed(directory, studies, options)
     said = results.about(directory)
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
-    planned = plan.make(study.refuse_others(asked, owned), seed=said["seed"], named_libraries=said["libraries"])
+    planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
     names = {spec: str(receipt["name"]) for spec, receipt in planned.receipts.items()}
     begun_on = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     store = results.reopen(directory)

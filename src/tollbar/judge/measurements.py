@@ -25,6 +25,11 @@ _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "latency-p99": lambda load: load.latency_at(0.99),
     "server-memory": lambda load: float(sum(c.memory_bytes for c in load.components.values())),
 }
+# CPU nanoseconds of either side in a chunk; where no process of the server is known, it has none.
+_OF_SIDE: dict[str, Callable[[Chunk], int]] = {
+    "client-cpu": lambda chunk: chunk.cpu_ns.get(CLIENT, 0),
+    "server-cpu": lambda chunk: sum(ns for name, ns in chunk.cpu_ns.items() if name != CLIENT),
+}
 # Above this the client's core is what limits the requests, below it the server's core has time to spare.
 BUSY = 0.70
 
@@ -73,9 +78,9 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     yield from _components(row, trials, ledger)
-    if ledger.metric != "client-cpu":
-        client = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
-        yield from _costs_of(row, "client-cpu", client, ledger)
+    other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
+    visits = ledger.visits_of(row, trials, lambda _, chunk: _OF_SIDE[other](chunk) / chunk.operations)
+    yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
         # A study of arrivals at a rate means the server to have time to spare.

@@ -18,6 +18,7 @@ from tollbar.runner import Outcome, ask
 from tollbar.workloads import Ask, Given, Proven
 
 __all__ = [
+    "MOST_FAILURES",
     "Chunk",
     "Outcome",
     "Proven",

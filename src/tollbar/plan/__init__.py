@@ -236,15 +236,14 @@ class _Grid:
         """
         coordinates: dict[str, Value] = {n: wanted[n] for n in ("choice", "provider", "bed", "op") if n in wanted}
         for name, setting in self.study.family.settings.items():
-            if setting.applies(coordinates) and (self.study.url is None or name in wanted):
+            if setting.applies(coordinates) and (not self.study.remotes or name in wanted):
                 coordinates[name] = wanted.get(name, setting.default)
         return coordinates | {n: wanted[n] for n in ("users", "rate") if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
         if not self.study.beds:
-            own = Remote(self.study.url, self.study.address or "") if self.study.url else None
-            yield from ((own, provider) for provider in self.providers)
+            yield from itertools.product(self.study.remotes or (None,), self.providers)
             return
         for name in self.study.beds:
             bed = beds.all_beds()[name]

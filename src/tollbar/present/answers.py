@@ -98,7 +98,9 @@ class _Telling:
         """What the whole study says in one line."""
         findings = self.findings
         if not findings:
-            return self._nothing
+            # Of the null choice alone there is no cheapest in good standing, but what was measured can be said.
+            is_null = any(row.standing is Standing.NULL and row.trials for row in self.study.rows)
+            return against_baseline(self.study)[0] if is_null else self._nothing
         if self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE:
             return self._changes or against_baseline(self.study)[0]
         if len(findings) == 1:

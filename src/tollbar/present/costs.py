@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tollbar.judge import StudyJudgement
 from tollbar.study import Cost
@@ -52,12 +52,21 @@ COST_WORDS: Mapping[Cost, CostWords] = {
         short="client CPU",
         column="client CPU",
         in_sentence="client CPU per request",
-        method="On a server of the user's own, cost is the load client's own CPU time per request, user and system:"
-        " what the server pays is not known. " + _IN_BLOCKS.format("client"),
+        method="Here cost is the load client's own CPU time per request, user and system, and not the server's. "
+        + _IN_BLOCKS.format("client"),
     ),
 }
 
 
+_FOUND = (
+    "On a server of the user's own, cost is the CPU time per request, user and system, of its processes that were"
+    " named and of all below them. It ran as it was found: one server for all blocks, on whichever cores it chose; what"
+    " it did meanwhile for others, or by itself, is in the cost. " + _IN_BLOCKS.format("client")
+)
+
+
 def cost_words(study: StudyJudgement) -> CostWords:
     """What this study's cost is called."""
-    return COST_WORDS[study.about.measure.cost]
+    words = COST_WORDS[study.about.measure.cost]
+    is_found = study.about.remotes and study.about.measure.cost == "server-cpu"
+    return replace(words, method=_FOUND) if is_found else words

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.families import Standing, Value
-from tollbar.measure import Outcome, Trial
+from tollbar.measure import MOST_FAILURES, Outcome, Trial
 from tollbar.study import Study
 
 
@@ -67,6 +67,12 @@ class Row:
     def all_trials(self) -> tuple[Trial, ...]:
         """Its own and its twins'."""
         return (*self.trials, *self.twins)
+
+    @property
+    def was_set_aside(self) -> bool:
+        """Whether it failed so often in the end that no more trials of it were made."""
+        last = sorted(self.all_trials, key=lambda trial: trial.order)[-MOST_FAILURES:]
+        return len(last) == MOST_FAILURES and all(trial.outcome is not Outcome.OK for trial in last)
 
     @property
     def client_libraries(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from tollbar.study.definition import (
     matches,
 )
 from tollbar.study.reading import read
-from tollbar.study.url import DEFAULT_USERS, address_of, of_url, refuse_others
+from tollbar.study.url import DEFAULT_USERS, addresses_of, named_again, of_urls, text_of, with_servers
 
 __all__ = [
     "ASKED",
@@ -46,16 +46,18 @@ __all__ = [
     "Question",
     "Statistic",
     "Study",
-    "address_of",
+    "addresses_of",
     "begun",
     "load",
     "matches",
     "members",
-    "of_url",
+    "named_again",
+    "of_urls",
     "of_words",
     "read",
-    "refuse_others",
     "shipped",
+    "text_of",
+    "with_servers",
 ]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from tollbar.beds.remote import Remote
 from tollbar.families import Family, Value
 
 Coordinates = Mapping[str, Value]
@@ -97,8 +98,8 @@ class Load:
     think_s: float
     connection: Literal["new", "user"] | None
     """A connection for every request, or one for each user; None: what the operation says."""
-    get: str
-    """The path, with coordinates in braces."""
+    get: str | None
+    """The path, with coordinates in braces; None: that of the server's own URL."""
     unique_query: bool
     status: int
     expected_bytes: str | None
@@ -146,10 +147,8 @@ class Study:
     providers: tuple[str, ...]
     beds: tuple[str, ...]
     """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
-    url: str | None
-    """A server of the user's own, instead of beds: measured from the client's side alone."""
-    address: str | None
-    """`address:port` of the URL, once it was looked up and found to be one that may be asked; not looked up again."""
+    remotes: tuple[Remote, ...]
+    """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
     load: Load | None
     vary: Mapping[str, tuple[Value, ...]]
     baseline: Coordinates
@@ -169,4 +168,5 @@ DEFAULT_MEASURE = Measure(cost="cpu", chunk_s=0.005, rounds=10, blocks=12)
 
 def matches(value: Value | None, patterns: Sequence[Value]) -> bool:
     """Whether a coordinate's value is one of these, where a word may hold `*`."""
-    return value is not None and any(fnmatchcase(str(value), str(pattern)) for pattern in patterns)
+    # A word is always its own pattern, whatever is in it: the address in a URL may be in brackets.
+    return value is not None and any(value == one or fnmatchcase(str(value), str(one)) for one in patterns)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BeforeValidator, model_validator
 
 from tollbar import beds, families, units
+from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Family, Value
 from tollbar.libraries import normal
@@ -47,6 +48,7 @@ def _unit(reader: object) -> BeforeValidator:
 Seconds = Annotated[float, _unit(units.seconds)]
 Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(units.per_second)]
+Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
 
 
 class _WireLeaveOut(Wire):
@@ -55,7 +57,7 @@ class _WireLeaveOut(Wire):
 
 
 class _WireRequest(Wire):
-    get: str
+    get: str | None = None
     unique: bool = False
 
 
@@ -70,7 +72,7 @@ class _WireLoad(Wire):
     rates: tuple[Rate, ...] = ()
     think: Seconds = 0.0
     connection: Literal["new", "user"] | None = None
-    request: _WireRequest
+    request: _WireRequest = _WireRequest()
     expect: _WireExpect = _WireExpect()
 
     @model_validator(mode="after")
@@ -138,7 +140,7 @@ class _WireStudy(Wire):
     choices: tuple[str, ...] = ("*",)
     providers: tuple[str, ...] | None = None
     beds: tuple[str, ...] = ()
-    url: str | None = None
+    url: Urls = ()
     load: _WireLoad | None = None
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
@@ -175,7 +177,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
     wire = _with_server(wire, family)
-    reader = _Reader(family, where, None if kept else tuple(beds.all_beds()))
+    reader = _Reader(family, where, None if kept else (*wire.url, *beds.all_beds()))
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
     return Study(
@@ -187,8 +189,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         choices=choices,
         providers=wire.providers or family.providers,
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
-        url=wire.url,
-        address=None,
+        remotes=tuple(Remote(url) for url in wire.url),
         load=_load(wire, family, where),
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
         baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),
@@ -231,8 +232,10 @@ def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
         raise TollbarError("`load` is missing: it says what is asked of the server", where=where)
     if not served:
         raise TollbarError("`beds` is missing: a load needs a server", where=where)
+    if wire.request.get is None and not study.url:
+        raise TollbarError("`load.request.get` is missing: it says what is asked of the server", where=where)
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
-    _check_template(wire.request.get, "load.request.get", family, where)
+    _check_template(wire.request.get or "", "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
     return Load(
         users=wire.users,
@@ -278,7 +281,7 @@ def _measure(wire: _WireStudy, family: Family, where: str) -> Measure:
 def _costs(wire: _WireStudy, family: Family) -> tuple[Cost, ...]:
     """What may count as cost; the first does unless the study says another."""
     if wire.url:
-        return ("client-cpu",)
+        return ("client-cpu", "server-cpu")
     if not wire.beds:
         return ("cpu",)
     # A load client is no part of what it asks for; a client that does a share of the work is.

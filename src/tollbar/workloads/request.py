@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from tollbar import beds, families, machine
 from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading
@@ -81,7 +80,7 @@ class RequestWorkload(Workload):
 
     def host(self, cell: Cell) -> str:
         """What the bed is called by those that ask it."""
-        return urlsplit(cell.bed.url).netloc if isinstance(cell.bed, Remote) else "localhost"
+        return cell.bed.host if isinstance(cell.bed, Remote) else "localhost"
 
     def connection(self, cell: Cell) -> str:
         """Unless the study says it: `new` for each operation, or each `user`'s own."""
@@ -150,6 +149,8 @@ class RequestWorkload(Workload):
     def _server(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Server]:
         """The server of a cell: started here, or one that is up already."""
         if isinstance(cell.bed, Remote):
+            if (fault := cell.bed.fault()) is not None:
+                raise NotStarted(Outcome.FAILED, fault)
             yield cell.bed
             return
         assert cell.bed is not None
@@ -171,16 +172,24 @@ class RequestWorkload(Workload):
                 "connection": load.connection or self.connection(cell),
                 "request": {
                     "method": "GET",
-                    "paths": [load.get.format_map(dict(at))],
+                    "paths": [_path(cell, load)],
                     "headers": [],
                     "unique_query": load.unique_query,
                 },
                 "exchange": self.exchange(cell, server, sandbox),
                 "expect": {"status": load.status, "bytes": expected},
+                "is_lab": not isinstance(cell.bed, Remote),
                 "components": dict(server.components),
                 "request_limit_s": REQUEST_LIMIT_S,
             }
         }
+
+
+def _path(cell: Cell, load: Load) -> str:
+    if load.get is not None:
+        return load.get.format_map(dict(cell.coordinates))
+    assert isinstance(cell.bed, Remote), "only a URL says by itself what is asked for"
+    return cell.bed.path
 
 
 def _shape(load: Load, at: Mapping[str, str | int]) -> dict[str, Any]:

@@ -19,14 +19,14 @@ use crate::load_task::Load;
 const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
 const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
 
-/// A server with rustls' own defaults, which answers every path alike.
-fn server() -> SocketAddr {
+/// A server with rustls' own defaults, in these versions, which answers every path alike.
+fn server(versions: &[&'static rustls::SupportedProtocolVersion]) -> SocketAddr {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let chain = CertificateDer::pem_slice_iter(CHAIN.as_bytes()).collect::<Result<Vec<_>, _>>();
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("a key");
     let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(rustls::ALL_VERSIONS)
-        .expect("both versions")
+        .with_protocol_versions(versions)
+        .expect("these versions")
         .with_no_client_auth()
         .with_single_cert(chain.expect("a chain"), key)
         .expect("an identity");
@@ -57,18 +57,18 @@ fn server() -> SocketAddr {
 fn asking(address: SocketAddr, protocol: &str, change: serde_json::Value) -> Load {
     let tls = json!({"protocol": protocol, "key_exchange": null, "cipher": null, "signer": null,
         "name": "localhost"});
-    let mut load = load(address, json!({"clients": [{"share": 100, "tls": tls}], "connection": "new"}));
-    if let Some(pid) = change.get("web") {
-        load.components = [("web".to_owned(), pid.as_i64().expect("a pid") as i32)].into();
+    let mut fields = json!({"clients": [{"share": 100, "tls": tls}], "connection": "new"});
+    if let (Some(fields), Some(change)) = (fields.as_object_mut(), change.as_object()) {
+        fields.extend(change.clone());
     }
-    load
+    load(address, fields)
 }
 
 /// A server of the user's own is not held to the lab's configuration: the version asked for is negotiated, the
 /// client refuses another certificate, and what was not tried is said with its reason.
 #[test]
 fn both_versions_of_a_users_own_server() {
-    let address = server();
+    let address = server(rustls::ALL_VERSIONS);
     for (protocol, name) in [("tls-1.2", "TLS 1.2"), ("tls-1.3", "TLS 1.3")] {
         let load = asking(address, protocol, json!({}));
         let proof = verify(&load).expect("a proof");
@@ -102,8 +102,38 @@ fn both_versions_of_a_users_own_server() {
 /// The lab's own server is held to it all the same.
 #[test]
 fn both_versions_of_a_component() {
-    let load = asking(server(), "tls-1.3", json!({"web": std::process::id()}));
+    let web = json!({"components": {"web": std::process::id()}});
+    let load = asking(server(rustls::ALL_VERSIONS), "tls-1.3", web);
     let load = Load { expect: serde_json::from_value(json!({"status": 200})).expect("an answer"), ..load };
     let Err(Failure::Failed(words)) = verify(&load) else { panic!("a proof") };
     assert_eq!("not refused: a path that is not there", words);
+}
+
+/// A version that a user's own server does not offer is a finding, with the one that it negotiates by itself and the
+/// reason in the client's words; of the lab's own server it is a failure.
+#[test]
+fn a_version_that_is_not_offered() {
+    let (tls12, tls13) = (&rustls::version::TLS12, &rustls::version::TLS13);
+    for (offered, by_itself, protocol, asked) in
+        [(tls12, "TLS 1.2", "tls-1.3", "TLS 1.3"), (tls13, "TLS 1.3", "tls-1.2", "TLS 1.2")]
+    {
+        let address = server(&[offered]);
+        let Err(Failure::Unsupported(words)) = verify(&asking(address, protocol, json!({}))) else {
+            panic!("a finding")
+        };
+        let expected = format!("not offered: {asked}; the server negotiates {by_itself} by itself (");
+        assert!(words.starts_with(&expected), "{words}");
+        let is_lab = json!({"is_lab": true});
+        assert!(matches!(verify(&asking(address, protocol, is_lab)), Err(Failure::Failed(_))));
+    }
+}
+
+/// Whose server it is does not follow from whether its CPU time is counted.
+#[test]
+fn a_users_own_server_with_an_account() {
+    let web = json!({"is_lab": false, "components": {"web": std::process::id()}});
+    let load = asking(server(rustls::ALL_VERSIONS), "tls-1.2", web);
+    assert_eq!(6, verify(&load).expect("a proof").not_tried.len());
+    let chunk = trial(&load).advance(Advance { seconds: 0.0, operations: 5 }).expect("a chunk");
+    assert!(chunk.observed.components["web"].cpu_ns > 0);
 }

@@ -17,13 +17,14 @@ use crate::contract::Failure;
 use crate::load_task::Load;
 use crate::session::Advance;
 
-/// A load on a server of the test, with these fields changed.
+/// A load on a server of the test, with these fields changed. Without components it is one of the user's own.
 fn load(address: SocketAddr, change: serde_json::Value) -> Load {
     let mut fields = serde_json::json!({
         "address": address, "host": "localhost", "clients": [{"share": 1}], "users": 2, "connection": "user",
         "request": {"paths": ["/"]}, "expect": {"status": 200, "bytes": 5}, "request_limit_s": 5.0,
     });
     if let (Some(fields), Some(change)) = (fields.as_object_mut(), change.as_object()) {
+        fields.insert("is_lab".to_owned(), change.contains_key("components").into());
         fields.extend(change.clone());
     }
     serde_json::from_value(fields).expect("a load")

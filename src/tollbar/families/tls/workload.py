@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlsplit
-
 from tollbar import libraries, tls
 from tollbar.beds import Installed, NotStarted
 from tollbar.beds.configuration import SHOWN, Request
@@ -31,7 +28,7 @@ class FamilyWorkload(RequestWorkload):
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
         """Old and new clients, resuming and not, which hold the server to one exact certificate."""
         if isinstance(cell.bed, Remote):
-            return [{"share": 100, "tls": _any_tls(cell.bed.url, cell.choice.name)}]
+            return [{"share": 100, "tls": cell.bed.tls(cell.choice.name)}]
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         try:
             kinds = tls.clients(tls.Settings.read(settings_of(cell)), made)
@@ -46,11 +43,3 @@ class FamilyWorkload(RequestWorkload):
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Nothing: without a server and its client there is no TLS."""
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
-
-
-def _any_tls(url: str, protocol: str) -> dict[str, Any] | None:
-    """A client that takes what the server prefers, in the version of TLS that the cell asks for."""
-    if urlsplit(url).scheme != "https":
-        return None
-    anything = {"key_exchange": None, "cipher": None, "signer": None}
-    return {"protocol": protocol, "name": urlsplit(url).hostname, **anything}

@@ -1,0 +1,233 @@
+"""Servers of the user's own, measured: what they accept, what they pay, and what becomes of one that ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Tollbar, command
+from own_server import BOTH, Own, nginx, python_server
+from tollbar import results
+from tollbar.beds import proc
+from tollbar.study import text_of
+
+SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Own]:
+    """An nginx of the user's own."""
+    with nginx(tmp_path / "nginx") as own:
+        yield own
+
+
+def _of_study(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert 0 == done.returncode, done.stderr
+    (study,) = json.loads(done.stdout)["studies"]
+    assert isinstance(study, dict)
+    return study
+
+
+def _measured(study: dict[str, Any], metric: str) -> list[dict[str, Any]]:
+    return [result for result in study["results"] if result["metric"] == metric and result["component"] is None]
+
+
+@pytest.mark.parametrize("versions", [BOTH, BOTH[:1], BOTH[1:]])
+def test_what_a_server_offers_is_a_finding(tollbar: Tollbar, tmp_path: Path, versions: tuple[str, ...]) -> None:
+    """A version that it offers has its cost; one that it does not offer is `not offered`, and the run a good one."""
+    with nginx(tmp_path / "nginx", versions=versions) as own:
+        done = tollbar("run", "--url", own.https, "--users", 2, "--blocks", 1)
+    assert 0 == done.returncode, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    study = _of_study(tollbar("judge", run, "--json"))
+    offered = {SPOKEN[version] for version in versions}
+    assert offered == {
+        (result["choice"], agreed["version"])
+        for result in _measured(study, "client-cpu")
+        for agreed in result.get("negotiated", ())
+    }
+    lacking = [result for result in study["results"] if result["outcome"] != "ok"]
+    assert 2 * (2 - len(versions)) == len(lacking)
+    by_itself = max(offered)
+    for result in lacking:
+        assert result["choice"] not in dict(offered)
+        assert "unsupported" == result["outcome"]
+        asked = dict(SPOKEN.values())[result["choice"]]
+        assert result["reason"].startswith(f"not offered: {asked}; the server negotiates {by_itself[1]} by itself")
+        assert f"not offered: {asked}" in " ".join(done.stdout.split())
+        assert f"not offered: {asked}" in (run / "report.html").read_text("utf-8")
+    assert {by_itself[0]} == {toll["against"]["choice"] for toll in study["tolls"]}
+
+
+def test_connections_and_requests_have_their_tolls(tollbar: Tollbar, server: Own) -> None:
+    """A handshake costs more than a request on a kept connection, on any server."""
+    study = _of_study(tollbar("run", "--url", server.https, "--users", 2, "--blocks", 2, "--json"))
+    ratios = {(toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if not toll["twin"]}
+    assert {("tls-1.2", "request"), ("tls-1.2", "connect"), ("tls-1.3", "connect")} == ratios.keys()
+    assert all(ratios[choice, "connect"] > 1 for choice in ("tls-1.2", "tls-1.3"))
+    # No process of it is named.
+    assert [] == _measured(study, "server-cpu")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_server_that_closes_each_connection_is_measured(tollbar: Tollbar, tmp_path: Path, named: bool) -> None:
+    """HTTP/1.0, as Python's own server speaks it: every request has a connection of its own, and the reader is told."""
+    with python_server(tmp_path / "python") as own:
+        pids = ["--server-pid", own.pid] if named else []
+        done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json", *pids)
+    study = _of_study(done)
+    assert named == bool(_measured(study, "server-cpu"))
+    assert _measured(study, "throughput")
+    assert any(warning.startswith("The server closed ") for warning in study["warnings"])
+
+
+def test_connections_that_the_server_closes_are_counted_and_said(tollbar: Tollbar, tmp_path: Path) -> None:
+    """A server that keeps no connection for long is measured, and the reader is told what that does to a request."""
+    with nginx(tmp_path / "nginx", keepalive_requests=10) as own:
+        done = tollbar("run", "--url", own.http, "--users", 2, "--blocks", 1, "--json")
+    (said,) = [warning for warning in _of_study(done)["warnings"] if "opened again" in warning]
+    (back,) = results.read(tmp_path / json.loads(done.stdout)["run"]).studies
+    reopened = {
+        op: sum(t.load.reopened for row in back.rows if row.coordinates["op"] == op for t in row.trials if t.load)
+        for op in ("connect", "request")
+    }
+    # Where each request has a connection of its own, there is none to be kept.
+    assert 0 == reopened["connect"]
+    assert reopened["request"] > 0
+    assert said.startswith("The server closed ")
+
+
+def test_tls_beside_plaintext_by_what_the_server_pays(tollbar: Tollbar, server: Own) -> None:
+    """One server on two ports: each operation is compared with the same one of the other, by the whole tree's CPU."""
+    words = ["--url", server.https, "--against", server.http, "--server-pid", server.pid]
+    study = _of_study(tollbar("run", *words, "--users", 2, "--blocks", 2, "--json"))
+    costs = {
+        (result["bed"], result["choice"], result["setting"]["op"]): result["value"]
+        for result in _measured(study, "server-cpu")
+    }
+    assert 6 == len(costs)
+    assert all(value > 0 for value in costs.values())
+    assert {server.http} == {toll["against"]["bed"] for toll in study["tolls"]}
+    ratios = {
+        (toll["choice"], toll["setting"]["op"]): toll["ratio"] for toll in study["tolls"] if toll["bed"] == server.https
+    }
+    assert 4 == len(ratios)
+    assert all(ratios[choice, "connect"] > 1.5 for choice in ("tls-1.2", "tls-1.3"))
+
+
+def test_the_cost_is_the_clients_unless_every_server_has_its_process(
+    tollbar: Tollbar, server: Own, tmp_path: Path
+) -> None:
+    """A ratio is made of the same thing on both sides; what is known of one server beside it is shown."""
+    with python_server(tmp_path / "python") as other:
+        words = ["--url", server.http, "--against", other.http, "--server-pid", server.pid, "--users", 2]
+        study = _of_study(tollbar("run", *words, "--blocks", 1, "--json"))
+    assert {"client-cpu"} == {toll["metric"] for toll in study["tolls"]}
+    assert {server.http} == {result["bed"] for result in _measured(study, "server-cpu")}
+    assert {server.http, other.http} == {result["bed"] for result in _measured(study, "client-cpu")}
+
+
+def test_a_worker_that_is_named_beside_its_master_counts_once(tollbar: Tollbar, server: Own) -> None:
+    """Naming every process that there is gives the same plan as naming the one above them."""
+    named = [word for pid in reversed(proc.tree(server.pid)) for word in ("--server-pid", pid)]
+    words = ["--url", server.http, "--users", 2, "--blocks", 1, "--json"]
+    study = _of_study(tollbar("run", *words, *named))
+    assert {"server-cpu"} == {toll["metric"] for toll in study["tolls"]}
+    # A single component is the whole.
+    assert {None} == {result["component"] for result in study["results"]}
+
+
+def test_a_process_that_is_not_the_servers_is_refused(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
+    """One that is not there, listens elsewhere, or leaves others who listen uncounted: one line, and no run."""
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    deaf = subprocess.Popen(["sleep", "120"])
+    worker = proc.tree(server.pid)[1]
+    refusals = {
+        ended.pid: "there is no such process",
+        deaf.pid: "neither sleep nor a process below it listens on 127.0.0.1:",
+        worker: f"nginx (process {server.pid}) listens there too",
+    }
+    for pid, said in refusals.items():
+        for name in ("run", "plan"):
+            done = tollbar(name, "--url", server.http, "--server-pid", pid)
+            assert (2, "") == (done.returncode, done.stdout)
+            assert said in done.stderr.splitlines()[0]
+    deaf.kill()
+    deaf.wait()
+    assert f"--server-pid {server.pid} counts it" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_server_that_ends_on_the_way_is_rows_with_the_reason(server: Own, tmp_path: Path) -> None:
+    """Its cells have failed, with the reason, and so has the run."""
+    # Heats of some seconds, so that it ends within the first.
+    text = text_of({server.http: "plaintext"}, (2,), counts_server=True) + 'rounds = 100\nchunk = "20 ms"\n'
+    (tmp_path / "own.toml").write_text(text)
+    with _run(tmp_path, "own.toml", "--server-pid", str(server.pid), "--json", "--no-report") as lab:
+        os.kill(server.pid, signal.SIGTERM)
+        said, _ = lab.communicate(timeout=120)
+    assert 1 == lab.returncode
+    (study,) = json.loads(said)["studies"]
+    assert {"failed"} == {result["outcome"] for result in study["results"]}
+    assert all(f"nginx (process {server.pid}) has ended" in result["reason"] for result in study["results"])
+
+
+def test_a_server_that_ends_late_leaves_what_was_measured(server: Own, tmp_path: Path) -> None:
+    """The blocks before have their costs, the reader is told of the end, and the status says so too."""
+    words = ["--url", server.http, "--server-pid", str(server.pid), "--users", "2", "--blocks", "60"]
+    with _run(tmp_path, *words, "--json", "--no-report") as lab:
+        (run,) = (tmp_path / "runs").iterdir()
+        with closing(sqlite3.connect(f"file:{run}/results.sqlite?mode=ro", uri=True)) as database:
+            while database.execute("select count(*) from heat").fetchone()[0] < 5:
+                time.sleep(0.05)
+        os.kill(server.pid, signal.SIGTERM)
+        said, _ = lab.communicate(timeout=120)
+    assert 1 == lab.returncode
+    (study,) = json.loads(said)["studies"]
+    assert {"ok"} == {result["outcome"] for result in study["results"]}
+    assert any("has ended" in warning for warning in study["warnings"])
+
+
+@contextmanager
+def _run(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run that has begun to measure."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([command(), "run", *words], cwd=folder, **pipes) as lab:
+        assert lab.stderr is not None
+        assert any(line.lstrip().startswith("measure ") for line in lab.stderr)
+        yield lab
+
+
+def test_a_run_is_gone_on_with_when_the_process_is_named_again(tollbar: Tollbar, server: Own, tmp_path: Path) -> None:
+    """What only the command line says is not kept: it may be another process by now."""
+    first = tollbar("run", "--url", server.http, "--server-pid", server.pid, "--users", 2, "--blocks", 1, "--json")
+    run = tmp_path / json.loads(first.stdout)["run"]
+    refused = tollbar("run", "--resume", run, "--blocks", 2)
+    assert 2 == refused.returncode
+    assert "no process of" in refused.stderr
+    assert "--server-pid PID" in refused.stderr
+    again = tollbar("run", "--resume", run, "--blocks", 2, "--url", server.http, "--server-pid", server.pid)
+    assert 2 == again.returncode
+    assert "leave `--url` and `--against` out" in again.stderr
+    done = tollbar("run", "--resume", run, "--blocks", 2, "--server-pid", server.pid, "--json")
+    assert {2} == {result["blocks"] for result in _measured(_of_study(done), "server-cpu")}
+
+
+def test_an_interrupted_run_says_how_to_go_on(server: Own, tmp_path: Path) -> None:
+    """With all that has to be named again."""
+    with _run(tmp_path, "--url", server.http, "--server-pid", str(server.pid), "--users", "2") as lab:
+        lab.send_signal(signal.SIGINT)
+        _, said = lab.communicate(timeout=120)
+    assert 130 == lab.returncode
+    assert f"--server-pid {server.pid}" in said.partition("tollbar run --resume ")[2]
