@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tollbar.console.tables import MORE
 from tollbar.judge import Comparison, Judgement, StudyJudgement
-from tollbar.present import compared, notes, terminal
+from tollbar.present import answers, compared, notes, terminal
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -76,7 +76,10 @@ def _line(cells: Iterable[str]) -> str:
 
 def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
     tolls = toll_tables(study, most)
-    yield from (f"### {escaped(study.about.question)}", "", escaped(terminal.how(study)), "")
+    headline, *paragraphs = answers.answer(study)
+    yield from (f"### {escaped(study.about.question)}", "", f"**{escaped(headline)}**", "")
+    yield from _items(paragraphs)
+    yield from (escaped(terminal.how(study)), "")
     if tolls.alike:
         yield from (f"In every row: {escaped(tolls.alike)}", "")
     yield from table_lines(tolls.tables, "at")

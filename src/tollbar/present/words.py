@@ -64,9 +64,7 @@ def value_words(family: Family, name: str, value: Value) -> str:
     if name == "rate":
         return f"{value:,}\u00a0/s"
     setting = family.settings.get(name)
-    if setting is not None and setting.is_share:
-        return f"{value} %"
-    return units.show_bytes(value) if setting is not None and setting.is_size else f"{value:,}"
+    return f"{value:,}" if setting is None else setting.words(value)
 
 
 def named_value(family: Family, name: str, value: Value) -> str:
@@ -141,8 +139,8 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def standing_words(standing: Standing) -> str:
-    """A standing for people; the null choice protects nothing and has none."""
-    return "no protection" if standing is Standing.NULL else str(standing)
+    """A standing for people."""
+    return standing.words
 
 
 def ratio_words(ratio: float) -> str:
@@ -278,6 +276,11 @@ def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float,
         if speed >= scale:
             return speed, f"{_short(speed / scale)} {unit}"
     return speed, f"{_short(speed)} B/s"
+
+
+def often(cost_ns: float) -> str:
+    """How many operations of this cost one second of CPU time is enough for."""
+    return _short(1e9 / cost_ns)
 
 
 def measured(found: Measurement) -> str:

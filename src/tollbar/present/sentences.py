@@ -1,26 +1,46 @@
-"""The answer to a question in one sentence: ratio, interval, where, verdict and standing."""
+"""The answer to a question, in sentences: each ratio with its interval and verdict, and how often a core can do it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollbar.families import Standing
+from tollbar.families import Standing, Value
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
-from tollbar.present import cells, words
+from tollbar.present import cells, operations, words
 from tollbar.present.costs import cost_words
 from tollbar.results import Row
+from tollbar.study import NOT_SETTINGS
 
 # More than these are for the table.
 MOST_SENTENCES = 6
 
 
 def sentences(study: StudyJudgement) -> list[str]:
-    """A sentence for each comparison, in the order of the study, and how many more there are."""
-    tolls = cells.real_tolls(study)
-    found = [sentence(study, toll) for toll in tolls[:MOST_SENTENCES]]
-    more = len(tolls) - len(found)
-    return [*found, f"{words.counted(more, 'more comparison')} in the table above."] if more else found
+    """A sentence for each comparison, in the order of the study, then how often a core can do each."""
+    return [*(sentence(study, toll) for toll in cells.real_tolls(study)), *filter(None, [rates(study)])]
+
+
+def first_sentences(study: StudyJudgement) -> list[str]:
+    """As many of these as are read, and how many comparisons more there are."""
+    comparisons = [sentence(study, toll) for toll in cells.real_tolls(study)]
+    more = len(comparisons) - MOST_SENTENCES
+    said = [f"{words.counted(more, 'more comparison')} in the table above."] if more > 0 else []
+    return [*comparisons[:MOST_SENTENCES], *said, *filter(None, [rates(study)])]
+
+
+def rates(study: StudyJudgement) -> str | None:
+    """How often a second of one core is enough: `42 × argon2id-owasp-19m, 16 × bcrypt-10`.
+
+    None where operations have a size, of which the tables say how much is done in a second, or where there are many.
+    """
+    costs = cells.by_row(study, cells.cost_metric(study))
+    rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
+    if not 0 < len(rows) <= MOST_SENTENCES or any(operations.sizes_of(study, row.coordinates) for row in rows):
+        return None
+    names = cells.varying(rows, always=("choice",))
+    each = [f"{words.often(costs[row.key].value)} × {_named(study, row, names)}" for row in rows]
+    return f"A second of one core is enough for {words.enumeration(each)}."
 
 
 def sentence(study: StudyJudgement, toll: Toll) -> str:
@@ -42,8 +62,13 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
-    """What the sentence is about, as studies write it."""
-    return " with ".join(str(study.study.named(name, row.coordinates.get(name, "none"))) for name in names)
+    """What the sentence is about, as studies write it, and numbers with their names: `bcrypt with cost 12`."""
+    return " with ".join(_value(study, name, row.coordinates.get(name, "none")) for name in names)
+
+
+def _value(study: StudyJudgement, name: str, value: Value) -> str:
+    shown = study.study.named(name, value)
+    return str(shown) if name in NOT_SETTINGS else words.named_value(study.about.family, name, shown)
 
 
 def _where(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
