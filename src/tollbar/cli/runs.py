@@ -97,7 +97,7 @@ def compare(
     if json:
         console.print_json(console.comparison_document(comparison, found))
     elif format == "markdown":
-        console.show_comparison_markdown(comparison, notes)
+        console.show_comparison_markdown(comparison, notes, compared.headlines(judged))
     else:
         console.show_comparison(comparison, notes)
     return ExitStatus.SOME_FAILED if found else ExitStatus.DONE

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tollbar import units
 from tollbar.families import Family
-from tollbar.judge import Comparison, Increase, Pair
-from tollbar.present import words
+from tollbar.judge import Comparison, Increase, Judgement, Pair
+from tollbar.present import answers, words
 from tollbar.present.cells import varying
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
 from tollbar.present.toll_tables import plain
@@ -19,12 +19,12 @@ from tollbar.stats import Interval
 MOST_NAMED = 12
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Costs and ratios of both runs and how they changed, a table for each study."""
-    return [
-        _table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
+def comparison_tables(comparison: Comparison) -> dict[str, Table]:
+    """Costs and ratios of both runs and how they changed, a table for each study, by its name."""
+    return {
+        study: _table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
         for study, pairs in comparison.studies.items()
-    ]
+    }
 
 
 def _table(caption: str, pairs: Sequence[Pair], family: Family | None) -> Table:
@@ -78,6 +78,15 @@ def _alone(comparison: Comparison, run: str, side: Literal[0, 1]) -> list[str]:
     named = [_row_words(comparison, *found) for found in rows[:MOST_NAMED]]
     more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
     return [f"only in {run}, {words.counted(len(rows), 'row')}: {'; '.join([*named, *more])}"]
+
+
+def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
+    """By study, what each run found of it in one line."""
+    found: dict[str, list[str]] = {}
+    for judgement in judgements:
+        for study in judgement.studies:
+            found.setdefault(study.about.name, []).append(f"{judgement.run.name}: {answers.headline(study)}")
+    return found
 
 
 def increases(comparison: Comparison, found: Sequence[Increase], above: float) -> list[str]:

@@ -4,41 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollbar.families import Standing, Value
+from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
-from tollbar.present import cells, operations, words
+from tollbar.present import cells, words
 from tollbar.present.costs import cost_words
+from tollbar.present.operations import sizes_of
 from tollbar.results import Row
-from tollbar.study import NOT_SETTINGS
 
 # More than these are for the table.
 MOST_SENTENCES = 6
 
 
 def sentences(study: StudyJudgement) -> list[str]:
-    """A sentence for each comparison, in the order of the study, then how often a core can do each."""
-    return [*(sentence(study, toll) for toll in cells.real_tolls(study)), *filter(None, [rates(study)])]
+    """A sentence for each comparison, in the order of the study, then what holds of all of them."""
+    return [*(sentence(study, toll) for toll in cells.real_tolls(study)), *_of_all(study)]
 
 
 def first_sentences(study: StudyJudgement) -> list[str]:
-    """As many of these as are read, and how many comparisons more there are."""
+    """As many of these as are read, how many comparisons more there are, and what holds of all of them."""
     comparisons = [sentence(study, toll) for toll in cells.real_tolls(study)]
     more = len(comparisons) - MOST_SENTENCES
     said = [f"{words.counted(more, 'more comparison')} in the table above."] if more > 0 else []
-    return [*comparisons[:MOST_SENTENCES], *said, *filter(None, [rates(study)])]
+    return [*comparisons[:MOST_SENTENCES], *said, *_of_all(study)]
+
+
+def _of_all(study: StudyJudgement) -> list[str]:
+    return list(filter(None, [weakness(study), rates(study)]))
+
+
+def weakness(study: StudyJudgement) -> str | None:
+    """The value of a setting that keeps all cells out of good standing, by whose word, and what else it may be."""
+    family = study.about.family
+    real = [row for row in study.rows if row.standing is not Standing.NULL]
+    for name, setting in family.settings.items():
+        of = {row.coordinates.get(name) for row in real}
+        about = setting.about.get(str(next(iter(of)))) if len(of) == 1 else None
+        if about is None or about.standing not in words.CALLED_OUT:
+            continue
+        if all(about in family.parts_of(row.coordinates) and row.standing is about.standing for row in real):
+            standings = {
+                str(value): known.standing if (known := setting.about.get(str(value))) else None
+                for value in setting.values or ()
+            }
+            better = [f"`{name}={value}`" for value, standing in standings.items() if standing not in words.CALLED_OUT]
+            instead = f"; ask with {words.enumeration(better, 'or')}" if better else ""
+            by = f" ({about.authority[0].by}, {about.authority[0].where})" if about.authority else ""
+            return (
+                f"{words.opened(words.named_value(family, name, about.name))} is {about.standing.words}{by}{instead}."
+            )
+    return None
 
 
 def rates(study: StudyJudgement) -> str | None:
-    """How often a second of one core is enough: `42 × argon2id-owasp-19m, 16 × bcrypt-10`.
+    """How often a second of one core is enough: `42 × argon2id-owasp-19m, 16 × bcrypt-10`, the most first.
 
-    None where operations have a size, of which the tables say how much is done in a second, or where there are many.
+    None where operations have a size, of which the tables say how much is done in a second, and where there are many.
     """
     costs = cells.by_row(study, cells.cost_metric(study))
     rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
-    if not 0 < len(rows) <= MOST_SENTENCES or any(operations.sizes_of(study, row.coordinates) for row in rows):
-        return None
     names = cells.varying(rows, always=("choice",))
+    if not 0 < len(rows) <= MOST_SENTENCES or "op" in names or any(sizes_of(study, row.coordinates) for row in rows):
+        return None
+    rows.sort(key=lambda row: costs[row.key].value)
     each = [f"{words.often(costs[row.key].value)} × {_named(study, row, names)}" for row in rows]
     return f"A second of one core is enough for {words.enumeration(each)}."
 
@@ -63,12 +91,8 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
     """What the sentence is about, as studies write it, and numbers with their names: `bcrypt with cost 12`."""
-    return " with ".join(_value(study, name, row.coordinates.get(name, "none")) for name in names)
-
-
-def _value(study: StudyJudgement, name: str, value: Value) -> str:
-    shown = study.study.named(name, value)
-    return str(shown) if name in NOT_SETTINGS else words.named_value(study.about.family, name, shown)
+    said = [(name, study.study.named(name, row.coordinates[name])) for name in names if name in row.coordinates]
+    return " with ".join(words.coordinate(study.about.family, name, value) for name, value in said) or "none"
 
 
 def _where(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:

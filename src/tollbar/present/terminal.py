@@ -30,7 +30,7 @@ CONTRASTS = "Effect of each setting, all else alike"
 def how(study: StudyJudgement) -> str:
     """What the ratios are of, against what, and how sure they are."""
     about = study.about
-    baseline = ", ".join(str(study.study.named(name, value)) for name, value in about.baseline.items())
+    baseline = ", ".join(words.coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     # Without twins nothing is known of the noise: a warning says so.
     twins = [] if study.noise is None else [f"the baseline measured twice differed by {words.twins_words(study.noise)}"]

@@ -23,7 +23,7 @@ ROWS_SHOWN = 24
 # Behind the verdict, where the typical ratio is apart from the undisturbed one.
 SUFFERS = {"more": "↑", "less": "↓"}
 # What stands beside the cost, where it was measured; the report has the rest.
-BESIDE = {"throughput": "requests / s", "memory": "memory"}
+BESIDE = {"throughput": "requests / s", "memory": "held"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
 SPEED_FROM_BYTES = 1024
 # In which order columns leave where there is no room for all.

@@ -75,6 +75,11 @@ def named_value(family: Family, name: str, value: Value) -> str:
     return words if clear else f"{name.replace('-', ' ')} {words}"
 
 
+def coordinate(family: Family, name: str, value: Value) -> str:
+    """A coordinate as a command has it: a choice by its name, a number with its own: `blake3`, `4 KiB`, `cost 12`."""
+    return named_value(family, name, value) if name in family.settings else str(value)
+
+
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
     """Whether a setting's value is a thing with a name of its own, such as `x25519`, and which one is plain."""
     earlier = list(family.settings)[: list(family.settings).index(setting.name)]
@@ -100,7 +105,7 @@ def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
     """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
-    parts = []
+    parts: list[tuple[str, str]] = []
     for name, values in where.items():
         first = named_value(family, name, values[0])
         shown = [first, *(value_words(family, name, v) for v in values[1:most])]
@@ -111,8 +116,10 @@ def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int 
         is_size = name in LOADS or (setting is not None and setting.is_size)
         other = "at" if is_size else "with"
         preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
-        parts.append(f"{preposition} {enumeration(shown)}")
-    return ", ".join(parts)
+        # Settings that follow one another have one word before them: `with passes 1, lanes 1`.
+        follows = bool(parts) and preposition == parts[-1][0] == "with"
+        parts.append((preposition, f"{'' if follows else preposition + ' '}{enumeration(shown)}"))
+    return ", ".join(text for _, text in parts)
 
 
 def quoted(name: str) -> str:

@@ -287,9 +287,11 @@ class _Asked:
         """The question as a sentence."""
         over = ", ".join(self._over(name, value) for name, value in baseline.items())
         of = [name for name in choices if name != baseline.get("choice")] or [*choices]
+        if "*" in of:
+            of = ["all others"]
         named = of[0] if len(of) == 1 else f"{', '.join(of[:-1])} and {of[-1]}"
         by = "" if "choice" in baseline else f" by {' and '.join(name.replace('-', ' ') for name in baseline)}"
-        return f"What {'does' if len(of) == 1 and '*' not in named else 'do'} {named} cost{by}, against {over}?"
+        return f"What {'does' if named in self.family.choices else 'do'} {named} cost{by}, against {over}?"
 
     def _over(self, name: str, value: Value) -> str:
         """What is compared with, in the question: a number with what it is of."""
