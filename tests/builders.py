@@ -101,7 +101,7 @@ def row_key(coordinates: Mapping[str, Value]) -> str:
 
 def family(sizes: Sequence[str] = ("bytes",), words: Sequence[str] = ("api", "digest")) -> Family:
     """A family with these settings and the null choice `none`."""
-    settings = {name: Setting(name, name, None, name in sizes, 0, {}) for name in (*sizes, *words)}
+    settings = {name: Setting(name, name, None, "bytes" if name in sizes else None, 0, {}) for name in (*sizes, *words)}
     null = Choice("none", "None", "", None, None, None, Standing.NULL, (), (), {}, {}, None)
     return Family("digest", "Digests", ("run",), None, settings, {"none": null})
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tollbar.families import Setting, Value
+from tollbar.families.definition import IN_BYTES
+
 A_FAMILY = """
 [family]
 title = "Test"
@@ -32,3 +35,9 @@ default = 512
 title = "short output"
 standing = "deprecated"
 """
+
+
+def as_a_study_writes_it(setting: Setting, value: Value) -> Value:
+    """A value that was read, as it is written: bytes and shares with their units."""
+    unit = "B" if setting.unit in IN_BYTES else "%" if setting.is_share else None
+    return f"{value} {unit}" if unit else value

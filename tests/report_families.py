@@ -56,7 +56,7 @@ DIGESTS = family_of(
     "digest",
     "Hash function",
     "bits against the best known collision attack",
-    [Setting("bytes", "message size", None, True, 4096, {})],
+    [Setting("bytes", "message size", None, "bytes", 4096, {})],
     [
         choice_of("none", "No hash", Standing.NULL, None),
         choice_of("md5", "MD5", Standing.BROKEN, 0, _IETF_MD5),

@@ -43,12 +43,18 @@ MISTAKES = {
     "a provider": ("digest sha-256 rustcrypto", "no such choice", "`provider=rustcrypto`"),
     "a setting without a value": ("digest sha-256 bytes", "no such choice", "`bytes=4KiB`"),
     "a misspelt setting": ("tls tls-1.3 certifcate=rsa-2048", "no setting `certifcate`", "`certificate`"),
+    "the beginning of a setting": ("password-hash argon2id mem=46MiB", "no setting `mem`", "did you mean `memory`?"),
     "a setting of another family": ("digest md5 certificate=rsa-2048", "no setting `certificate`", "tls has it"),
     "a misspelt value": ("tls tls-1.3 certificate=rsa-2049", "`rsa-2049` is not one of", "`rsa-2048`"),
     "a misspelt server": ("tls tls-1.3 bed=ngin", "no such bed: `ngin`", "`nginx`"),
     "a misspelt operation": ("signature ed25519 op=sing", "no such op: `sing`", "`sign`"),
     "half a unit": ("digest md5 bytes=4K", "`4 KB` (4,000 B) or `4 KiB` (4,096 B)", None),
     "no unit": ("digest md5 bytes=4096", "say the unit", None),
+    "memory without a unit": ("password-hash argon2id memory=46", "say the unit", None),
+    "no memory": ("password-hash argon2id memory=0B", "too small: 8 KiB at least", None),
+    "a cost that would take hours": ("password-hash bcrypt cost=31", "too large: 18 at most", None),
+    "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "not a whole number", None),
+    "no power of two": ("password-hash scrypt n=100000", "not a power of two, as `2^16`", None),
     "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
     "users without a server": ("digest md5 users=8", "users need a server", "bed=embedded"),
     "users of a family that has none": ("storage plaintext aes-256-gcm bed=postgresql users=8", "has no users", None),
@@ -76,6 +82,10 @@ QUESTIONS = {
     "cipher aes-* chacha20-poly1305 op=encrypt": ("libcrypto",),
     "signature ed25519 op=sign,verify": ("libcrypto",),
     "password-hash bcrypt-10 argon2id-owasp-19m": ("rustcrypto",),
+    "password-hash argon2id memory=46MiB,64MiB passes=1 lanes=1": ("rustcrypto",),
+    "password-hash bcrypt argon2id cost=10,12 memory=19MiB": ("rustcrypto",),
+    "password-hash scrypt n=2^14,2^15 p=5": ("libcrypto",),
+    "password-hash pbkdf2-sha-256 iterations=600000,1_000_000": ("libcrypto",),
     "spin spin-1 spin-2": ("spin",),
     "key-exchange x25519 provider=libcrypto,aws-lc": ("libcrypto", "aws-lc"),
     "digest md5 sha-1 bed=embedded users=1,8": ("libcrypto",),
@@ -112,6 +122,9 @@ BASELINES = {
     ("digest sha-256 bytes=64B,4KiB cpu=native,no-sha", None): {"cpu": "native"},
     ("tls tls-1.3 certificate=rsa-2048,ecdsa-p256", None): {"certificate": "rsa-2048"},
     ("tls tls-1.3 bed=nginx,embedded", None): {"bed": "nginx"},
+    ("password-hash argon2id memory=46MiB,64MiB passes=1", None): {"memory": 46 * 1024**2},
+    ("password-hash bcrypt cost=12,10", None): {"cost": 12},
+    ("password-hash scrypt n=2^14,32768", None): {"n": 2**14},
 }
 
 
@@ -132,6 +145,13 @@ def test_a_family_that_only_servers_perform_has_one_and_users() -> None:
 def test_sizes_are_echoed_to_the_byte() -> None:
     """A decimal size is said in bytes, a binary one as it is."""
     assert "64 B, 16,000 B, 4 KiB" == _question("digest md5 bytes=64B,16KB,4KiB").echo["bytes"]
+
+
+def test_parameters_are_echoed_as_they_are_written() -> None:
+    """Memory in MiB, a power of two as one, and the question says which of them is compared with."""
+    asked = _question("password-hash argon2id scrypt memory=46MiB,47103KiB n=32768", "memory=46MiB")
+    assert ("46 MiB, 47,103 KiB", "2^15") == (asked.echo["memory"], asked.echo["n"])
+    assert "against memory 46 MiB?" in asked.text()
 
 
 def test_blocks_fill_the_time_and_are_never_too_few() -> None:
@@ -179,11 +199,13 @@ def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) 
 
 
 def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:
-    """`--json` has the document on standard output, and the sentence on standard error."""
+    """`--json` has the document on standard output, with the sentences that the terminal has."""
     done = tollbar("ask", "spin", "spin-1", "spin-2", "--for", "1s", "--no-report", "--json")
     assert 0 == done.returncode, done.stderr
-    assert "ask" == json.loads(done.stdout)["studies"][0]["study"]
-    assert "spin-2 takes" in done.stderr
+    (answered,) = json.loads(done.stdout)["studies"]
+    assert "ask" == answered["study"]
+    assert SENTENCE.fullmatch(answered["answers"]["sentences"][0])
+    assert "spin-2 takes" not in done.stderr
 
 
 def test_what_cannot_be_measured_is_said_with_its_reason(tollbar: Tollbar) -> None:
@@ -211,6 +233,8 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
         (["digest", "md5", "bytes=4K"], "say the unit"),
         (["digest", "md5", "sha-1", "--for", "20"], "say the unit"),
         (["digest", "md5", "sha-1", "lookup=implicit"], "means nothing to any cell"),
+        (["password-hash", "argon2id", "memory=4095GiB"], "takes 4,095 GiB of memory, and"),
+        (["password-hash", "argon2id", "memory=64KiB", "lanes=16"], "16 `lanes` need 128 KiB at least"),
         (["digest", "md5", "sha-1", "--save", "there.toml"], "is there already"),
         (["digest", "md5", "sha-1", "--save", "no/where.toml"], "cannot be written"),
     ],

@@ -165,7 +165,7 @@ def test_an_interval_that_reaches_across_the_limit_is_no_increase() -> None:
 
 def test_costs_and_ratios_stand_side_by_side() -> None:
     """Both runs' and how they changed; a baseline has a cost alone."""
-    (table,) = comparison_tables(slower(1.10))
+    (table,) = comparison_tables(slower(1.10)).values()
     said = {row[0].says: [cell.says for cell in row[1:]] for row in table.rows}
     assert ["200 ns → 220 ns", "+10 %"] == said["c0"][:2]
     assert ["2.00 → 2.20", "+10 %"] == said["c0"][3:5]

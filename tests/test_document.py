@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -14,11 +15,14 @@ from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar.console import document
 from tollbar.judge import StudyJudgement
+from tollbar.present.answers import answer
+from tollbar.present.sentences import first_sentences
 from tollbar.stats import Interval
 
 STUDY = {
     "study",
     "family",
+    "answers",
     "confidence",
     "noise_floor",
     "noise",
@@ -78,6 +82,27 @@ def test_the_document_has_the_form_of_its_schema() -> None:
         for part, keys in (("results", RESULT), ("tolls", TOLL), ("contrasts", CONTRAST), ("claims", CLAIM)):
             assert [] == [entry for entry in study[part] if not set(entry) >= keys]
         assert [] == [toll for toll in study["tolls"] if not set(toll["against"]) >= WHERE]
+
+
+REFERENCE = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8")
+
+
+def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
+    """What stands in the document and what its reference explains are the same keys, in the same order."""
+    tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in REFERENCE.split("Each study:")]
+    found = document(example())
+    assert [list(found), list(found["studies"][0])] == tables
+
+
+def test_answers_are_those_of_terminal_and_report() -> None:
+    """The headline that a terminal opens with, the report's paragraphs, and a sentence for each comparison."""
+    for judged, study in zip(example().studies, document(example())["studies"], strict=True):
+        headline, *paragraphs = answer(judged)
+        said = study["answers"]
+        assert (headline, paragraphs) == (said["headline"], said["paragraphs"])
+        assert first_sentences(judged)[0] == said["sentences"][0]
+        comparisons = [toll for toll in study["tolls"] if not toll["twin"]]
+        assert len(said["sentences"]) - len(comparisons) in (0, 1)
 
 
 def test_both_costs_are_rows_and_both_ratios_stand_in_a_toll() -> None:

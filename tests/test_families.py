@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from family_text import A_FAMILY, A_VALUE
+from family_text import A_FAMILY, A_VALUE, as_a_study_writes_it
 from test_runners import FAMILIES
 from tollbar import beds, libraries
 from tollbar.families import (
@@ -278,17 +278,11 @@ def test_choices_of_a_family_have_titles_of_their_own() -> None:
         assert len(titles) == len(set(titles)), family.name
 
 
-def default_as_a_study_would_write_it(setting: Setting) -> str | int:
-    """A setting's default; a size and a share with their units."""
-    unit = "B" if setting.is_size else "%" if setting.is_share else None
-    return f"{setting.default} {unit}" if unit else setting.default
-
-
 def test_defaults_are_among_the_values() -> None:
     """A setting's default is one that a study could have written."""
     for family in families().values():
         for setting in family.settings.values():
-            assert setting.default == setting.read(default_as_a_study_would_write_it(setting)), setting.name
+            assert setting.default == setting.read(as_a_study_writes_it(setting, setting.default)), setting.name
 
 
 def known(family: Family, coordinate: str) -> list[str]:

@@ -22,7 +22,7 @@ from tollbar.study import reading
 from tollbar.wire import Wire
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
-ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| .* \| (.*) \|$", REFERENCE, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| [^|]* \| ([^|]*) \|$", REFERENCE, re.MULTILINE))
 
 LEAST = "question = '?'\nfamily = '{}'\nchoices = {}\n"
 
@@ -78,16 +78,36 @@ def test_the_reference_has_each_default(key: str) -> None:
 
 def test_the_reference_has_every_unit() -> None:
     """The units that are read are those that are listed."""
-    quoted = re.findall(r"`([^`]+)`", REFERENCE.split("## Units")[1].split("##")[0])
-    listed = {unit for unit in quoted if '"' not in unit}
+    table = re.findall(r"^\| a .*$", REFERENCE.split("## Units")[1].split("##")[0], re.MULTILINE)
+    listed = {unit for row in table for unit in re.findall(r"`([^`]+)`", row) if '"' not in unit}
     assert {*reading.units.BYTES, *reading.units.SECONDS, "%", "/s"} == listed
 
 
-def test_the_least_study_of_the_reference_is_one() -> None:
-    """Question, family and choices are enough, as the reference says."""
-    text = REFERENCE.split("<!-- least -->")[1].split("```")[1].removeprefix("toml")
-    (planned,) = plan.make([study.read("least", text, where="docs")], seed=0).studies
-    assert 2 == len(planned.cells)
+# How many cells the examples of the reference have.
+EXAMPLES = {"least": 2, "parameters": 3}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_of_the_reference_is_a_study(name: str) -> None:
+    """Question, family and choices are enough, as the reference says; a parameter is where it says it is."""
+    text = REFERENCE.split(f"<!-- {name} -->")[1].split("```")[1].removeprefix("toml")
+    (planned,) = plan.make([study.read(name, text, where="docs")], seed=0).studies
+    assert EXAMPLES[name] == len(planned.cells)
+    assert 1 == len({cell.against for cell in planned.cells})
+
+
+def test_the_reference_has_every_parameter() -> None:
+    """The table of parameters has each with its choices, bounds and default."""
+    expected = {
+        name: (
+            list(setting.only["choice"]),
+            *(setting.words(of) for of in (setting.least, setting.most, setting.default)),
+        )
+        for name, setting in families()["password-hash"].settings.items()
+        if setting.least is not None and setting.most is not None
+    }
+    rows = re.findall(r"^\| (`.*?) \| `(\w+)` \| .* \| (.*) \| (.*) \| (.*) \|$", REFERENCE, re.MULTILINE)
+    assert expected == {name: (re.findall(r"`(.*?)`", of), *numbers) for of, name, *numbers in rows}
 
 
 @pytest.mark.parametrize("name", families())

@@ -293,6 +293,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert comparison["median_difference"] < 0.02
     judged = json.loads(tollbar("judge", one, "--json").stdout)
     assert "fake" == judged["studies"][0]["study"]
+    assert judged["studies"][0]["answers"]["sentences"][0].startswith("spin-1-again takes ")
     assert "Twice the work" in tollbar("judge", one).stdout
     assert "| Twice the work costs twice as much |" in tollbar("judge", one, "--format", "markdown").stdout
     assert 0 == tollbar("report", one).returncode
@@ -334,7 +335,8 @@ def test_a_comparison_fails_only_beyond_what_is_allowed(tollbar: Tollbar, fake_r
     assert (0, True) == (passed.returncode, "Nothing became dearer by more than 20 %" in passed.stdout)
     assert "→" in passed.stdout
     markdown = tollbar("compare", one, other, "--format", "markdown").stdout
-    assert markdown.startswith("### fake: one → other")
+    assert markdown.startswith("### fake: one → other\n\n- one: ")
+    assert "\n- other: " in markdown
     refused = tollbar("compare", one, other, "--fail-above", "much")
     assert (2, True) == (refused.returncode, "--fail-above" in refused.stderr)
 

@@ -14,9 +14,11 @@ from fabricated import fabricated, shipped
 from report_example import digests, judgement, passwords
 from tollbar import units
 from tollbar.console import layout, show_judgement, show_markdown, streams
+from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present import words
+from tollbar.present.answers import answer
 from tollbar.present.cells import by_row, cost_metric
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
 from tollbar.present.toll_tables import BAR, INTERVAL, STANDING, bar, compared, toll_tables
@@ -260,4 +262,7 @@ def test_markdown_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
     assert {heads[0].count("|")} == {line.count("|") for line in rows}
     assert sum(t.row.coordinates["bytes"] == 64 for t in digests().tolls if t.ratio) == len(rows)
     assert text.startswith("### What does each hash function cost")
+    headline, *paragraphs = answer(digests())
+    assert f"\n**{escaped(headline)}**\n" in text
+    assert all(f"\n- {escaped(paragraph)}\n" in text for paragraph in paragraphs)
     assert "| 64 B | sha-1 | rustcrypto 0.10.9 |" in text

@@ -66,7 +66,7 @@ fn answer(task: &Value) -> Value {
 
 fn scrypt(log2: u32) -> Value {
     json!({"family": "password-hash", "choice": "scrypt",
-        "setting": {"algorithm": "scrypt", "n-log2": log2, "r": 8, "p": 1}})
+        "setting": {"algorithm": "scrypt", "n": 1_u64 << log2, "r": 8, "p": 1}})
 }
 
 /// A session is ready with its receipt, answers each `advance` with one chunk at least as long, and says that it was ok.
@@ -118,7 +118,7 @@ fn a_session_without_a_lead_is_one_too() {
 fn memory_is_the_operations_own() {
     const MIB: f64 = 1024.0 * 1024.0;
     let argon2id = json!({"family": "password-hash", "choice": "argon2id",
-        "setting": {"algorithm": "argon2id", "memory-kib": 24 * 1024, "passes": 1, "lanes": 1}});
+        "setting": {"algorithm": "argon2id", "memory": 24 * 1024 * 1024, "passes": 1, "lanes": 1}});
     let large = json!({"setting": {"bytes": 32 << 20}});
     for (change, least, most) in [(scrypt(14), 15.5, 24.0), (argon2id, 23.5, 36.0), (large, 0.0, 1.0)] {
         let mut session = Session::new(&task(change.clone()));

@@ -120,8 +120,22 @@ def _kernel_configuration(root: Path) -> str:
     return _read(str(root / f"boot/config-{platform.release()}"))
 
 
-def _memory_bytes() -> int:
-    match = re.search(r"MemTotal:\s+(\d+) kB", _read("/proc/meminfo"))
+def available_memory_bytes(root: Path = Path("/")) -> int:
+    """What a program may still take before others are swapped out or ended: of the machine, and of its container."""
+    limits = [_memory_bytes("MemAvailable", root)]
+    for line in _read(str(root / "proc/self/cgroup")).splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers in ("", "memory"):
+            folder = root / "sys/fs/cgroup" / controllers
+            name = "memory.limit_in_bytes" if controllers else "memory.max"
+            # Inside a container its own group is the root of what can be seen.
+            said = (_read(str(place / name)).strip() for place in (folder / group.lstrip("/"), folder))
+            limits += [int(text) for text in said if text.isdecimal()]
+    return min(limits)
+
+
+def _memory_bytes(field: str = "MemTotal", root: Path = Path("/")) -> int:
+    match = re.search(rf"{field}:\s+(\d+) kB", _read(str(root / "proc/meminfo")))
     return int(match.group(1)) * 1024 if match else 0
 
 

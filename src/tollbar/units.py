@@ -12,6 +12,9 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.
 # The decimal and the binary names mean what they say: 1 KB is 1,000 bytes and 1 KiB is 1,024.
 BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
+_COUNT = re.compile(r"\s*([0-9][0-9_]*)(?:\^([0-9]{1,2}))?\s*")
+_THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
+_POWERS = {"k": 1, "m": 2}
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 
@@ -29,10 +32,23 @@ def size_bytes(text: str | int | float) -> int:
         number = float(match[1].replace("_", ""))
         said = " or ".join(f"`{match[1]} {unit}` ({number * BYTES[unit]:,.0f} B)" for unit in meant)
         raise ValueError(f"say the unit, {said}")
+    if match and not match[2]:
+        raise ValueError(f"say the unit, as in `{match[1]} KiB` or `{match[1]} MiB`")
     value = _read(text, BYTES, "4 KiB")
     if value != int(value):
         raise ValueError(f"`{text}` is not a whole number of bytes")
     return int(value)
+
+
+def count(text: str | int) -> int:
+    """A whole number as it is written: `600000`, `600_000`, `2^17`. Raises ValueError that says how to write it."""
+    match = _COUNT.fullmatch(str(text))
+    if not match:
+        short = _THOUSANDS.fullmatch(str(text))
+        meant = f": `{short[1]}{'_000' * _POWERS[short[2].lower()]}`" if short else ""
+        raise ValueError(f"`{text}` is not a whole number{meant}")
+    number, power = int(match[1].replace("_", "")), match[2]
+    return number if power is None else number ** int(power)
 
 
 def share(text: str | int | float) -> float:
@@ -74,12 +90,20 @@ def show_seconds(value: float) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """A size in binary units, without a fraction where it is whole: `4 KiB`, `19.0 MiB`."""
+    """A measured size in binary units, without a fraction where it is whole: `4 KiB`, `19.1 MiB`."""
     for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
         if abs(value) >= scale:
             number = value / scale
             return f"{number:.0f} {unit}" if number == int(number) else f"{number:.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def show_size(size: int) -> str:
+    """A size that was asked for, in the binary unit that divides it, else to the byte: `64 KiB`, `16,000 B`."""
+    for unit, scale in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if size >= scale and size % scale == 0:
+            return f"{size // scale:,} {unit}"
+    return f"{size:,} B"
 
 
 def show_ratio(value: float) -> str:

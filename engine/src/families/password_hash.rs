@@ -40,6 +40,26 @@ pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     }
 }
 
+/// A parameter that is memory, in bytes as studies have it, as the KiB that Argon2 counts in.
+pub fn kibibytes(task: &Task, name: &str) -> Result<u32, Failure> {
+    let bytes = task.number(name, 0)?;
+    match u32::try_from(bytes / 1024) {
+        Ok(kibibytes) if kibibytes > 0 && bytes % 1024 == 0 => Ok(kibibytes),
+        _ => Err(Failure::Failed(format!(
+            "the setting `{name}` is whole KiB, 2^32 - 1 at most, not {bytes} bytes"
+        ))),
+    }
+}
+
+/// A parameter that is a power of two, as its exponent.
+pub fn log2(task: &Task, name: &str) -> Result<u8, Failure> {
+    let number = task.number(name, 0)?;
+    match number.is_power_of_two() {
+        true => Ok(number.ilog2() as u8),
+        false => Err(Failure::Failed(format!("the setting `{name}` is a power of two, not {number}"))),
+    }
+}
+
 /// Leaves the front of a hash in the output.
 pub fn copy(hash: &[u8], output: &mut [u8]) -> Result<(), Failure> {
     let front = hash.get(..output.len());

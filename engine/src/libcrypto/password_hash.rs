@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::api::{Api, Handle, Param, have};
 use super::digest;
 use crate::contract::{Failure, Task};
-use crate::families::password_hash::{self as family, parameter};
+use crate::families::password_hash::{self as family, kibibytes, log2, parameter};
 use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,9 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
             })
         }
         Algorithm::Pbkdf2 { digest } => {
-            let (digest, iterations) = (digest::find(api, digest)?, parameter(task, "iterations")? as c_int);
+            let digest = digest::find(api, digest)?;
+            let iterations = c_int::try_from(parameter(task, "iterations")?);
+            let iterations = iterations.map_err(families::failed("the setting `iterations`"))?;
             family::prepare(task, HASH_BYTES, move |password, salt, out| {
                 let done = api.lengths.pbkdf2(password, salt, iterations, digest, out)?;
                 api.ensure(done == 1, "PKCS5_PBKDF2_HMAC")
@@ -66,10 +68,10 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 
 fn scrypt(api: &'static Api, task: &Task) -> Prepared {
     let derive = have(api.EVP_PBE_scrypt, "EVP_PBE_scrypt")?;
-    let n = 1_u64.checked_shl(parameter(task, "n-log2")?).unwrap_or(0);
+    let n = 1_u64 << log2(task, "n")?;
     let (r, p) = (u64::from(parameter(task, "r")?), u64::from(parameter(task, "p")?));
     // OpenSSL's own bound of 32 MiB is below the parameters that are recommended today.
-    let most = 128 * r * (n + p + 2) + (1 << 20);
+    let most = (128 * r).saturating_mul(n.saturating_add(p + 2)).saturating_add(1 << 20);
     family::prepare(task, HASH_BYTES, move |password, salt, out| {
         let (password_at, salt_at) = (password.as_ptr().cast(), salt.as_ptr());
         let (length, out) = (out.len(), out.as_mut_ptr());
@@ -83,8 +85,9 @@ fn scrypt(api: &'static Api, task: &Task) -> Prepared {
 
 fn argon2id(api: &'static Api, task: &Task) -> Prepared {
     let kdf = find_argon2id(api)?;
-    let number = |name| Ok(parameter(task, name)?.to_ne_bytes());
-    let (memory_kib, passes, lanes) = (number("memory-kib")?, number("passes")?, number("lanes")?);
+    let (memory_kib, passes, lanes) =
+        (kibibytes(task, "memory")?, parameter(task, "passes")?, parameter(task, "lanes")?);
+    let [memory_kib, passes, lanes] = [memory_kib, passes, lanes].map(u32::to_ne_bytes);
     let new = have(api.EVP_KDF_CTX_new, "EVP_KDF")?;
     let (derive, free) = (have(api.EVP_KDF_derive, "EVP_KDF")?, have(api.EVP_KDF_CTX_free, "EVP_KDF")?);
     family::prepare(task, HASH_BYTES, move |password, salt, out| {

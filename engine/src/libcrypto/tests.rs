@@ -32,7 +32,7 @@ type Row = (&'static str, fn(&mut Api), [&'static str; 3], Value);
 fn rows() -> Vec<Row> {
     let low_level = || json!({"call": "low-level"});
     let sign = ["signature", "sign", "rsa-2048"];
-    let argon2id = json!({"algorithm": "argon2id", "memory-kib": 64, "passes": 1, "lanes": 1});
+    let argon2id = json!({"algorithm": "argon2id", "memory": 64 * 1024, "passes": 1, "lanes": 1});
     let before_3 = |api: &mut Api| (api.EVP_MAC_fetch, api.HMAC_CTX_new) = (None, none);
     vec![
         (

@@ -6,7 +6,7 @@ use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
 use crate::contract::{Failure, Task};
-use crate::families::password_hash::{copy, parameter, prepare};
+use crate::families::password_hash::{copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
 /// The setting `algorithm`, which a choice carries together with its parameters.
@@ -66,8 +66,7 @@ fn bcrypt_base64(text: &[u8]) -> Result<Vec<u8>, Failure> {
 }
 
 fn scrypt(task: &Task) -> Prepared {
-    let n_log2 = u8::try_from(parameter(task, "n-log2")?).map_err(failed("the setting `n-log2`"))?;
-    let params = scrypt::Params::new(n_log2, parameter(task, "r")?, parameter(task, "p")?);
+    let params = scrypt::Params::new(log2(task, "n")?, parameter(task, "r")?, parameter(task, "p")?);
     let params = params.map_err(failed("scrypt's parameters"))?;
     prepare(task, 32, move |password, salt, output| {
         scrypt::scrypt(password, salt, &params, output).map_err(failed("scrypt"))
@@ -78,7 +77,7 @@ fn scrypt(task: &Task) -> Prepared {
 /// time is counted whichever thread spends it.
 fn argon2id(task: &Task) -> Prepared {
     let (memory_kib, passes, lanes) =
-        (parameter(task, "memory-kib")?, parameter(task, "passes")?, parameter(task, "lanes")?);
+        (kibibytes(task, "memory")?, parameter(task, "passes")?, parameter(task, "lanes")?);
     let params = Params::new(memory_kib, passes, lanes, None).map_err(failed("Argon2's parameters"))?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     // As many threads as lanes, whatever the machine has: an idle thread of rayon spends time looking for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,13 @@ from cyclopts import Parameter
 from tollbar import console, families, plan, results, study, units
 from tollbar.cli.options import AsJson, Libraries, write_anew
 from tollbar.cli.run import begin, carry_out, show, status_of
-from tollbar.cli.sentences import sentences
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, estimates
+from tollbar.present.sentences import first_sentences
 from tollbar.stats import fewest_blocks
 from tollbar.study import Question, Study
+from tollbar.workloads.operation import beyond_memory
 
 # An estimate is not exact; beyond this share the user is told that what was asked for cannot be kept.
 ABOUT = 1.25
@@ -67,7 +69,7 @@ def ask(
     runs
         Where the run's directory is made.
     json
-        Print one JSON document instead of tables; the sentence goes to standard error.
+        Print one JSON document instead of tables; the sentences are in it, under `answers`.
     report
         Write `report.html` into the run's directory.
     """
@@ -78,6 +80,7 @@ def ask(
     question = study.of_words(family, words, against)
     named = [str(path.resolve()) for path in library]
     planned = plan.make((_read(question, fewest_blocks()),), seed=seed or 0, named_libraries=named)
+    _refuse_beyond_memory(planned, words)
     fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, fewest_blocks())
     if save is not None:
         write_anew(save, question.text(fitted))
@@ -96,13 +99,22 @@ def ask(
     if judged is None:
         return ExitStatus.INTERRUPTED
     show(judged, as_json=json)
-    answer = sentences(judged.studies[0])
-    if json:
-        for sentence in answer:
-            console.say(sentence)
-    else:
-        _print(answer)
+    if not json:
+        _print(first_sentences(judged.studies[0]))
     return status_of(judged)
+
+
+def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:
+    """Raises TollbarError for a choice that was named, and needs more memory with its parameters than is free here.
+
+    What a pattern stands for may do so: its row says why it was not measured.
+    """
+    for cell in planned.studies[0].cells:
+        reason = beyond_memory(cell) if cell.choice.name in words else None
+        if reason:
+            by = [f"`{name}`" for name in cell.choice.memory if name in cell.coordinates]
+            hint = f"it is set by {' and '.join(by)}" if by else None
+            raise TollbarError(f"{cell.choice.name}: {reason}", where=study.ASKED, hint=hint)
 
 
 def _seconds(said: str) -> float:

@@ -40,7 +40,7 @@ def list_(
     json
         Print one JSON document instead of a table.
     """
-    rows = {"studies": _studies, "families": _families, "choices": _choices, "beds": _beds}
+    rows = {"studies": _studies, "families": _families, "choices": lambda: _choices(in_words=not json), "beds": _beds}
     listed = _providers(library) if what == "providers" else rows[what]()
     _print(listed, as_json=json)
     return ExitStatus.DONE
@@ -189,12 +189,12 @@ def _families() -> list[dict[str, object]]:
     ]
 
 
-def _choices() -> list[dict[str, object]]:
+def _choices(*, in_words: bool) -> list[dict[str, object]]:
     return [
         {
             "family": family.name,
             "choice": choice.name,
-            "standing": str(choice.standing),
+            "standing": choice.worth if in_words else str(choice.standing),
             "strength": choice.strength,
             "authority": "; ".join(f"{one.by}, {one.where}" for one in choice.authority[:1]),
         }

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tollbar import console, judge, machine, measure, plan, results, study, units
 from tollbar.cli.options import DEFAULTS, Options, cells_of
-from tollbar.cli.timing import Timing
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
+from tollbar.measure.timing import Timing
 from tollbar.plan import Plan, estimates
 from tollbar.present.words import counted
 from tollbar.report import write as write_report

@@ -93,11 +93,11 @@ def compare(
     judged = [_judged(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
     found = () if above is None else comparison.increases(above, of)
-    notes = [] if above is None else compared.increases(found, above)
+    notes = [] if above is None else compared.increases(comparison, found, above)
     if json:
         console.print_json(console.comparison_document(comparison, found))
     elif format == "markdown":
-        console.show_comparison_markdown(comparison, notes)
+        console.show_comparison_markdown(comparison, notes, compared.headlines(judged))
     else:
         console.show_comparison(comparison, notes)
     return ExitStatus.SOME_FAILED if found else ExitStatus.DONE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tollbar.console.tables import MORE
 from tollbar.judge import Comparison, Judgement, StudyJudgement
-from tollbar.present import compared, notes, terminal
+from tollbar.present import answers, compared, notes, terminal
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -22,10 +23,13 @@ def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     print_markdown(line for study in judgement.studies for line in _study(study, None if everything else ROWS_SHOWN))
 
 
-def show_comparison_markdown(comparison: Comparison, notes: Sequence[str] = ()) -> None:
-    """Prints two runs' costs and ratios side by side as Markdown."""
-    for table in compared.comparison_tables(comparison):
+def show_comparison_markdown(
+    comparison: Comparison, notes: Sequence[str] = (), headlines: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> None:
+    """Prints two runs' costs and ratios side by side as Markdown, behind what each run found of the study."""
+    for study, table in compared.comparison_tables(comparison).items():
         print_markdown((f"### {escaped(table.caption)}", ""))
+        print_markdown(_items(headlines.get(study, ())))
         print_markdown(table_lines([Table("", table.columns, table.rows)]))
     print_markdown(_items([*compared.comparison_notes(comparison), *notes]))
 
@@ -76,7 +80,10 @@ def _line(cells: Iterable[str]) -> str:
 
 def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
     tolls = toll_tables(study, most)
-    yield from (f"### {escaped(study.about.question)}", "", escaped(terminal.how(study)), "")
+    headline, *paragraphs = answers.answer(study)
+    yield from (f"### {escaped(study.about.question)}", "", f"**{escaped(headline)}**", "")
+    yield from _items(paragraphs)
+    yield from (escaped(terminal.how(study)), "")
     if tolls.alike:
         yield from (f"In every row: {escaped(tolls.alike)}", "")
     yield from table_lines(tolls.tables, "at")

@@ -31,7 +31,7 @@ def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
 def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
     """Prints two runs' costs and ratios side by side, what was upgraded, how well they agree, and these notes."""
     width = table_width()
-    for table in compared.comparison_tables(comparison):
+    for table in compared.comparison_tables(comparison).values():
         _say(table.caption, width, "bold", indent="")
         _print(layout.lines([Table("", table.columns, table.rows)], width))
         _print([Text("")])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatch
+from math import prod
 from pathlib import Path
+from typing import Literal
 
 from tollbar import units
 from tollbar.metrics import Metric
@@ -25,6 +27,11 @@ class Standing(StrEnum):
     DISALLOWED = "disallowed"
     BROKEN = "broken"
     NULL = "null"
+
+    @property
+    def words(self) -> str:
+        """For people; the null choice protects nothing and has none."""
+        return "no protection" if self is Standing.NULL else str(self)
 
 
 _WORST_FIRST = (
@@ -78,6 +85,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """What a choice with parameters is worth from these on, and who says so."""
+
+    at_least: Mapping[str, int]
+    """Empty: what it is worth below all other levels."""
+    standing: Standing
+    authority: tuple[Authority, ...]
+
+    def is_met(self, parameters: Mapping[str, Value]) -> bool:
+        """Whether each of these parameters is as large as the level wants it."""
+        return all(int(parameters.get(name, 0)) >= least for name, least in self.at_least.items())
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One option of a family."""
 
@@ -101,6 +122,33 @@ class Choice:
     """Operations of which one costs more than the next by nature, as a search for primes does: their cost is a mean."""
     unanswered: tuple[str, ...] = ()
     """Operations whose result is new each time, so that no known answer can come."""
+    levels: tuple[Level, ...] = ()
+    """What it is worth by its parameters: the first that is met counts, the last always is. Its own standing and
+    authority are then those at its default parameters."""
+    memory: tuple[Value, ...] = ()
+    """Sizes and parameters whose product is the memory that one operation takes, in bytes; empty: not worth saying."""
+
+    @property
+    def is_set_by_study(self) -> bool:
+        """Whether its parameters are settings of a study, which decide what it is worth."""
+        return bool(self.levels) and not self.setting
+
+    @property
+    def worth(self) -> str:
+        """Its standing for people."""
+        return "by its settings" if self.is_set_by_study else self.standing.words
+
+    def at(self, coordinates: Mapping[str, Value]) -> Choice:
+        """The choice with the standing and the authority that it has with these parameters."""
+        parameters = {**coordinates, **self.setting}
+        level = next((one for one in self.levels if one.is_met(parameters)), None)
+        return self if level is None else replace(self, standing=level.standing, authority=level.authority)
+
+    def memory_bytes(self, coordinates: Mapping[str, Value]) -> int:
+        """The memory that one operation takes with these parameters, in bytes; 0: not worth saying."""
+        parameters = {**coordinates, **self.setting}
+        factors = [int(parameters.get(str(factor), factor)) for factor in self.memory]
+        return prod(factors) if factors else 0
 
     def answers_of(self, operation: str) -> tuple[Answer, ...]:
         """The known answers that this operation must meet."""
@@ -125,6 +173,12 @@ class SettingValue:
     note: str | None
 
 
+Unit = Literal["bytes", "memory", "percent", "power-of-two"]
+"""What a number is: the size of the data in bytes, memory that an operation takes in bytes, a share in percent, or a
+power of two, which may be written `2^17`."""
+IN_BYTES = ("bytes", "memory")
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Something a study may vary within a family, and where it means anything."""
@@ -132,12 +186,30 @@ class Setting:
     name: str
     title: str
     values: tuple[Value, ...] | None
-    is_size: bool
+    unit: Unit | None
     default: Value
     only: Mapping[str, tuple[str, ...]]
-    is_share: bool = False
     about: Mapping[str, SettingValue] = field(default_factory=dict)
     """What is known of its values, by the value as text; most settings protect nothing and have none."""
+    least: int | None = None
+    most: int | None = None
+    multiple_of: int = 1
+    least_each: Mapping[str, int] = field(default_factory=dict)
+    """How much of it there must be for each one of another setting."""
+
+    @property
+    def is_size(self) -> bool:
+        """Whether it is the size of the data that an operation works on."""
+        return self.unit == "bytes"
+
+    @property
+    def is_share(self) -> bool:
+        return self.unit == "percent"
+
+    @property
+    def is_count(self) -> bool:
+        """Whether any whole number within its bounds is a value, written as such."""
+        return self.unit is None and self.values is None and isinstance(self.default, int)
 
     def applies(self, coordinates: Mapping[str, Value]) -> bool:
         """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …)."""
@@ -147,14 +219,42 @@ class Setting:
         """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
         if not isinstance(value, str | int):
             raise ValueError(f"`{value}` is neither a word nor a whole number")
-        if self.is_size:
-            return units.size_bytes(value)
         if self.is_share:
             return _percent(value)
+        if self.unit is not None or self.is_count:
+            number = units.size_bytes(value) if self.unit in IN_BYTES else units.count(value)
+            self._check(number, value)
+            return number
         if self.values is not None and value not in self.values:
             known = ", ".join(f"`{v}`" for v in self.values)
             raise ValueError(f"`{value}` is not one of {known}")
         return value
+
+    def words(self, value: Value) -> str:
+        """A value as a person writes it: `46 MiB`, `50 %`, `2^17`, `600,000`, `native`."""
+        if isinstance(value, str):
+            return value
+        if self.unit in IN_BYTES:
+            return units.show_size(value)
+        if self.is_share:
+            return f"{value} %"
+        return f"2^{value.bit_length() - 1}" if self.unit == "power-of-two" else f"{value:,}"
+
+    def _check(self, number: int, said: str | int) -> None:
+        """Raises ValueError for a number that is out of bounds, or between two values."""
+        if self.least is not None and number < self.least:
+            raise ValueError(f"`{said}` is too small: {self.words(self.least)} at least")
+        if self.most is not None and number > self.most:
+            raise ValueError(f"`{said}` is too large: {self.words(self.most)} at most")
+        if self.unit == "power-of-two" and number & (number - 1):
+            below = number.bit_length() - 1
+            near = " or ".join(f"`2^{power}` ({1 << power:,})" for power in (below, below + 1))
+            raise ValueError(f"`{said}` is not a power of two, as {near} is")
+        if number % self.multiple_of:
+            around = (number - number % self.multiple_of, number + -number % self.multiple_of)
+            # As it may be typed: commas part values.
+            near = " or ".join(f"`{self.words(value).replace(',', '')}`" for value in around)
+            raise ValueError(f"`{said}` is {number:,} B, no multiple of {self.words(self.multiple_of)}: {near}")
 
 
 DEFAULT_PROVIDERS = ("libcrypto",)
@@ -193,7 +293,7 @@ class Family:
 
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
         """The choice at these coordinates, then the values of its settings that the family says something of."""
-        choice = self.choices[str(coordinates["choice"])]
+        choice = self.choices[str(coordinates["choice"])].at(coordinates)
         return (choice, *self._values_at(coordinates))
 
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
@@ -217,6 +317,20 @@ class Family:
             said = [value.mitigates[threat] for value in self._values_at(coordinates) if threat in value.mitigates]
             found[threat] = _least(said) if said else choice.mitigates.get(threat, Mitigation(Degree.NO))
         return found
+
+    def contradiction(self, coordinates: Mapping[str, Value]) -> str | None:
+        """What cannot be at these coordinates, though each of their values can be; None: nothing."""
+        for name, setting in self.settings.items():
+            for other, least in setting.least_each.items():
+                if name in coordinates and other in coordinates:
+                    needed = least * int(coordinates[other])
+                    if int(coordinates[name]) < needed:
+                        has, each = setting.words(coordinates[name]), setting.words(least)
+                        return (
+                            f"`{name}` is {has}, and {coordinates[other]} `{other}` need"
+                            f" {setting.words(needed)} at least, {each} each"
+                        )
+        return None
 
     def _values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
         found = [s.about.get(str(coordinates[name])) for name, s in self.settings.items() if name in coordinates]

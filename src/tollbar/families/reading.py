@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from tollbar import units
 from tollbar.errors import TollbarError, nearest
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
@@ -19,11 +20,13 @@ from tollbar.families.definition import (
     Choice,
     Degree,
     Family,
+    Level,
     Mitigation,
     Setting,
     SettingValue,
     Standing,
     Threat,
+    Unit,
     Value,
 )
 from tollbar.metrics import METRICS, Metric
@@ -59,6 +62,12 @@ class _WirePartly(Wire):
 _WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly]
 
 
+class _WireLevel(Wire):
+    at_least: dict[str, Value] = {}
+    standing: Standing
+    authority: tuple[_WireAuthority, ...]
+
+
 class _WireChoice(Wire):
     like: str | None = None
     title: str
@@ -66,7 +75,9 @@ class _WireChoice(Wire):
     year: int | None = None
     strength: int | None = None
     strength_from: str | None = None
-    standing: Standing
+    standing: Standing | None = None
+    level: tuple[_WireLevel, ...] = ()
+    memory: tuple[Value, ...] = ()
     authority: tuple[_WireAuthority, ...] = ()
     answers: tuple[_WireAnswer, ...] = ()
     mitigates: _WireMitigations = {}
@@ -74,6 +85,16 @@ class _WireChoice(Wire):
     key: str | None = None
     note: str | None = None
     varies: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_a_standing(self) -> _WireChoice:
+        if (self.standing is None) == (not self.level):
+            raise ValueError("a choice has either a `standing` or `level`s")
+        if self.level and self.authority:
+            raise ValueError("each `level` has its own `authority`")
+        if self.level and self.level[-1].at_least:
+            raise ValueError("the last `level` is for all below the others: it has no `at-least`")
+        return self
 
 
 class _WireValue(Wire):
@@ -90,8 +111,12 @@ class _WireValue(Wire):
 
 class _WireSetting(Wire):
     title: str
-    unit: Literal["bytes", "percent"] | None = None
+    unit: Unit | None = None
     values: tuple[Value, ...] | None = None
+    least: Value | None = None
+    most: Value | None = None
+    multiple_of: Value | None = None
+    least_each: dict[str, Value] = {}
     default: Value
     only: dict[str, tuple[str, ...]] = {}
     value: dict[str, _WireValue] = {}
@@ -155,6 +180,8 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     try:
         wire = read(path, _WireFamily)
         head = wire.family
+        settings = {name: _setting(name, s) for name, s in wire.setting.items()}
+        answers_in = folder if with_answers else None
         found = Family(
             name=folder.name,
             title=head.title,
@@ -163,8 +190,8 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             providers=head.providers,
             load=head.load,
             beds=head.beds,
-            settings={name: _setting(name, s) for name, s in wire.setting.items()},
-            choices={name: _choice(name, c, head, folder if with_answers else None) for name, c in wire.choice.items()},
+            settings=settings,
+            choices={name: _choice(name, c, head, settings, answers_in) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
             metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
             folder=folder,
@@ -193,6 +220,11 @@ def _complaints(family: Family) -> Iterator[str]:
         for threat in family.threats:
             if threat not in choice.mitigates:
                 yield f"`choice.{choice.name}.mitigates`: nothing is said of the threat `{threat}`"
+        for level in choice.levels:
+            for name in level.at_least:
+                if name not in family.settings:
+                    known = nearest(name, family.settings)
+                    yield f"`choice.{choice.name}.level.at-least`: the family has no setting `{name}`; {known}"
     for metric in family.metrics:
         if metric in METRICS:
             yield f"`metric.{metric}`: every family has this metric"
@@ -204,6 +236,10 @@ def _complaints(family: Family) -> Iterator[str]:
                 known = nearest(name, coordinates)
                 yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {known}"
         coordinates.append(setting.name)
+        for name in setting.least_each:
+            if name not in family.settings:
+                known = nearest(name, family.settings)
+                yield f"`setting.{setting.name}.least-each`: the family has no setting `{name}`; {known}"
         yield from _contradictions(setting)
         for name, value in setting.about.items():
             key = f"setting.{setting.name}.value.{name}"
@@ -215,7 +251,7 @@ def _complaints(family: Family) -> Iterator[str]:
 
 
 def _contradictions(setting: Setting) -> Iterator[str]:
-    if setting.values is not None and (setting.is_size or setting.is_share):
+    if setting.values is not None and setting.unit is not None:
         yield f"`setting.{setting.name}`: it has either a `unit` or `values`"
     elif setting.values is not None and setting.default not in setting.values:
         known = nearest(str(setting.default), map(str, setting.values))
@@ -234,15 +270,22 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
         name=name,
         title=wire.title,
         values=wire.values,
-        is_size=wire.unit == "bytes",
+        unit=wire.unit,
         default=wire.default,
         only=wire.only,
-        is_share=wire.unit == "percent",
         about={value: _value(value, v) for value, v in wire.value.items()},
     )
+    # Its own reader knows the unit that its bounds are written in.
+    bounded = replace(
+        setting,
+        least=None if wire.least is None else int(setting.read(wire.least)),
+        most=None if wire.most is None else int(setting.read(wire.most)),
+        multiple_of=1 if wire.multiple_of is None else int(setting.read(wire.multiple_of)),
+        least_each={other: int(setting.read(least)) for other, least in wire.least_each.items()},
+    )
     if wire.unit is None:
-        return setting
-    return replace(setting, default=setting.read(wire.default))
+        return bounded
+    return replace(bounded, default=bounded.read(wire.default))
 
 
 def _value(name: str, wire: _WireValue) -> SettingValue:
@@ -250,14 +293,30 @@ def _value(name: str, wire: _WireValue) -> SettingValue:
     return SettingValue(name, **{**dict(wire), **said})
 
 
-def _choice(name: str, wire: _WireChoice, head: _WireHead, folder: Path | None) -> Choice:
+def _choice(
+    name: str, wire: _WireChoice, head: _WireHead, settings: Mapping[str, Setting], folder: Path | None
+) -> Choice:
     """The choice; without a `folder`, without its key and known answers."""
     key = folder and wire.key and _key(folder, wire.key)
     given = dict(wire)
-    del given["key"], given["like"]
-    given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
-    given["answers"] = tuple(_answer(name, answer, folder) for answer in wire.answers) if folder else ()
-    return Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)
+    del given["key"], given["like"], given["level"]
+    levels = tuple(_level(one, settings) for one in wire.level)
+    given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates), "levels": levels}
+    given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
+    given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
+    given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
+    choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)
+    return choice.at({name: setting.default for name, setting in settings.items()})
+
+
+def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
+    at_least = {name: int(value) for name, value in _parameters(wire.at_least, settings).items()}
+    return Level(at_least, wire.standing, _authorities(wire.authority))
+
+
+def _parameters(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
+    """Values as studies write them, read by the settings that they are of; of what is no setting, as they stand."""
+    return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
 
 
 def _authorities(wire: tuple[_WireAuthority, ...]) -> tuple[Authority, ...]:
@@ -276,14 +335,14 @@ def _key(folder: Path, name: str) -> str:
     return (own if own.exists() else SHARED_KEYS / name).read_text("ascii")
 
 
-def _answer(choice: str, wire: _WireAnswer, folder: Path) -> Answer:
+def _answer(choice: str, wire: _WireAnswer, settings: Mapping[str, Setting], folder: Path) -> Answer:
     # Post-quantum vectors run to tens of kilobytes: those stand in a file of their own, with the same keys.
     if wire.file:
         text = (folder / "answers" / wire.file).read_text("utf-8")
-        return _answer(choice, _WireAnswer.model_validate(json.loads(text)), folder)
+        return _answer(choice, _WireAnswer.model_validate(json.loads(text)), settings, folder)
     if wire.is_ is None:
         raise ValueError(f"`choice.{choice}.answers`: a known answer says what it `is`")
     inputs = {key.replace("-", "_"): str(value) for key, value in (wire.model_extra or {}).items()}
     if wire.of is not None:
         inputs["of"] = wire.of
-    return Answer(inputs, wire.is_, wire.with_)
+    return Answer(inputs, wire.is_, _parameters(wire.with_, settings))

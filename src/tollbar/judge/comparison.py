@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 from tollbar import libraries
 from tollbar.errors import TollbarError
-from tollbar.families import Value
+from tollbar.families import Family, Value
 from tollbar.judge.verdicts import Judgement, StudyJudgement
 from tollbar.machine import differences
 from tollbar.results import Row
@@ -86,6 +86,8 @@ class Comparison:
     studies: Mapping[str, tuple[Pair, ...]]
     unmatched: Mapping[str, tuple[tuple[Row, ...], tuple[Row, ...]]]
     """For each study of either run, the rows that were measured in that run and not in the other."""
+    families: Mapping[str, Family] = field(default_factory=dict)
+    """Each study's, by which its rows are named."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -156,7 +158,8 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
     if not studies:
         raise TollbarError("the two runs have no toll in common", hint="compare two runs of the same study")
     changes = _upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
-    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, unmatched)
+    of = {study.about.name: study.about.family for each in (other, one) for study in each.studies}
+    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,11 @@ class Cell:
         return found.name if isinstance(found, Unavailable) else found.server
 
     @property
+    def memory_bytes(self) -> int:
+        """What one operation takes by its parameters, in bytes; 0: not worth saying."""
+        return self.choice.memory_bytes(self.coordinates)
+
+    @property
     def label(self) -> str:
         """Its coordinates as a person reads them, the provider with its version."""
         return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
@@ -151,6 +156,11 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
             kept.setdefault(cell.key, cell)
         else:
             left_out.setdefault(cell.key, (cell.coordinates, reason))
+    for cell in kept.values():
+        contradiction = study.family.contradiction(cell.coordinates)
+        if contradiction:
+            hint = "choose other values, or leave the combination out"
+            raise TollbarError(contradiction, where=study.name, hint=hint)
     if not kept:
         raise TollbarError("every combination is left out: nothing to measure", where=study.name)
     cells = [replace(cell, against=grid.baseline_of(cell, kept)) for cell in kept.values()]
@@ -259,11 +269,14 @@ class _Grid:
     def baseline_of(self, cell: Cell, kept: Mapping[str, Cell]) -> str | None:
         """The key of the cell that stands where this one does, but for what the baseline fixes."""
         fixed = {name: self._meant(name, (value,)) for name, value in self.study.baseline.items()}
-        for values in itertools.product(*fixed.values()):
-            wanted = {**cell.coordinates, **dict(zip(fixed, values, strict=True))}
-            key = key_of(self.normal(wanted))
-            if key in kept:
-                return key
+        # A setting that means nothing to this cell has its default there, or else the first value of the study.
+        firsts = {name: values[0] for name, values in self.study.vary.items()}
+        for open_ in ({}, firsts):
+            for values in itertools.product(*fixed.values()):
+                wanted = {**open_, **cell.coordinates, **dict(zip(fixed, values, strict=True))}
+                key = key_of(self.normal(wanted))
+                if key in kept:
+                    return key
         return None
 
     def _meant(self, name: str, values: tuple[Value, ...]) -> tuple[Value, ...]:

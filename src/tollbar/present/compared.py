@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from tollbar import units
-from tollbar.judge import Comparison, Increase, Pair
-from tollbar.present import words
+from tollbar.families import Family
+from tollbar.judge import Comparison, Increase, Judgement, Pair
+from tollbar.present import answers, words
 from tollbar.present.cells import varying
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
 from tollbar.present.toll_tables import plain
@@ -17,14 +19,15 @@ from tollbar.stats import Interval
 MOST_NAMED = 12
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Costs and ratios of both runs and how they changed, a table for each study."""
-    return [
-        _table(f"{study}: {comparison.one} → {comparison.other}", pairs) for study, pairs in comparison.studies.items()
-    ]
+def comparison_tables(comparison: Comparison) -> dict[str, Table]:
+    """Costs and ratios of both runs and how they changed, a table for each study, by its name."""
+    return {
+        study: _table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
+        for study, pairs in comparison.studies.items()
+    }
 
 
-def _table(caption: str, pairs: Sequence[Pair]) -> Table:
+def _table(caption: str, pairs: Sequence[Pair], family: Family | None) -> Table:
     names = varying((pair.row for pair in pairs), always=("choice",))
     columns = (
         *row_names(*("server" if name == "bed" else name for name in names)),
@@ -34,14 +37,14 @@ def _table(caption: str, pairs: Sequence[Pair]) -> Table:
         *texts("its interval", leaves=3),
         *texts("intervals", leaves=1),
     )
-    return Table(caption, columns, [_row(pair, names) for pair in pairs])
+    return Table(caption, columns, [_row(pair, names, family) for pair in pairs])
 
 
-def _row(pair: Pair, names: Sequence[str]) -> tuple[Cell, ...]:
+def _row(pair: Pair, names: Sequence[str], family: Family | None) -> tuple[Cell, ...]:
     cost, ratio = (pair.cost, pair.other_cost), (pair.one, pair.other)
     return (
         # What a row is, and not its version: what was upgraded is said once, below.
-        *(Cell(plain(name, pair.row.coordinates.get(name))) for name in names),
+        *(Cell(plain(family, name, pair.row.coordinates.get(name))) for name in names),
         Cell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
         *_change(pair.cost_change),
         Cell(" → ".join(words.ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
@@ -61,33 +64,45 @@ def comparison_notes(comparison: Comparison) -> list[str]:
     """What was upgraded between the runs, what only one of them has, and how well the rest agrees."""
     return [
         *(f"another version: {change}" for change in comparison.upgrades),
-        *_alone(comparison.one, [row for rows, _ in comparison.unmatched.values() for row in rows]),
-        *_alone(comparison.other, [row for _, rows in comparison.unmatched.values() for row in rows]),
+        *_alone(comparison, comparison.one, 0),
+        *_alone(comparison, comparison.other, 1),
         f"Median relative difference of the ratios {comparison.median_difference:.2%};"
         f" {comparison.overlapping:.0%} of intervals overlap.",
     ]
 
 
-def _alone(run: str, rows: Sequence[Row]) -> list[str]:
+def _alone(comparison: Comparison, run: str, side: Literal[0, 1]) -> list[str]:
+    rows = [(study, row) for study, unmatched in comparison.unmatched.items() for row in unmatched[side]]
     if not rows:
         return []
-    named = [row_words(row) for row in rows[:MOST_NAMED]]
+    named = [_row_words(comparison, *found) for found in rows[:MOST_NAMED]]
     more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
     return [f"only in {run}, {words.counted(len(rows), 'row')}: {'; '.join([*named, *more])}"]
 
 
-def increases(found: Sequence[Increase], above: float) -> list[str]:
+def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
+    """By study, what each run found of it in one line."""
+    found: dict[str, list[str]] = {}
+    for judgement in judgements:
+        for study in judgement.studies:
+            found.setdefault(study.about.name, []).append(f"{judgement.run.name}: {answers.headline(study)}")
+    return found
+
+
+def increases(comparison: Comparison, found: Sequence[Increase], above: float) -> list[str]:
     """A line for each row that became dearer by more than was allowed; one that says so where none did."""
     share = words.percent(above)
     if not found:
         return [f"Nothing became dearer by more than {share} with its whole interval."]
+    quantities = {"cost": "CPU time", "ratio": "ratio to its baseline"}
     return [
-        f"above {share}: {row_words(one.pair.row)}: {'CPU time' if one.quantity == 'cost' else 'ratio to its baseline'}"
+        f"above {share}: {_row_words(comparison, one.study, one.pair.row)}: {quantities[one.quantity]}"
         f" {words.change_words(one.change.estimate)} {words.change_ends(one.change)}"
         for one in found
     ]
 
 
-def row_words(row: Row) -> str:
+def _row_words(comparison: Comparison, study: str, row: Row) -> str:
     """What a row is, as a study writes it: `blake3 · libcrypto · 4 KiB`."""
-    return " · ".join(plain(name, value) for name, value in row.coordinates.items())
+    family = comparison.families.get(study)
+    return " · ".join(plain(family, name, value) for name, value in row.coordinates.items())

@@ -20,6 +20,8 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
+from tollbar.present import answers
+from tollbar.present.sentences import sentences
 from tollbar.present.warnings import warnings
 from tollbar.results import Row, Run, StudyRun
 from tollbar.runner import Negotiated, Outcome
@@ -108,6 +110,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "study": study.name,
         "question": study.question,
         "family": study.family.name,
+        "answers": _answers(judged),
         "worth": study.worth,
         "confidence": judged.confidence,
         "noise_floor": _plain(judged.noise_floor),
@@ -126,6 +129,12 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         ],
         "warnings": list(warnings(judged)),
     }
+
+
+def _answers(judged: StudyJudgement) -> dict[str, Any]:
+    """What was found, in the words that terminal and report have."""
+    headline, *paragraphs = answers.answer(judged)
+    return {"headline": headline, "paragraphs": paragraphs, "sentences": sentences(judged)}
 
 
 def _where(row: Row) -> dict[str, Any]:

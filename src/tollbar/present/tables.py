@@ -215,11 +215,12 @@ def sources_table(study: StudyJudgement) -> Table:
 def _entries(study: StudyJudgement) -> Iterable[Part]:
     """Each choice of the study, and each value of a setting that has a standing, a strength or a source of its own."""
     family = study.about.family
-    found: dict[tuple[bool, str], Part] = {}
+    # A choice with parameters has a standing, and a source of it, for those of each row.
+    found: dict[tuple[bool, str, str], Part] = {}
     for row in study.rows:
         for entry in family.parts_of(row.coordinates) if row.choice in family.choices else ():
             if isinstance(entry, Choice) or entry.authority or entry.strength is not None:
-                found.setdefault((not isinstance(entry, Choice), entry.title), entry)
+                found.setdefault((not isinstance(entry, Choice), entry.title, str(entry.standing)), entry)
     # All choices first, then what they are combined with.
     return [found[key] for key in sorted(found, key=lambda key: key[0])]
 

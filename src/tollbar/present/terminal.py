@@ -30,7 +30,7 @@ CONTRASTS = "Effect of each setting, all else alike"
 def how(study: StudyJudgement) -> str:
     """What the ratios are of, against what, and how sure they are."""
     about = study.about
-    baseline = ", ".join(str(study.study.named(name, value)) for name, value in about.baseline.items())
+    baseline = ", ".join(words.coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     # Without twins nothing is known of the noise: a warning says so.
     twins = [] if study.noise is None else [f"the baseline measured twice differed by {words.twins_words(study.noise)}"]
@@ -63,7 +63,7 @@ def contrast_tables(study: StudyJudgement, most: int | None = None) -> list[Tabl
 
 def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
     def named(name: str, value: Value) -> str:
-        return plain(name, study.study.named(name, value))
+        return plain(study.about.family, name, study.study.named(name, value))
 
     value, for_value = (named(contrast.setting, v) for v in (contrast.value, contrast.for_value))
     where = {name: [said(study, name, study.study.named(name, v)) for v in of] for name, of in contrast.where.items()}
@@ -144,7 +144,7 @@ def gaps(study: StudyJudgement, result: CrossTableResult) -> list[str]:
 
 
 def _name_of(study: StudyJudgement) -> crosstables.NameOf:
-    return lambda name, value: plain(name, study.study.named(name, value))
+    return lambda name, value: plain(study.about.family, name, study.study.named(name, value))
 
 
 def _cross_cell(cell: CrossCell, intervals: bool) -> Cell:
@@ -182,7 +182,9 @@ def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
             continue
         more = [f"{len(values) - MOST_VALUES} more"] if len(values) > MOST_VALUES else []
         first, *rest = values[:MOST_VALUES]
-        parts.append(", ".join([said(study, name, first), *(plain(name, value) for value in rest), *more]))
+        parts.append(
+            ", ".join([said(study, name, first), *(plain(study.about.family, name, value) for value in rest), *more])
+        )
     return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar import units
-from tollbar.families import Value
+from tollbar.families import Family, Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.present import notes, words
 from tollbar.present.cells import by_row, cost_metric, is_baseline, places, split, varying
@@ -23,7 +23,7 @@ ROWS_SHOWN = 24
 # Behind the verdict, where the typical ratio is apart from the undisturbed one.
 SUFFERS = {"more": "↑", "less": "↓"}
 # What stands beside the cost, where it was measured; the report has the rest.
-BESIDE = {"throughput": "requests / s", "memory": "memory"}
+BESIDE = {"throughput": "requests / s", "memory": "held"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
 SPEED_FROM_BYTES = 1024
 # In which order columns leave where there is no room for all.
@@ -152,7 +152,7 @@ class _Columns:
         toll = self.tolls.get(row.key)
         cost = self.cost.get(row.key)
         return (
-            *(Cell(plain(name, row.shown.get(name))) for name in self.names),
+            *(Cell(plain(self.study.about.family, name, row.shown.get(name))) for name in self.names),
             Cell("" if cost is None else units.show_nanoseconds(cost.value)),
             *([Cell(words.per_second(cost.value, row.coordinates)[1] if cost else "")] if self.has_speed else []),
             *(Cell(_beside(found.get(row.key))) for found in self.others.values()),
@@ -234,11 +234,12 @@ def _beside(found: Measurement | None) -> str:
     return number if found.limit is None else f"{number} {words.LIMIT_MARKS[found.limit]}"
 
 
-def plain(name: str, value: Value | None) -> str:
-    """A coordinate as a study writes it, but for sizes."""
+def plain(family: Family | None, name: str, value: Value | None) -> str:
+    """A coordinate as a study writes it, numbers with their units."""
     if value is None:
         return ""
-    return units.show_bytes(value) if name == "bytes" and isinstance(value, int) else str(value)
+    setting = family.settings.get(name) if family else None
+    return str(value) if setting is None else setting.words(value)
 
 
 def said(study: StudyJudgement, name: str, value: Value) -> str:
@@ -248,9 +249,8 @@ def said(study: StudyJudgement, name: str, value: Value) -> str:
     if name in words.LOADS:
         return words.value_words(study.about.family, name, value)
     setting = study.about.family.settings.get(name)
-    if setting is not None and setting.is_size:
-        return plain(name, value)
-    return f"{name} {value}"
+    words_ = plain(study.about.family, name, value)
+    return words_ if setting is not None and setting.is_size else f"{name} {words_}"
 
 
 def interval_title(study: StudyJudgement) -> str:

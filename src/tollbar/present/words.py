@@ -64,9 +64,7 @@ def value_words(family: Family, name: str, value: Value) -> str:
     if name == "rate":
         return f"{value:,}\u00a0/s"
     setting = family.settings.get(name)
-    if setting is not None and setting.is_share:
-        return f"{value} %"
-    return units.show_bytes(value) if setting is not None and setting.is_size else f"{value:,}"
+    return f"{value:,}" if setting is None else setting.words(value)
 
 
 def named_value(family: Family, name: str, value: Value) -> str:
@@ -75,6 +73,11 @@ def named_value(family: Family, name: str, value: Value) -> str:
     clear = name in _TITLES or (setting is not None and (setting.is_size or _is_known(family, setting, value)))
     words = value_words(family, name, value)
     return words if clear else f"{name.replace('-', ' ')} {words}"
+
+
+def coordinate(family: Family, name: str, value: Value) -> str:
+    """A coordinate as a command has it: a choice by its name, a number with its own: `blake3`, `4 KiB`, `cost 12`."""
+    return named_value(family, name, value) if name in family.settings else str(value)
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
@@ -102,7 +105,7 @@ def place(family: Family, coordinates: Mapping[str, Value], names: Iterable[str]
 
 def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
     """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
-    parts = []
+    parts: list[tuple[str, str]] = []
     for name, values in where.items():
         first = named_value(family, name, values[0])
         shown = [first, *(value_words(family, name, v) for v in values[1:most])]
@@ -113,8 +116,10 @@ def where_words(family: Family, where: Mapping[str, Sequence[Value]], most: int 
         is_size = name in LOADS or (setting is not None and setting.is_size)
         other = "at" if is_size else "with"
         preposition = {"choice": "for", "provider": "on", "bed": "on", "op": "for"}.get(name, other)
-        parts.append(f"{preposition} {enumeration(shown)}")
-    return ", ".join(parts)
+        # Settings that follow one another have one word before them: `with passes 1, lanes 1`.
+        follows = bool(parts) and preposition == parts[-1][0] == "with"
+        parts.append((preposition, f"{'' if follows else preposition + ' '}{enumeration(shown)}"))
+    return ", ".join(text for _, text in parts)
 
 
 def quoted(name: str) -> str:
@@ -141,8 +146,8 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def standing_words(standing: Standing) -> str:
-    """A standing for people; the null choice protects nothing and has none."""
-    return "no protection" if standing is Standing.NULL else str(standing)
+    """A standing for people."""
+    return standing.words
 
 
 def ratio_words(ratio: float) -> str:
@@ -278,6 +283,11 @@ def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float,
         if speed >= scale:
             return speed, f"{_short(speed / scale)} {unit}"
     return speed, f"{_short(speed)} B/s"
+
+
+def often(cost_ns: float) -> str:
+    """How many operations of this cost one second of CPU time is enough for."""
+    return _short(1e9 / cost_ns)
 
 
 def measured(found: Measurement) -> str:

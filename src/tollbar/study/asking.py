@@ -104,9 +104,10 @@ def _example(family: Family, name: str) -> str:
     if setting is None:
         examples = {"op": family.operations[0], "bed": DEFAULT_BED, "users": "8", "rate": "200/s"}
         return examples.get(name, DEFAULT_PROVIDERS[0])
-    if setting.is_size:
-        return units.show_bytes(int(setting.default)).replace(" ", "")
-    return f"{setting.default}%" if setting.is_share else str((setting.values or (setting.default,))[-1])
+    if setting.values:
+        return str(setting.values[-1])
+    # As it is typed: without spaces, and without the commas that part values.
+    return str(setting.default) if setting.is_count else setting.words(setting.default).replace(" ", "")
 
 
 def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
@@ -143,16 +144,14 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
 
 def _of_setting(setting: Setting, said: str, word: str) -> Value:
     """A setting's value as a study writes it: whole numbers as such, sizes and shares with the unit that was said."""
-    value: Value = said
-    counts = isinstance(setting.default, int) and not (setting.is_size or setting.is_share)
-    if counts and said.replace("_", "").isdecimal():
-        value = int(said)
+    of_number = setting.values and isinstance(setting.default, int) and said.isdecimal()
+    value: Value = int(said) if of_number else said
     try:
-        setting.read(value)
+        read = setting.read(value)
     except ValueError as error:
         hint = nearest(said, map(str, setting.values)) if setting.values else None
         raise TollbarError(str(error), where=word, hint=hint) from error
-    return value
+    return read if setting.is_count else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,17 +285,27 @@ class _Asked:
 
     def _words(self, choices: Sequence[str], baseline: Mapping[str, Value]) -> str:
         """The question as a sentence."""
-        over = ", ".join(str(value) for value in baseline.values())
+        over = ", ".join(self._over(name, value) for name, value in baseline.items())
         of = [name for name in choices if name != baseline.get("choice")] or [*choices]
+        if "*" in of:
+            of = ["all others"]
         named = of[0] if len(of) == 1 else f"{', '.join(of[:-1])} and {of[-1]}"
         by = "" if "choice" in baseline else f" by {' and '.join(name.replace('-', ' ') for name in baseline)}"
-        return f"What {'does' if len(of) == 1 and '*' not in named else 'do'} {named} cost{by}, against {over}?"
+        return f"What {'does' if named in self.family.choices else 'do'} {named} cost{by}, against {over}?"
+
+    def _over(self, name: str, value: Value) -> str:
+        """What is compared with, in the question: a number with what it is of."""
+        setting = self.family.settings.get(name)
+        if setting is None:
+            return str(value)
+        shown = setting.words(setting.read(value))
+        return shown if setting.is_size or setting.values else f"{name} {shown}"
 
     def _shown(self, name: str, values: Sequence[Value]) -> str:
         setting = self.family.settings.get(name)
-        if setting is None or not setting.is_size:
+        if setting is None:
             return ", ".join(str(value) for value in values)
-        return ", ".join(_bytes(int(setting.read(value))) for value in values)
+        return ", ".join(setting.words(setting.read(value)) for value in values)
 
 
 def _tried(family: Family) -> Iterator[Provider]:
@@ -317,12 +326,6 @@ def _named(spec: Value) -> Value:
     """The provider that a pattern stands for first: `libcrypto:*` for the system's own."""
     kind, _, label = str(spec).partition(":")
     return kind if label == "*" else normal(str(spec))
-
-
-def _bytes(size: int) -> str:
-    """A size in the binary unit that divides it, else to the byte: `64 KiB`, `16,000 B`."""
-    binary = units.show_bytes(size)
-    return binary if "." not in binary else f"{size:,} B"
 
 
 def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:

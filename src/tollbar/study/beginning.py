@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from tollbar import families, units
+from tollbar import families
 from tollbar.families import Choice, Family, Setting, Standing
+from tollbar.families.definition import IN_BYTES
 from tollbar.study.asking import of_words, written
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
 
@@ -22,7 +23,7 @@ def begun(name: str) -> str:
 
 
 def _lines(family: Family) -> Iterator[str]:
-    real = [choice for choice in family.choices.values() if choice.standing is not Standing.NULL]
+    real = [one for one in family.choices.values() if one.standing is not Standing.NULL and not one.is_set_by_study]
     first = ([one for one in real if one.standing in GOOD] or real)[:CHOICES]
     tables = of_words(family.name, [choice.name for choice in first]).tables
     head, varied = tables[""], dict(tables["vary"])
@@ -67,12 +68,11 @@ def _vary(family: Family, varied: dict[str, object]) -> Iterator[str]:
 
 
 def _values(setting: Setting) -> str:
-    if setting.is_size:
-        return ": a size with its unit; by default " + units.show_bytes(int(setting.default))
-    if setting.is_share:
-        return f"; by default {setting.default} %"
-    known = f": {', '.join(map(str, setting.values))}" if setting.values else ": a whole number"
-    return f"{known}; by default {setting.default}"
+    if setting.unit in IN_BYTES:
+        return f": a size with its unit; by default {setting.words(setting.default)}"
+    known = f": {', '.join(map(str, setting.values))}" if setting.values else ""
+    known = ": a power of two" if setting.unit == "power-of-two" else ": a whole number" if setting.is_count else known
+    return f"{known}; by default {setting.words(setting.default)}"
 
 
 def _places(setting: Setting) -> str:
@@ -81,9 +81,7 @@ def _places(setting: Setting) -> str:
 
 
 def _default(setting: Setting) -> str | int:
-    if setting.is_size:
-        return units.show_bytes(int(setting.default))
-    return f"{setting.default} %" if setting.is_share else setting.default
+    return setting.default if setting.is_count or setting.values else setting.words(setting.default)
 
 
 def _measure() -> Iterator[str]:
@@ -115,8 +113,7 @@ def _examples(family: Family, names: list[str]) -> Iterator[str]:
 
 
 def _worth(choice: Choice) -> str:
-    standing = "no protection" if choice.standing is Standing.NULL else str(choice.standing)
-    return f"{choice.title}: {standing}"
+    return f"{choice.title}: {choice.worth}"
 
 
 def _said(text: str) -> Iterator[str]:

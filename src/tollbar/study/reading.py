@@ -390,7 +390,9 @@ class _Reader:
 
 def nearest_setting(family: Family, name: str) -> str | None:
     """What was meant by a setting that a family has not: one of its own, and which other families have it."""
-    hint = nearest(name, [*NOT_SETTINGS, *family.settings])
+    known = [*NOT_SETTINGS, *family.settings]
+    begun = [one for one in known if name and one.startswith(name)]
+    hint = nearest(begun[0] if len(begun) == 1 else name, known)
     others = [one.name for one in families.families().values() if name in one.settings]
     if not others or (hint or "").startswith("did you mean"):
         return hint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tollbar import families, libraries
+from tollbar import families, libraries, machine, units
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Answer, Standing
 from tollbar.libraries import Broken
@@ -26,6 +26,9 @@ class OperationWorkload(Workload):
         """Has the runner do it once with each known answer, and refuse what is wrong."""
         if cell.provider.fault:
             return unproven(cell, *cell.provider.fault)
+        too_large = beyond_memory(cell)
+        if too_large:
+            return unproven(cell, Outcome.UNSUPPORTED, too_large)
         records = _records(cell, seed, given)
         for record in records:
             if record.outcome is not Outcome.OK:
@@ -61,6 +64,15 @@ class OperationWorkload(Workload):
     def shown(self, cell: Cell, seed: int) -> Shown:
         """The runner's task."""
         return Shown(cell.provider.runner, cell.task("measure", seed))
+
+
+def beyond_memory(cell: Cell) -> str | None:
+    """Why one operation of the cell cannot be done in this machine's memory; None: it can."""
+    available = machine.available_memory_bytes()
+    if cell.memory_bytes <= available:
+        return None
+    takes, free = units.show_size(cell.memory_bytes), units.show_bytes(available)
+    return f"one operation takes {takes} of memory, and {free} are free here"
 
 
 def _records(cell: Cell, seed: int, given: Given) -> list[Record]:

@@ -34,8 +34,8 @@ fn light(family: &str, choice: &str) -> Value {
         _ if family != "password-hash" => json!({}),
         Some("pbkdf2") => json!({"iterations": 2}),
         Some("bcrypt") => json!({"cost": 4}),
-        Some("scrypt") => json!({"n-log2": 4, "r": 8, "p": 2}),
-        Some("argon2id") => json!({"memory-kib": 64, "passes": 1, "lanes": 4}),
+        Some("scrypt") => json!({"n": 16, "r": 8, "p": 2}),
+        Some("argon2id") => json!({"memory": 64 * 1024, "passes": 1, "lanes": 4}),
         _ => json!({}),
     }
 }

@@ -133,6 +133,33 @@ fn a_setting_is_read_or_refused() {
     assert!(tried > 150, "{tried}");
 }
 
+/// A parameter of a password hash that its algorithm cannot have is refused, and not rounded to one that it can.
+#[test]
+fn a_parameter_that_cannot_be_is_refused() {
+    let argon2id = |memory: u64, lanes: u64| json!({"memory": memory, "passes": 1, "lanes": lanes});
+    let rows = [
+        ("argon2id", argon2id(64 * 1024 + 1, 1), "`memory`"),
+        ("argon2id", argon2id(1 << 42, 1), "`memory`"),
+        ("argon2id", argon2id(64 * 1024, 0), "`lanes`"),
+        ("scrypt", json!({"n": 100_000, "r": 8, "p": 1}), "`n`"),
+        ("scrypt", json!({"r": 8, "p": 1}), "`n`"),
+        ("pbkdf2-sha-256", json!({"iterations": 0}), "`iterations`"),
+        ("bcrypt", json!({}), "`cost`"),
+    ];
+    for (name, provider) in providers() {
+        for (choice, setting, words) in &rows {
+            match proved(
+                provider.as_ref(),
+                &task("password-hash", "hash", choice, setting.clone(), json!({})),
+            ) {
+                Err(Failure::Failed(reason)) if reason.contains(words) => (),
+                Err(Failure::Unsupported(_)) => (),
+                outcome => panic!("{name} {choice} {setting}: {outcome:?}"),
+            }
+        }
+    }
+}
+
 /// A refusal that cannot be tried is said with its reason, and so is that a null choice refuses nothing.
 #[test]
 fn what_could_not_be_tried_is_said() {

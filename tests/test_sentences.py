@@ -1,0 +1,122 @@
+"""The sentences that answer a question: how things are named, how often a core can do them, what keeps them down."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from builders import lognormal, measured, run, study_run, trials
+from tollbar import plan, study
+from tollbar.families import Standing
+from tollbar.judge import StudyJudgement, judge
+from tollbar.measure import Outcome
+from tollbar.present.sentences import MOST_SENTENCES, first_sentences, rates, sentences, weakness
+from tollbar.results import Row
+
+BLOCKS = 8
+# What `measured` multiplies its ratios by.
+BASE_NS = 100
+
+
+def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
+    """A question as it is judged when its cells cost this, in the plan's order; without costs, none was measured."""
+    family, *words = line.split()
+    one = study.read(study.ASKED, study.of_words(family, words).text(BLOCKS), where=study.ASKED)
+    cells = plan.make([one], seed=0).studies[0].cells
+    noise, source = lognormal(0.001), random.Random(5)
+    rows = []
+    for number, cell in enumerate(cells):
+        cost_ns = costs_ns[number] if costs_ns else None
+        series = measured([cost_ns / BASE_NS] * 2, noise, source, blocks=BLOCKS) if cost_ns else [[], []]
+        rows.append(
+            Row(
+                key=cell.key,
+                coordinates=cell.coordinates,
+                provider=cell.provider.name,
+                title=cell.choice.title,
+                standing=cell.standing,
+                strength=cell.strength,
+                against=cell.against,
+                outcome=Outcome.OK if cost_ns else Outcome.UNSUPPORTED,
+                reason=None if cost_ns else "not here",
+                trials=trials(series[0]),
+                twins=trials(series[1], twin=True) if cell.is_baseline else (),
+            )
+        )
+    (judged,) = judge(run(study_run(rows, (BLOCKS,), one))).studies
+    return judged
+
+
+def test_numbers_have_their_names() -> None:
+    """What differs in a parameter is called by it; the other parameters stand together, with their units."""
+    found = asked("password-hash argon2id memory=46MiB,64MiB passes=1 lanes=1", (45e6, 64e6))
+    first, last = sentences(found)
+    assert first.startswith("memory 64 MiB takes 1.42 times the CPU of memory 46 MiB [")
+    assert " for Argon2id, with passes 1, lanes 1, on rustcrypto" in first
+    assert first.endswith(": costs (both recommended).")
+    assert (
+        "A second of one core is enough for 22.2 × argon2id with memory 46 MiB"
+        " and 15.6 × argon2id with memory 64 MiB." == last
+    )
+
+
+def test_parameters_below_the_least_are_called_what_they_are() -> None:
+    """The standing in the sentence is that of the parameters."""
+    (first, *_) = sentences(asked("password-hash bcrypt cost=10,8", (64e6, 16e6)))
+    assert first.startswith("cost 8 takes 0.25 of the CPU of cost 10 [")
+    assert first.endswith(": saves (disallowed for deprecated).")
+
+
+RATES = {
+    "the most first, nothing done left out": (
+        "password-hash none bcrypt-10 argon2id-owasp-19m",
+        (1.0, 50e6, 25e6),
+        "A second of one core is enough for 40.0 × argon2id-owasp-19m and 20.0 × bcrypt-10.",
+    ),
+    "by the library where these differ": (
+        "key-exchange x25519 op=client provider=aws-lc,rustcrypto",
+        (50e3, 100e3),
+        "A second of one core is enough for 20,000 × x25519 with ",
+    ),
+    "sizes have a column": ("digest md5 sha-1", (1e3, 1e3), None),
+    "several operations have tables": ("key-exchange x25519", (1.0, 50e3, 1.0, 50e3), None),
+    "nothing measured": ("password-hash bcrypt-10 bcrypt-12", (), None),
+}
+
+
+@pytest.mark.parametrize("what", RATES)
+def test_how_often_a_core_can_do_it(what: str) -> None:
+    """One second of CPU time over what was measured; where tables say it better, nothing."""
+    line, costs, words = RATES[what]
+    said = rates(asked(line, costs))
+    assert said is None if words is None else (said or "").startswith(words)
+
+
+# A question, and the setting that keeps all of it out of good standing; with what else it could be.
+WEAKNESS = {
+    "web-auth anonymous session-cookie jwt": "Transport clear is disallowed (NIST, SP 800-63B-4 section 3.1.1.2);"
+    " ask with `transport=tls`.",
+    "web-auth anonymous session-cookie jwt transport=tls": None,
+    "web-auth anonymous session-cookie jwt transport=clear,tls": None,
+    "tls plaintext tls-1.2 certificate=rsa-1024": "`certificate=rsa-2048`",
+    "password-hash salted-sha-1 salted-sha-256": None,
+}
+
+
+@pytest.mark.parametrize("line", WEAKNESS)
+def test_a_setting_that_keeps_all_down_is_named(line: str) -> None:
+    """By whose word it does, and what else there is; not where cells differ in it, or are no better without it."""
+    expected, said = WEAKNESS[line], weakness(asked(line))
+    assert said is None if expected is None else expected in (said or "")
+
+
+def test_the_first_sentences_leave_the_rest_to_the_table() -> None:
+    """So many comparisons, and how many more; all of them stand in the document."""
+    found = asked("digest *", tuple(1e3 + number for number in range(40)))
+    comparisons = [row for row in found.rows if row.key != row.against]
+    assert len(comparisons) > MOST_SENTENCES
+    assert len(sentences(found)) == len(comparisons)
+    more = len(comparisons) - MOST_SENTENCES
+    assert f"{more} more comparisons in the table above." == first_sentences(found)[MOST_SENTENCES]
+    assert Standing.NULL in {row.standing for row in found.rows}
