@@ -13,7 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tollbar.present import words
 from tollbar.present.charts import SECOND_LINE, Dot, Dots, Drift, Scale, Strengths
 from tollbar.present.loads import Curves, is_hollow
-from tollbar.present.shares import Bars, OverTime
+from tollbar.present.shares import Bars
+from tollbar.present.timelines import Timeline
 from tollbar.report import palette
 from tollbar.report.layout import HEIGHT_PX, LINE_PX, Columns, spread, ticks
 
@@ -67,6 +68,8 @@ def _dot(dot: Dot, scale: Scale) -> Mapping[str, object]:
         "high": None if dot.high is None else _short(min(dot.high, scale.high)),
         "decided": dot.decided,
     }
+    if dot.cell is not None:
+        row["cell"] = dot.cell
     if dot.standing is not None:
         row["standing"] = words.standing_words(dot.standing)
     return row | {name: _short(value) for name, value in (("then", dot.then), ("to", dot.to)) if value is not None}
@@ -109,14 +112,20 @@ def _bars(data: Bars) -> Mapping[str, object]:
     }
 
 
-def _rounds(data: OverTime) -> Mapping[str, object]:
+def _timeline(data: Timeline) -> Mapping[str, object]:
+    parts = {part: number for number, part in enumerate(data.parts)}
     return {
+        # Short names: of many points they are most of the weight.
         "rows": [
-            {"round": m.round + 1, "part": part, "busy": round(share, 4)}
-            for m in data.moments
-            for part, share in m.busy.items()
+            {"op": number, "at": round(number + moment.at, 3), "ns": round(float(f"{paid:.4g}"), 1), "by": parts[part]}
+            for number, phase in enumerate(data.phases)
+            for moment in phase.moments
+            for part, paid in moment.paid.items()
         ],
-        "most": round(max(1.0, *(share for m in data.moments for share in m.busy.values())), 3),
+        "names": [
+            {"at": number + 0.5, "says": [*phase.titles, words.amount(phase.lasted_ns, "ns")]}
+            for number, phase in enumerate(data.phases)
+        ],
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
     }
 
@@ -154,7 +163,7 @@ _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Dots: ("dots", _dots),
     Curves: ("curves", _curves),
     Bars: ("bars", _bars),
-    OverTime: ("rounds", _rounds),
+    Timeline: ("timeline", _timeline),
     Strengths: ("strength", _strength),
     Drift: ("drift", lambda _: {}),
 }
