@@ -17,16 +17,16 @@ MOST_SENTENCES = 6
 
 
 def sentences(study: StudyJudgement) -> list[str]:
-    """A sentence for each comparison, in the order of the study, then what holds of all of them."""
-    return [*(sentence(study, toll) for toll in cells.real_tolls(study)), *_of_all(study)]
+    """What holds of all cells, then a sentence for each comparison, in the order of the study."""
+    return [*_of_all(study), *(sentence(study, toll) for toll in cells.real_tolls(study))]
 
 
 def first_sentences(study: StudyJudgement) -> list[str]:
-    """As many of these as are read, how many comparisons more there are, and what holds of all of them."""
+    """As many of these as are read, and how many comparisons more there are."""
     comparisons = [sentence(study, toll) for toll in cells.real_tolls(study)]
     more = len(comparisons) - MOST_SENTENCES
     said = [f"{words.counted(more, 'more comparison')} in the table above."] if more > 0 else []
-    return [*comparisons[:MOST_SENTENCES], *said, *_of_all(study)]
+    return [*_of_all(study), *comparisons[:MOST_SENTENCES], *said]
 
 
 def _of_all(study: StudyJudgement) -> list[str]:
