@@ -122,8 +122,6 @@ def study(
         choices=("x",),
         providers=("openssl 3.0.19",),
         beds=(),
-        url=None,
-        address=None,
         load=None,
         vary=vary or {},
         baseline={"choice": "none"},

@@ -80,8 +80,6 @@ def _study(name: str, question: str, family: Family, vary: Mapping[str, tuple[Va
         choices=tuple(family.choices),
         providers=("openssl", "rustcrypto"),
         beds=(),
-        url=None,
-        address=None,
         load=None,
         vary=vary,
         baseline={},

@@ -10,6 +10,7 @@ from math import exp, log
 
 import by_hand
 from tollbar import families
+from tollbar.beds.remote import Remote
 from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
 from tollbar.measure import Outcome, Trial
@@ -29,7 +30,7 @@ NO_NGINX = "not available here: nginx is not installed; to have it: apt-get inst
 WRONG_LENGTH = "3 of 300 requests failed: wrong length 3 (first: expected 4096 bytes, got 10)"
 OPENSSL = "openssl 3.0.19"
 URL = "https://localhost:8443/"
-SERVERS = {"embedded": "embedded 0.1.0", "httpd": "httpd 2.4.71", "url": URL}
+SERVERS = {"embedded": "embedded 0.1.0", "httpd": "httpd 2.4.71", URL: URL}
 
 # (choice, certificate, key exchange, DHE parameters): microseconds of server and client CPU for a request.
 _Kind = tuple[str, str | None, str | None, str | None]
@@ -123,8 +124,8 @@ def asked_only() -> StudyJudgement:
         Load(USERS, (), 0.0, "new", "/", False, 200, None),
         beds=(),
     )
-    study = replace(study, url=URL, address="127.0.0.1:8443", measure=replace(study.measure, cost="client-cpu"))
-    cells = [_Cell(_at(kind, "url") | {"users": users}, *MATRIX[kind], {}) for kind in ELSEWHERE for users in USERS]
+    study = replace(study, remotes=(Remote(URL, "127.0.0.1:8443"),), measure=replace(study.measure, cost="client-cpu"))
+    cells = [_Cell(_at(kind, URL) | {"users": users}, *MATRIX[kind], {}) for kind in ELSEWHERE for users in USERS]
     return _judged(study, cells, seed=7)
 
 
@@ -162,8 +163,6 @@ def _study(name: str, question: str, load: Load, beds: tuple[str, ...]) -> Study
         choices=("plaintext", "tls-1.2", "tls-1.3"),
         providers=("libcrypto",),
         beds=beds,
-        url=None,
-        address=None,
         load=load,
         vary={},
         baseline={"choice": "plaintext"},

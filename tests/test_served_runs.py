@@ -14,6 +14,7 @@ import pytest
 
 from served_lab import Lab
 from tollbar import beds, console, judge, results
+from tollbar.cli.options import Options
 from tollbar.cli.run import run
 from tollbar.errors import ExitStatus
 from tollbar.measure import Trial
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.timeout(90)
 def ran(lab: Lab, capsys: pytest.CaptureFixture[str], **more: Any) -> tuple[ExitStatus, dict[str, Any]]:
     """A run's exit status, and the one study of its document."""
     lab.study(**more)
-    status = run(str(lab.folder / "served.toml"), runs=lab.folder / "runs", seed=lab.seed, report=False, json=True)
+    options = Options(runs=lab.folder / "runs", seed=lab.seed, report=False, json=True)
+    status = run(str(lab.folder / "served.toml"), options=options)
     (found,) = json.loads(capsys.readouterr().out)["studies"]
     return status, found
 

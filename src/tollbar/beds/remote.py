@@ -57,10 +57,7 @@ class Remote:
 
     def tls(self, version: str) -> dict[str, Any] | None:
         """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear."""
-        if self.parts.scheme != "https":
-            return None
-        anything = {"key_exchange": None, "cipher": None, "signer": None}
-        return {"protocol": version, "name": self.parts.hostname, **anything}
+        return {"protocol": version, "name": self.parts.hostname} if self.parts.scheme == "https" else None
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """Which of its processes has ended; None: all run, as far as is known."""

@@ -147,8 +147,6 @@ class Study:
     providers: tuple[str, ...]
     beds: tuple[str, ...]
     """The servers it is measured through, each a cell of its own; empty where the runner itself is measured."""
-    remotes: tuple[Remote, ...]
-    """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
     load: Load | None
     vary: Mapping[str, tuple[Value, ...]]
     baseline: Coordinates
@@ -160,6 +158,8 @@ class Study:
     statistic: Statistic | None = None
     """What the claims' source prints of each cell, to be shown of what was measured here too."""
     tables: tuple[CrossTable, ...] = ()
+    remotes: tuple[Remote, ...] = ()
+    """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
 
 
 DEFAULT_WORTH = 0.03

@@ -75,7 +75,7 @@ def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server
     return "\n".join(lines) + "\n"
 
 
-NOT_COUNTED = "Measured from the client's side alone: what the server pays for it is not known."
+NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
 COUNTED = (
     "The server ran as it was found: Tollbar neither started it nor kept it to a core, and what it did meanwhile for"
     " others, or by itself, is in its cost."
