@@ -99,6 +99,39 @@ BAD = {
     ),
     "no operations": ('operations = ["hash"]', "", "`family.operations` is missing", None),
     "unknown standing": ('"broken"', '"broke"', "`choice.md5.standing`: no such value: `broke`", None),
+    "no standing": ('standing = "broken"', "", "a choice has either a `standing` or `level`s", None),
+    "a standing and levels": (
+        "",
+        '[[choice.md5.level]]\nstanding = "broken"\nauthority = []\n',
+        "a choice has either a `standing` or `level`s",
+        None,
+    ),
+    "no last level": (
+        'standing = "broken"',
+        '[[choice.md5.level]]\nat-least = { rounds = 2 }\nstanding = "broken"\nauthority = []\n',
+        "the last `level` is for all below the others",
+        None,
+    ),
+    "a level of an unknown setting": (
+        'standing = "broken"',
+        '[[choice.md5.level]]\nat-least = { round = 2 }\nstanding = "broken"\nauthority = []\n'
+        '[[choice.md5.level]]\nstanding = "broken"\nauthority = []\n'
+        '[setting.rounds]\ntitle = "rounds"\ndefault = 2\n',
+        "`choice.md5.level.at-least`",
+        "`rounds`",
+    ),
+    "a default out of bounds": (
+        "",
+        SETTING.format("default = 1\nleast = 2"),
+        "`setting.length.default`: `1` is too small: 2 at least",
+        None,
+    ),
+    "an unknown setting's share": (
+        "",
+        SETTING.format("default = 1\nleast-each = { lenght = 2 }"),
+        "`setting.length.least-each`",
+        "`length`",
+    ),
     "unknown table": ("[choice.md5]", "[choices.md5]", "`choices`: no such key", "did you mean `choice`?"),
     "no file": ('spec = "RFC 1321"', 'spec = ""\nanswers = [{ file = "md5.json" }]', "answers/md5.json", None),
     "two nulls": ('"broken"', '"null"', 'exactly one choice with `standing = "null"`', None),

@@ -37,7 +37,7 @@ LACKING = {
     "cipher": LEGACY,
     "signature": set[str](),
     "key-exchange": set[str](),
-    "password-hash": {"bcrypt-10", "bcrypt-12"},
+    "password-hash": {"bcrypt", "bcrypt-10", "bcrypt-12"},
     "rsa-api": {"key-from-store"},
 }
 

@@ -7,7 +7,9 @@ import random
 import pytest
 
 from builders import lognormal, measured, run, study_run, trials
+from report_example import judgement
 from tollbar import plan, study
+from tollbar.console import show_judgement
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge
 from tollbar.measure import Outcome
@@ -120,3 +122,13 @@ def test_the_first_sentences_leave_the_rest_to_the_table() -> None:
     more = len(comparisons) - MOST_SENTENCES
     assert f"{more} more comparisons in the table above." == first_sentences(found)[-1]
     assert Standing.NULL in {row.standing for row in found.rows}
+
+
+def test_a_baseline_that_is_worth_less_is_not_said_to_be_worth_as_much(capsys: pytest.CaptureFixture[str]) -> None:
+    """All rows stand alike only where the baseline does as well; then that is said once, above them."""
+    show_judgement(judgement([asked("password-hash bcrypt-12 argon2id-owasp-46m", (250e6, 50e6))]))
+    text = capsys.readouterr().out
+    assert "all recommended" not in text
+    assert {"deprecated", "recommended"} <= set(text.split())
+    show_judgement(judgement([asked("password-hash argon2id-owasp-19m argon2id-owasp-46m", (25e6, 50e6))]))
+    assert "all recommended" in capsys.readouterr().out

@@ -283,9 +283,12 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
         multiple_of=1 if wire.multiple_of is None else int(setting.read(wire.multiple_of)),
         least_each={other: int(setting.read(least)) for other, least in wire.least_each.items()},
     )
-    if wire.unit is None:
+    if bounded.values is not None or (bounded.unit is None and not bounded.is_count):
         return bounded
-    return replace(bounded, default=bounded.read(wire.default))
+    try:
+        return replace(bounded, default=bounded.read(wire.default))
+    except ValueError as error:
+        raise ValueError(f"`setting.{name}.default`: {error}") from error
 
 
 def _value(name: str, wire: _WireValue) -> SettingValue:

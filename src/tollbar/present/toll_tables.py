@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar import units
-from tollbar.families import Family, Value
+from tollbar.families import Family, Standing, Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.present import notes, words
 from tollbar.present.cells import by_row, cost_metric, is_baseline, places, split, varying
@@ -108,7 +108,8 @@ class _Columns:
         names = [name for name in vary if name not in in_panels] or ["choice"]
         told = {*vary, *names}
         constant = {name: value for row in rows for name, value in row.shown.items() if name not in told}
-        standings = {row.standing for row in rows if not is_baseline(row)}
+        # A baseline that protects nothing is no choice; any other is one, and may be worth less than the rest.
+        standings = {row.standing for row in rows if not (is_baseline(row) and row.standing is Standing.NULL)}
         alike = [said(study, name, value) for name, value in constant.items()]
         if len(standings) == 1:
             alike.append(f"all {words.standing_words(*standings)}")
