@@ -10,17 +10,14 @@ import pytest
 
 from report_example import digests
 from served_example import (
-    BLOCKS,
     MATRIX,
     NO_NGINX,
-    ROUNDS,
     arrivals,
     asked_only,
     handshakes,
 )
 from tollbar.families import Degree, Value, families
 from tollbar.judge import Limit
-from tollbar.measure import Outcome
 from tollbar.present import against, cells, notes, words
 from tollbar.present.agreed import agreements
 from tollbar.present.cells import (
@@ -35,7 +32,7 @@ from tollbar.present.cells import (
     split,
 )
 from tollbar.present.loads import THROUGHPUT, facets, merged_load
-from tollbar.present.shares import CLIENT, bars, moments, parts_of
+from tollbar.present.shares import CLIENT, bars, parts_of
 from tollbar.present.threats import alike
 
 X = "×\u00a0"
@@ -257,20 +254,6 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
         assert cost[bar.row.key].value == pytest.approx(bar.server, rel=0.01)
         assert ({CLIENT, "web", "directory"} if bar.row.bed == "httpd" else {CLIENT, "web"}) == set(bar.parts)
     assert [] == bars(asked_only())
-
-
-def test_cpu_over_time_is_that_of_each_round() -> None:
-    """Shares of one core, by component, over all of a cell's trials; rounds that few of them have are left out."""
-    row = next(r for r in handshakes().study.rows if r.outcome is Outcome.OK and r.choice == "tls-1.2")
-    chunks = [chunk for trial in row.trials for chunk in trial.chunks if chunk.round == 3]
-    found = moments(row)
-    assert [*range(ROUNDS)] == [m.round for m in found]
-    assert {CLIENT, "web"} == found[3].busy.keys()
-    expected = sum(c.cpu_ns["web"] for c in chunks) / sum(c.wall_ns for c in chunks)
-    assert expected == pytest.approx(found[3].busy["web"])
-    assert BLOCKS == len(chunks)
-    few = [t if t.block < 2 else replace(t, chunks=t.chunks[:5]) for t in row.trials]
-    assert found[:5] == moments(replace(row, trials=tuple(few)))
 
 
 def test_what_was_negotiated_is_counted_over_all_trials() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tollbar.console.tables import MORE
 from tollbar.judge import Comparison, Judgement, StudyJudgement
-from tollbar.present import compared, notes, terminal
+from tollbar.present import compared, notes, terminal, uses, waits
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -86,6 +86,14 @@ def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
         yield from (f"**{escaped(result.table.title)}**", "", escaped(table.caption), "")
         yield from table_lines([Table("", table.columns, table.rows)])
         yield from _items(terminal.gaps(study, result))
+    sentences = uses.sentences(study)
+    if sentences:
+        yield from (f"**{uses.TITLE}**", "")
+        yield from _items([*sentences, *uses.losses(study)])
+    waited = waits.waits_table(study)
+    if waited.rows:
+        yield from (f"**{waits.TITLE}**", "", escaped(waited.caption), "")
+        yield from table_lines([Table("", waited.columns, waited.rows)])
     contrasts = terminal.contrast_tables(study, most)
     if contrasts:
         yield from (f"**{terminal.CONTRASTS}**", "")

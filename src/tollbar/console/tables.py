@@ -13,7 +13,7 @@ from rich.text import Text
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
 from tollbar.judge import Comparison, CrossTableResult, Judgement, StudyJudgement
-from tollbar.present import answers, compared, notes, terminal
+from tollbar.present import answers, compared, notes, terminal, uses, waits
 from tollbar.present.shapes import Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -67,6 +67,8 @@ def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
             _say(f"… {counted(tolls.hidden, 'more row')}: {MORE}", width, "dim")
     for result in study.tables:
         _show_crosstable(study, result, width)
+    _show_uses(study, width)
+    _show_titled(waits.TITLE, [terminal.in_one_line(waits.waits_table(study))], width)
     contrasts = terminal.contrast_tables(study, most)
     _show_titled(terminal.CONTRASTS, contrasts, width)
     if len(study.contrasts) > sum(len(table.rows) for table in contrasts):
@@ -91,6 +93,17 @@ def _show_titled(title: str, tables: Sequence[Table], width: int) -> None:
         _print([Text("")])
         _say(title, width, "bold")
         _print(layout.lines(tables, width))
+
+
+def _show_uses(study: StudyJudgement, width: int) -> None:
+    sentences = uses.sentences(study)
+    if sentences:
+        _print([Text("")])
+        _say(uses.TITLE, width, "bold")
+    for sentence in sentences:
+        _say(sentence, width)
+    for loss in uses.losses(study):
+        _say(loss, width, "dim")
 
 
 def _show_crosstable(study: StudyJudgement, result: CrossTableResult, width: int) -> None:

@@ -21,7 +21,7 @@ from tollbar.present.charts import frontier
 from tollbar.present.costs import cost_words
 from tollbar.present.operations import amount, each, sizes_of
 from tollbar.present.pairs import Pair, Pairs
-from tollbar.present.ways import Place, Way, is_of_one_standing, options, places
+from tollbar.present.ways import Place, Way, is_of_one_standing, naming, options, places
 from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
@@ -69,7 +69,7 @@ class _Telling:
         self.pairs = Pairs(study)
         self.options = options(study)
         self.places = places(study, self.pairs)
-        self.label = labels(study, self.options, whole=True)
+        self.label = labels(study, naming(study, self.options), whole=True)
         self.place = place_words(study)
         # Where a choice is what a reader has, its standing and strength are none of the answer.
         self.is_of_one_choice = any(place.is_of_one_choice for place in self.places)

@@ -20,6 +20,7 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
+from tollbar.present.uses import uses_document
 from tollbar.present.warnings import warnings
 from tollbar.results import Row, Run, StudyRun
 from tollbar.runner import Negotiated, Outcome
@@ -124,6 +125,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
+        "uses": uses_document(judged),
         "warnings": list(warnings(judged)),
     }
 

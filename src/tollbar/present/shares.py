@@ -1,4 +1,4 @@
-"""Where the CPU goes: the load client's and each component's share of a request, in bars and over a visit's rounds."""
+"""Where the CPU goes: the load client's and each component's share of a request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tollbar import units
 from tollbar.judge import StudyJudgement
 from tollbar.measure import Outcome, trial
 from tollbar.present import words
-from tollbar.present.cells import by_row, cost_metric, labels, places, split, whole_labels
+from tollbar.present.cells import labels, places, split, whole_labels
 from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
 from tollbar.results import Row
 
@@ -40,23 +40,6 @@ class Bars:
     bars: Sequence[Bar]
     parts: Sequence[str]
     most: float
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The chunks of one round, over all of a cell's trials."""
-
-    round: int
-    busy: Mapping[str, float]
-    """By part: CPU time over elapsed time, so that one is a core."""
-
-
-@dataclass(frozen=True, slots=True)
-class OverTime:
-    """How busy each part was, round by round of a visit."""
-
-    moments: Sequence[Moment]
-    parts: Sequence[str]
 
 
 def parts_of(study: StudyJudgement) -> tuple[str, ...]:
@@ -130,42 +113,3 @@ def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
         share = bar.server / both
         rows.append([Cell(bar.label), *each, Cell(units.show_nanoseconds(both), both), Cell(f"{share:.0%}", share)])
     return Table("CPU time per request, part by part", columns, rows, sortable=True)
-
-
-def timeline_charts(study: StudyJudgement) -> list[Chart]:
-    """A small panel for each cell, the dearest first: where a server is busy, something may show."""
-    parts = parts_of(study)
-    if not parts:
-        return []
-    cost = by_row(study, cost_metric(study))
-    rows = sorted((m.row for m in cost.values()), key=lambda r: -cost[r.key].value)
-    label = whole_labels(study)
-    found = [(label(r), moments(r)) for r in rows]
-    return [_timeline(title, OverTime(inside, parts)) for title, inside in found if len(inside) > 1]
-
-
-def _timeline(title: str, data: OverTime) -> Chart:
-    said = "; ".join(
-        f"{part}: {min(shares):.0%} to {max(shares):.0%} of a core"
-        for part in data.parts
-        if (shares := [m.busy[part] for m in data.moments if part in m.busy])
-    )
-    return Chart(title, f"CPU over the rounds of a visit, {title}. {said}.", data)
-
-
-def moments(row: Row) -> list[Moment]:
-    """The cell's rounds, each over the trials that have it, while half of them have it."""
-    trials = [t for t in row.trials if t.outcome is Outcome.OK and t.chunks]
-    there: dict[int, int] = defaultdict(int)
-    lasted_ns: dict[int, int] = defaultdict(int)
-    spent_ns: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for chunk in (chunk for t in trials for chunk in t.chunks):
-        there[chunk.round] += 1
-        lasted_ns[chunk.round] += chunk.wall_ns
-        for name, cpu_ns in chunk.cpu_ns.items():
-            spent_ns[chunk.round][CLIENT if name == trial.CLIENT else name] += cpu_ns
-    return [
-        Moment(number, {name: cpu_ns / lasted_ns[number] for name, cpu_ns in spent_ns[number].items()})
-        for number in sorted(there)
-        if 2 * there[number] >= len(trials) and lasted_ns[number] > 0
-    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tollbar.families import Value
 from tollbar.judge import (
@@ -116,6 +117,11 @@ PLACES = ("bed", "provider", "cpu")
 
 def _named(study: StudyJudgement, name: str, value: Value) -> Value:
     return study.study.named(name, value)
+
+
+def in_one_line(table: Table) -> Table:
+    """A table of the page without its caption and the intervals under its numbers, for which there is no room."""
+    return Table("", table.columns, [[replace(cell, small=None) for cell in row] for row in table.rows])
 
 
 def crosstable(study: StudyJudgement, result: CrossTableResult, *, intervals: bool = True) -> Table:

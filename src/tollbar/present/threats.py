@@ -21,8 +21,8 @@ Answers = Mapping[str, Mitigation]
 def threats_table(study: StudyJudgement) -> Table:
     """Cells by the threats in which they differ; without rows where they differ in none."""
     threats, groups = study.about.family.threats, alike(study)
-    differ = _differ(study)
-    columns = texts("cells", *(threats[t].title for t in differ))
+    differ = differing(study)
+    columns = texts("cells", *(f"{t.replace('-', ' ')}: {threats[t].title}" for t in differ))
     rows = [[_named(names), *(_answer(answers[t]) for t in differ)] for answers, names in groups] if differ else []
     return Table("What each cell does about each threat", columns, rows)
 
@@ -33,7 +33,8 @@ def unprotected(study: StudyJudgement) -> str:
     return f"{words.opened(words.quoted(null[0]))} protects against none of it." if null else ""
 
 
-def _differ(study: StudyJudgement) -> list[str]:
+def differing(study: StudyJudgement) -> list[str]:
+    """The threats about which the cells that protect something do not all do the same."""
     return [t for t in study.about.family.threats if len({answers[t] for answers, _ in alike(study)}) > 1]
 
 
@@ -71,7 +72,7 @@ def _answer(mitigation: Mitigation) -> Cell:
 
 def alike_everywhere(study: StudyJudgement) -> list[str]:
     """A line for each degree, of the threats about which all cells do the same."""
-    threats, differ = study.about.family.threats, _differ(study)
+    threats, differ = study.about.family.threats, differing(study)
     answers = alike(study)[0][0]
     lines = []
     for degree, says in (

@@ -81,6 +81,16 @@ def options(study: StudyJudgement) -> list[str]:
     return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
 
 
+def naming(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
+    """What tells ways apart by name: not the library, where the rest of what protects says it already."""
+    rest = [name for name in chosen if name != "provider"]
+    by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
+    for row in study.rows:
+        if row.standing is not Standing.NULL:
+            by_rest.setdefault(spot(row, rest), set()).add(row.coordinates.get("provider"))
+    return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
+
+
 def places(study: StudyJudgement, pairs: Pairs) -> list[Place]:
     """Every place in which something was measured, in the study's order, at the highest load that all cells have."""
     study = at_one_load(study).study

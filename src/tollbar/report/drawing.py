@@ -13,7 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tollbar.present import words
 from tollbar.present.charts import SECOND_LINE, Dot, Dots, Drift, Scale, Strengths
 from tollbar.present.loads import Curves, is_hollow
-from tollbar.present.shares import Bars, OverTime
+from tollbar.present.shares import Bars
+from tollbar.present.timelines import Timeline
 from tollbar.report import palette
 from tollbar.report.layout import HEIGHT_PX, LINE_PX, Columns, spread, ticks
 
@@ -109,14 +110,20 @@ def _bars(data: Bars) -> Mapping[str, object]:
     }
 
 
-def _rounds(data: OverTime) -> Mapping[str, object]:
+def _timeline(data: Timeline) -> Mapping[str, object]:
+    # As comma-separated values: a third of what the same rows weigh as objects with names.
+    lines = [
+        f"{number},{number + moment.at:.3f},{_short(paid):g},{data.parts.index(part)}"
+        for number, phase in enumerate(data.phases)
+        for moment in phase.moments
+        for part, paid in moment.paid.items()
+    ]
     return {
-        "rows": [
-            {"round": m.round + 1, "part": part, "busy": round(share, 4)}
-            for m in data.moments
-            for part, share in m.busy.items()
+        "values": "\n".join(["phase,at,paid,part", *lines]),
+        "names": [
+            {"at": number + 0.5, "says": "\n".join([*phase.titles, words.amount(phase.lasted_ns, "ns")])}
+            for number, phase in enumerate(data.phases)
         ],
-        "most": round(max(1.0, *(share for m in data.moments for share in m.busy.values())), 3),
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
     }
 
@@ -154,7 +161,7 @@ _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Dots: ("dots", _dots),
     Curves: ("curves", _curves),
     Bars: ("bars", _bars),
-    OverTime: ("rounds", _rounds),
+    Timeline: ("timeline", _timeline),
     Strengths: ("strength", _strength),
     Drift: ("drift", lambda _: {}),
 }

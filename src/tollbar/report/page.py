@@ -21,7 +21,7 @@ from tollbar.report.layout import needs_width
 # The modules of `present` that templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
     "against", "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "rebasing",
-    "shapes", "shares", "tables", "threats", "tolls", "warnings", "words",
+    "shapes", "shares", "tables", "threats", "timelines", "tolls", "uses", "waits", "warnings", "words",
 )  # fmt: skip
 
 

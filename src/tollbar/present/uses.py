@@ -1,0 +1,312 @@
+"""Which choice is usable for what: what each costs by operation, and the cheapest that does something about a threat.
+
+Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
+themselves. Sentences, table and document say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tollbar.families import Choice, Degree, Mitigation, Standing, Value
+from tollbar.judge import StudyJudgement, Verdict
+from tollbar.present import words
+from tollbar.present.cells import cost_metric, labels, varying
+from tollbar.present.operations import amount
+from tollbar.present.pairs import Pair, Pairs
+from tollbar.present.shapes import Cell, Table, numbers, texts
+from tollbar.present.threats import differing
+from tollbar.present.ways import Place, Way, naming, options, places
+from tollbar.results import Row
+
+TITLE = "Which choice for what"
+# More names than this in one sentence hide the answer: then the cheapest few and the dearest speak for the rest.
+MOST_NAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one way costs in one place."""
+
+    place: Place
+    way: Way
+    pair: Pair | None
+    """Against the same without protection; None where that was not judged."""
+
+    @property
+    def ratio(self) -> float | None:
+        """To the cost without protection."""
+        return self.pair.ratio.estimate if self.pair and self.pair.ratio else None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one way costs in all places of one operation where it is to be had, and of which it is said."""
+
+    name: str
+    operation: str
+    costs: tuple[Cost, ...]
+
+    @property
+    def row(self) -> Row:
+        """The first of its cells."""
+        return self.costs[0].way.row
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is recommended or acceptable."""
+        return self.costs[0].way.is_good
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What there is against some threats: for each operation the cheapest that mitigates them, wholly or in part."""
+
+    threats: tuple[str, ...]
+    cheapest: tuple[tuple[Offer, Degree], ...]
+    lacking: tuple[str, ...]
+    """The operations for which nothing in good standing that mitigates them was measured."""
+
+
+class Uses:
+    """A study's ways by operation and by threat; nothing where all its cells do the same about every threat."""
+
+    def __init__(self, study: StudyJudgement) -> None:
+        self.study = study
+        self.threats = differing(study)
+        chosen = naming(study, options(study))
+        names = [n for n in varying(study.rows) if n in chosen or _protects(study, n)]
+        self._label = labels(study, names, whole=True)
+
+    @cached_property
+    def costs(self) -> tuple[Cost, ...]:
+        """Every way in good standing in every place, the cheapest of each place first."""
+        pairs = Pairs(self.study)
+        judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
+
+        def pair_of(place: Place, way: Way) -> Pair | None:
+            toll = judged.get(way.row.key)
+            if toll and toll.ratio and toll.against.standing is Standing.NULL:
+                return Pair(toll.verdict, toll.ratio)
+            return pairs.of(way.row, place.null.row) if place.null else None
+
+        found = places(self.study, pairs) if self.threats else []
+        return tuple(
+            Cost(place, way, pair_of(place, way))
+            for place in found
+            if not place.is_of_one_choice
+            for way in (*place.good, *place.others)
+        )
+
+    @cached_property
+    def operations(self) -> tuple[str, ...]:
+        """In the study's order."""
+        return tuple(dict.fromkeys(_operation(cost) for cost in self.costs))
+
+    @cached_property
+    def offers(self) -> tuple[Offer, ...]:
+        """Every way by operation, whatever its standing; the cheapest first, by the middle one of its costs."""
+        found: dict[tuple[str, str], list[Cost]] = {}
+        for cost in self.costs:
+            found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
+        offers = [Offer(name, op, tuple(costs)) for (op, name), costs in found.items()]
+        return tuple(sorted(offers, key=lambda offer: (self.operations.index(offer.operation), _middle(offer))))
+
+    @cached_property
+    def against(self) -> tuple[Against, ...]:
+        """What there is against each threat about which cells differ; threats with one answer together."""
+        found: dict[object, tuple[list[str], tuple[tuple[Offer, Degree], ...]]] = {}
+        for threat in self.threats:
+            cheapest = tuple(
+                one for operation in self.operations if (one := self._cheapest(threat, operation)) is not None
+            )
+            told = tuple((offer.operation, offer.name, degree) for offer, degree in cheapest)
+            found.setdefault(told, ([], cheapest))[0].append(threat)
+        return tuple(
+            Against(tuple(threats), cheapest, tuple(op for op in self.operations if op not in _operations(cheapest)))
+            for threats, cheapest in found.values()
+        )
+
+    def mitigation(self, offer: Offer, threat: str) -> Mitigation:
+        """What an offer does about a threat: the least of what its cells do."""
+        mitigations_of = self.study.about.family.mitigations_of
+        done = [mitigations_of(cost.way.row.coordinates)[threat] for cost in offer.costs]
+        return min(done, key=lambda one: list(Degree).index(one.degree))
+
+    def _cheapest(self, threat: str, operation: str) -> tuple[Offer, Degree] | None:
+        good = [o for o in self.offers if o.operation == operation and o.is_good]
+        done = [(offer, self.mitigation(offer, threat).degree) for offer in good]
+        wholly = (one for one in done if one[1] is Degree.YES)
+        return next(wholly, next((one for one in done if one[1] is Degree.PARTLY), None))
+
+
+def _operations(offers: Iterable[tuple[Offer, Degree]]) -> set[str]:
+    return {offer.operation for offer, _ in offers}
+
+
+def sentences(study: StudyJudgement) -> list[str]:
+    """A sentence for each operation, then one for each threat."""
+    uses = Uses(study)
+    return [*_by_operation(uses), *(_by_threat(uses, against) for against in uses.against)]
+
+
+def losses(study: StudyJudgement) -> list[str]:
+    """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
+    found = {offer.row.choice: None for against in Uses(study).against for offer, _ in against.cheapest}
+    choices = (study.about.family.choices[name] for name in found)
+    return [f"{choice.title}: {choice.note}" for choice in choices if choice.note]
+
+
+def uses_table(study: StudyJudgement) -> Table:
+    """Every way: its costs by operation, its sizes, and what it takes away."""
+    uses = Uses(study)
+    by_way: dict[str, dict[str, Offer]] = {}
+    for offer in uses.offers:
+        by_way.setdefault(offer.name, {})[offer.operation] = offer
+    sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
+    known = {(m.row.key, m.metric): m.value for m in study.measurements if m.component is None}
+    rows = []
+    for name, offers in by_way.items():
+        first = next(iter(offers.values())).row
+        keys = [cost.way.row.key for offer in offers.values() for cost in offer.costs]
+        written = [_cell(offers[op]) if op in offers else Cell("–") for op in uses.operations]
+        seen = [[known[key, m.name] for key in keys if (key, m.name) in known] for m in sizes]
+        standing = Cell(words.standing_words(first.standing), standing=first.standing)
+        rows.append((Cell(name), *written, *map(_size, seen), standing, Cell(_choice(study, first).note or "–")))
+    columns = (
+        *texts("choice"),
+        *numbers(*uses.operations, *(m.title for m in sizes)),
+        *texts("standing", "what it takes away, and what else there is to know"),
+    )
+    ratios = any(cost.ratio is not None for cost in uses.costs)
+    what = "Cost as a multiple of the same without protection" if ratios else "Cost"
+    return Table(f"{what}: over all places of an operation, from the least to the most", columns, rows)
+
+
+def uses_document(study: StudyJudgement) -> dict[str, Any]:
+    """The same for another program."""
+    uses = Uses(study)
+
+    def written(offer: Offer) -> dict[str, Any]:
+        return {
+            "choice": offer.row.choice,
+            "name": offer.name,
+            "op": offer.operation,
+            "standing": str(offer.row.standing),
+            "note": _choice(study, offer.row).note,
+            "places": [
+                {
+                    "at": {name: study.study.named(name, value) for name, value in cost.place.at.items()},
+                    "cost": cost.way.cost,
+                    "ratio": cost.ratio,
+                    "verdict": str(cost.pair.verdict) if cost.pair else None,
+                }
+                for cost in offer.costs
+            ],
+        }
+
+    def cheapest(offer: Offer, threat: str) -> dict[str, Any]:
+        done = uses.mitigation(offer, threat)
+        named = {"name": offer.name, "op": offer.operation}
+        return {**named, "mitigates": str(done.degree), "condition": done.condition}
+
+    return {
+        "sentences": sentences(study),
+        "operations": [written(offer) for offer in uses.offers],
+        "threats": [
+            {
+                "threat": threat,
+                "cheapest": [cheapest(offer, threat) for offer, _ in against.cheapest],
+                "nothing_for": list(against.lacking),
+            }
+            for against in uses.against
+            for threat in against.threats
+        ],
+    }
+
+
+def _by_operation(uses: Uses) -> Iterable[str]:
+    for operation in uses.operations:
+        good = [o for o in uses.offers if o.operation == operation and o.is_good]
+        named = [f"{words.quoted(o.name)} {_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
+        if len(named) > MOST_NAMES:
+            named = [*named[: MOST_NAMES - 1], f"{len(named) - MOST_NAMES + 1} more up to {named[-1]}"]
+        if named:
+            yield f"For {operation}{', from the cheapest' if len(good) > 1 else ''}: {'; '.join(named)}."
+
+
+def _by_threat(uses: Uses, against: Against) -> str:
+    name = words.enumeration([threat.replace("-", " ") for threat in against.threats])
+    if not against.cheapest:
+        return f"Against {name}: nothing recommended or acceptable that was measured."
+    clauses: dict[tuple[str, Degree], list[str]] = {}
+    for offer, degree in against.cheapest:
+        operation = f"{offer.operation} " if len(uses.operations) > 1 else ""
+        clauses.setdefault((words.quoted(offer.name), degree), []).append(f"{operation}{_cost_words(offer.costs)}")
+    said = [
+        f"{'in part ' if degree is Degree.PARTLY else ''}{named} ({', '.join(costs)})"
+        for (named, degree), costs in clauses.items()
+    ]
+    lacking = [f"nothing that was measured for {words.enumeration(against.lacking)}"] if against.lacking else []
+    return f"Against {name}, the cheapest: {'; '.join([*said, *lacking])}."
+
+
+def _cost_words(costs: Sequence[Cost]) -> str:
+    """`× 1.26` or `× 1.15 to × 1.26`; the costs themselves where one of them was not judged."""
+    ratios = [cost.ratio for cost in costs if cost.ratio is not None]
+    if len(ratios) == len(costs):
+        return words.times_range(min(ratios), max(ratios))
+    least, most = (amount(of(cost.way.cost for cost in costs)) for of in _ENDS)
+    return least if least == most else f"{least} to {most}"
+
+
+def _doubt(costs: Sequence[Cost]) -> str:
+    """What a ratio by itself does not say of its verdicts."""
+    verdicts = {cost.pair.verdict for cost in costs if cost.pair}
+    if Verdict.UNCLEAR in verdicts:
+        return " (undecided)" if len(verdicts) == 1 else " (undecided in part)"
+    return " (no meaningful difference)" if verdicts == {Verdict.FREE} else ""
+
+
+_ENDS: tuple[Callable[[Iterable[float]], float], ...] = (min, max)
+
+
+def _cell(offer: Offer) -> Cell:
+    verdicts = {cost.pair.verdict for cost in offer.costs if cost.pair}
+    mark = words.VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
+    return Cell(_cost_words(offer.costs), _middle(offer), _doubt(offer.costs).strip(" ()") or None, mark=mark)
+
+
+def _size(seen: Sequence[float]) -> Cell:
+    if not seen:
+        return Cell("–")
+    least, most = (words.amount(of(seen), "B") for of in _ENDS)
+    return Cell(least if least == most else f"{least} to {most}", max(seen))
+
+
+def _middle(offer: Offer) -> float:
+    """The middle one of its ratios; of its costs, where it has none."""
+    ratios = [cost.ratio for cost in offer.costs if cost.ratio is not None]
+    found = sorted(ratios or [cost.way.cost for cost in offer.costs])
+    return found[(len(found) - 1) // 2]
+
+
+def _operation(cost: Cost) -> str:
+    return str(cost.way.row.coordinates.get("op", ""))
+
+
+def _protects(study: StudyJudgement, name: str) -> bool:
+    """Whether cells that differ in nothing but this do different things about some threat."""
+    done: dict[frozenset[tuple[str, Value]], set[tuple[tuple[str, Degree], ...]]] = {}
+    for row in study.rows:
+        rest = frozenset((n, v) for n, v in row.coordinates.items() if n != name)
+        told = study.about.family.mitigations_of(row.coordinates)
+        done.setdefault(rest, set()).add(tuple((threat, one.degree) for threat, one in told.items()))
+    return any(len(found) > 1 for found in done.values())
+
+
+def _choice(study: StudyJudgement, row: Row) -> Choice:
+    return study.about.family.choices[row.choice]

@@ -1,0 +1,114 @@
+"""CPU over time: one visit to each cell, chunk by chunk, and what its work waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from report_example import digests
+from served_example import handshakes
+from tollbar.judge import Measurement, StudyJudgement
+from tollbar.metrics import Metric
+from tollbar.present.cells import at_one_load
+from tollbar.present.timelines import (
+    MOST_POINTS,
+    Timeline,
+    median_trial,
+    moments,
+    put_off_words,
+    timeline_charts,
+    timeline_parts,
+)
+from tollbar.present.waits import OPERATIONS, waits_table
+
+PUT_OFF = Metric("put-off", "what is put off", "ns/op")
+FLUSH = Metric("flush", "one flush", "us")
+
+
+def _observing(study: StudyJudgement, seen: Mapping[Metric, float]) -> StudyJudgement:
+    """The same where every chunk observed these values of metrics that are its family's own."""
+    observed = {("", metric.name): value for metric, value in seen.items()}
+    rows = tuple(
+        replace(
+            row,
+            trials=tuple(
+                replace(t, chunks=tuple(replace(c, observed={**c.observed, **observed}) for c in t.chunks))
+                for t in row.trials
+            ),
+        )
+        for row in study.rows
+    )
+    family = replace(study.about.family, metrics={metric.name: metric for metric in seen})
+    return replace(study, study=replace(study.study, rows=rows, study=replace(study.about, family=family)))
+
+
+def test_a_visit_is_drawn_chunk_by_chunk_by_part() -> None:
+    """Its time from nought to one; what each part paid per operation is what its chunks say."""
+    study = handshakes()
+    row = next(r for r in study.rows if r.choice == "tls-1.2" and r.trials)
+    visit = row.trials[0]
+    found = moments(study, visit)
+    assert len(visit.chunks) == len(found)
+    assert sorted(m.at for m in found) == [m.at for m in found]
+    assert all(0 < m.at < 1 for m in found)
+    for chunk, moment in zip(visit.chunks, found, strict=True):
+        assert chunk.cpu_ns["web"] / chunk.operations == pytest.approx(moment.paid["web"])
+        assert chunk.cpu_ns["client"] / chunk.operations == pytest.approx(moment.paid["load client"])
+    long = replace(visit, chunks=visit.chunks * 50)
+    few = moments(study, long)
+    assert MOST_POINTS / 2 <= len(few) <= MOST_POINTS
+    paid = sum(c.cpu_ns["web"] for c in long.chunks) / long.operations
+    assert paid == pytest.approx(sum(m.paid["web"] for m in few) / len(few), rel=0.05)
+
+
+def test_the_visit_that_is_drawn_is_the_median_one() -> None:
+    """As many of the cell's cost less as cost more."""
+    row = next(r for r in handshakes().rows if len(r.trials) > 2)
+    found = median_trial(row)
+    assert found is not None
+    costs = sorted(t.cost_ns for t in row.trials)
+    assert costs[(len(costs) - 1) // 2] == found.cost_ns
+    assert None is median_trial(replace(row, trials=()))
+
+
+def test_what_was_put_off_stands_apart() -> None:
+    """A part of its own, after those of the cost; said in words; and nothing is said where nothing was."""
+    study = at_one_load(handshakes()).study
+    assert "" == put_off_words(study)
+    put_off = _observing(study, {PUT_OFF: 1e6})
+    assert (*timeline_parts(study), PUT_OFF.title) == timeline_parts(put_off)
+    assert PUT_OFF.title in put_off_words(put_off)
+    charts = timeline_charts(put_off)
+    assert charts
+    for data in (chart.data for chart in charts):
+        assert isinstance(data, Timeline)
+        assert 1 == data.apart
+        assert all(PUT_OFF.title in m.paid for phase in data.phases for m in phase.moments)
+
+
+def test_operations_stand_side_by_side_where_something_is_put_off_or_several_pay() -> None:
+    """Not in a study of one process that pays for all: its charts would be one flat line each."""
+    assert [] == timeline_charts(digests())
+    one = _observing(digests(), {PUT_OFF: 1e3})
+    names = {title for chart in timeline_charts(one) for phase in chart.data.phases for title in phase.titles}  # type: ignore[attr-defined]
+    assert "digest" in names
+    assert ("the process itself", PUT_OFF.title) == timeline_parts(one)
+
+
+def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
+    """Added to the baseline's elapsed time, for as many operations as the title says; without one where none waited."""
+    study = digests()
+    assert () == tuple(waits_table(study).rows)
+    waiting = _observing(study, {FLUSH: 150.0})
+    row = next(t.row for t in study.tolls if t.ratio and t.row.key != t.against.key)
+    of = {row.key: 3000.0, row.against: 1000.0}
+    at = {r.key: r for r in waiting.rows}
+    walls = [Measurement(at[key], "wall", "ns/op", ns, 0.9 * ns, 1.1 * ns, 12) for key, ns in of.items() if key]
+    flushes = [Measurement(at[key], "flush", "us", 150.0, 140.0, 160.0, 12) for key in of if key]
+    table = waits_table(replace(waiting, measurements=(*walls, *flushes)))
+    assert f"added per {OPERATIONS:,} operations" in [column.title for column in table.columns]
+    added = {cells[2].says: cells[2].small for cells in table.rows}
+    assert {"–": None, "+20 ms": "[+16, +24]"} == added
+    assert {"150 µs"} == {cells[3].says for cells in table.rows}
