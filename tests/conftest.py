@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from selenium import webdriver
 
+import report_lab
 from component_lab import FakeBed
+from report_lab import Pages
 from served_lab import Lab
 from tollbar import beds, libraries
 from tollbar.beds import loading, proc
@@ -222,3 +225,15 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBed]:
 def service(fake: FakeBed, tmp_path: Path) -> FakeBed:
     """The same for a service of fake components."""
     return FakeBed(tmp_path, name="fake-service", is_service=True)
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """Reports of fabricated runs, written once for all tests."""
+    return report_lab.written(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """Chromium, without a network."""
+    yield from report_lab.started(tmp_path_factory.mktemp("profile"))

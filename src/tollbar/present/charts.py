@@ -73,6 +73,8 @@ class Dot:
     """What was published, where that is the comparison."""
     to: float | None = None
     """The other end, where several estimates stand in one row and `value` is the least of them."""
+    cell: int | None = None
+    """The number of its cell among the study's rows, where a page may set it against another baseline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,10 @@ from tollbar.results import Row
 LONGEST_IN_TITLE = 30
 
 
-def toll_charts(study: StudyJudgement) -> list[Chart]:
+def toll_charts(study: StudyJudgement, whole: StudyJudgement | None = None) -> list[Chart]:
     """A panel for each setting: choices (and providers) as rows, the ratio to the baseline across.
+
+    `whole` is what the study is a part of: dots name their cells by their numbers among all of its rows.
 
     Panels of one operation share their axis and the order of their rows; making a key and checking a
     signature have nothing to share.
@@ -47,9 +49,10 @@ def toll_charts(study: StudyJudgement) -> list[Chart]:
     for toll in tolls:
         operation = toll.row.coordinates.get("op") if "op" in in_panels else None
         shared.setdefault(operation, []).append(toll)
+    numbers = {row.key: number for number, row in enumerate((whole or study).rows)}
     charts: dict[str, Chart] = {}
     for alike in shared.values():
-        charts |= _alike_panels(study, alike, in_rows, in_panels)
+        charts |= _alike_panels(study, alike, in_rows, in_panels, numbers)
     titles = [title for title, _ in panels(places(study), _with_something(study, rows, in_panels), in_panels)]
     return [charts[title] for title in titles if title in charts]
 
@@ -62,7 +65,11 @@ def _with_something(study: StudyJudgement, rows: Sequence[Row], in_panels: Seque
 
 
 def _alike_panels(
-    study: StudyJudgement, tolls: Sequence[Toll], in_rows: Sequence[str], in_panels: Sequence[str]
+    study: StudyJudgement,
+    tolls: Sequence[Toll],
+    in_rows: Sequence[str],
+    in_panels: Sequence[str],
+    numbers: Mapping[str, int],
 ) -> dict[str, Chart]:
     baselines = {t.against.key: t.against for t in tolls if t.against.key != t.row.key}
     label = labels(study, in_rows)
@@ -70,6 +77,7 @@ def _alike_panels(
     # A baseline is like itself in everything, so that nothing would be left of its name.
     whole = labels(study, in_rows, whole=True)
     dots |= {r.key: _baseline_dot(whole(r), study, r) for r in baselines.values()}
+    dots = {key: replace(dot, cell=numbers[key]) for key, dot in dots.items()}
     order = _order(tolls, in_rows)
     noises = {t.row.key: reach(t.noise) for t in tolls if t.noise is not None}
     baseline = baseline_words(study)

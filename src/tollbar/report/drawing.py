@@ -68,6 +68,8 @@ def _dot(dot: Dot, scale: Scale) -> Mapping[str, object]:
         "high": None if dot.high is None else _short(min(dot.high, scale.high)),
         "decided": dot.decided,
     }
+    if dot.cell is not None:
+        row["cell"] = dot.cell
     if dot.standing is not None:
         row["standing"] = words.standing_words(dot.standing)
     return row | {name: _short(value) for name, value in (("then", dot.then), ("to", dot.to)) if value is not None}
@@ -111,17 +113,17 @@ def _bars(data: Bars) -> Mapping[str, object]:
 
 
 def _timeline(data: Timeline) -> Mapping[str, object]:
-    # As comma-separated values: a third of what the same rows weigh as objects with names.
-    lines = [
-        f"{number},{number + moment.at:.3f},{_short(paid):g},{data.parts.index(part)}"
-        for number, phase in enumerate(data.phases)
-        for moment in phase.moments
-        for part, paid in moment.paid.items()
-    ]
+    parts = {part: number for number, part in enumerate(data.parts)}
     return {
-        "values": "\n".join(["phase,at,paid,part", *lines]),
+        # Short names: of many points they are most of the weight.
+        "rows": [
+            {"op": number, "at": round(number + moment.at, 3), "ns": round(float(f"{paid:.4g}"), 1), "by": parts[part]}
+            for number, phase in enumerate(data.phases)
+            for moment in phase.moments
+            for part, paid in moment.paid.items()
+        ],
         "names": [
-            {"at": number + 0.5, "says": "\n".join([*phase.titles, words.amount(phase.lasted_ns, "ns")])}
+            {"at": number + 0.5, "says": [*phase.titles, words.amount(phase.lasted_ns, "ns")]}
             for number, phase in enumerate(data.phases)
         ],
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],

@@ -3,19 +3,21 @@
   const root = document.documentElement;
   const page = JSON.parse(document.getElementById("charts").textContent);
   const begun = new Set();
+  // Charts that are drawn otherwise than the page says, by a reader's choice.
+  const changed = new Map();
 
   // `ast`: expressions are interpreted, not compiled, so the page forbids `eval`.
   // SVG: its colours are the stylesheet's variables, so light, dark and paper need no second drawing.
   const options = {mode: "vega-lite", ast: true, actions: false, renderer: "svg", tooltip: false};
 
-  const draw = async (place) => {
-    if (begun.has(place.id)) return;
+  const draw = async (place, again) => {
+    if (begun.has(place.id) && again !== true) return;
     begun.add(place.id);
     try {
       // A row's name may take somewhat less than half of a panel, however narrow that is.
       const axisY = {labelLimit: Math.round(place.clientWidth * 0.44)};
       const axisX = {titleLimit: Math.round(place.clientWidth * 0.9)};
-      await vegaEmbed(place, page.charts[place.id], {...options, config: {...page.config, axisX, axisY}});
+      await vegaEmbed(place, changed.get(place.id) ?? page.charts[place.id], {...options, config: {...page.config, axisX, axisY}});
     } catch (error) {
       place.classList.add("failed");
       place.textContent = `This chart could not be drawn: ${error.message}`;
@@ -24,7 +26,7 @@
   };
 
   const visible = (place) => !place.closest("details:not([open])");
-  const drawVisible = () => Promise.all([...document.querySelectorAll(".plot")].filter(visible).map(draw));
+  const drawVisible = () => Promise.all([...document.querySelectorAll(".plot")].filter(visible).map((place) => draw(place)));
 
   // What is folded has no width to draw into, and may be a great deal: it is drawn when it is unfolded.
   document.addEventListener("toggle", () => drawVisible().catch((error) => console.error(error.message)), true);
@@ -88,13 +90,46 @@
     if (sorts === undefined) delete cell.dataset.sort;
     else cell.dataset.sort = sorts;
   };
-  const choosable = (every) => {
+  // The dots of a chart against another baseline: hollow and without intervals, for nothing was judged.
+  const rebasedChart = (spec, ratioOf, name) => {
+    const drawn = structuredClone(spec);
+    drawn.data.values = drawn.data.values.map(({label, standing, cell}) => {
+      const ratio = ratioOf(cell);
+      const note = ratio === undefined ? "–" : `×\u00a0${ratioWords(ratio)}`;
+      return {label, standing, note, value: ratio ?? null, low: null, high: null, decided: false};
+    });
+    drawn.layer = drawn.layer.filter((layer) => layer.name !== "noise");
+    return (low, high) => {
+      for (const {encoding} of drawn.layer) {
+        if (!encoding.x?.title) continue;
+        encoding.x.title = encoding.x.title.replace(/as a multiple of .*/, () => `as a multiple of ${name} (log scale)`);
+        if (encoding.x.scale) encoding.x.scale.domain = [low, high];
+        if (encoding.x.axis) delete encoding.x.axis.values;
+      }
+      return drawn;
+    };
+  };
+  const redraw = (places, ratioOf, name) => {
+    const ratios = places.flatMap(({id}) => page.charts[id].data.values.map(({cell}) => ratioOf?.(cell)));
+    const known = ratios.filter((ratio) => ratio > 0);
+    const [low, high] = [Math.min(0.95, ...known), Math.max(1.05, ...known)];
+    const air = Math.max(1.06, (high / low) ** 0.04);
+    for (const place of places) {
+      if (ratioOf) changed.set(place.id, rebasedChart(page.charts[place.id], ratioOf, name)(low / air, high * air));
+      else changed.delete(place.id);
+      if (begun.has(place.id)) draw(place, true).catch((error) => console.error(error.message));
+    }
+  };
+
+  const choosable = (study) => {
+    const every = study.querySelector(".every");
     const [against, typical, verdict] = ["against", "typical", "verdict"].map((name) => Number(every.dataset[name]));
     const table = every.querySelector("table");
     const title = table.tHead.rows[0].cells[against].querySelector("button");
     const own = title.textContent;
-    const [baseline, provider] = ["baseline", "provider"].map((name) => every.querySelector(`select.${name}`));
-    const status = every.querySelector("[role=status]");
+    const baselines = [...study.querySelectorAll("select.baseline")];
+    const provider = every.querySelector("select.provider");
+    const plots = [...study.querySelectorAll(".tolls .plot")];
     const rows = [...table.tBodies[0].rows].map((row) => ({
       row,
       is: row.cells[0].dataset,
@@ -106,36 +141,43 @@
       if (judged[number].dataset.sort === undefined) delete cell.dataset.sort;
       else cell.dataset.sort = judged[number].dataset.sort;
     });
-    const rebase = ({is, cells}, way, bases) => {
-      const base = bases.get(is.place);
-      const ratio = is.cost && base ? is.cost / base : undefined;
+    const rebase = ({is, cells}, way, ratio) => {
       const known = ratio === undefined ? "–" : `×\u00a0${ratioWords(ratio)}`;
       written(cells[0], known, ratio, ratio === undefined ? "" : "of the costs");
       written(cells[1], "–");
       written(cells[2], is.way === way && ratio ? "compared with" : "not judged");
     };
-    const show = () => {
-      const way = baseline?.value ?? "";
+    const show = (way) => {
       const bases = new Map(rows.filter(({is}) => is.way === way && is.cost).map(({is}) => [is.place, Number(is.cost)]));
+      const ratioOf = ({is}) => (is.cost && bases.has(is.place) ? is.cost / bases.get(is.place) : undefined);
       for (const one of rows) {
         one.row.hidden = Boolean(provider?.value) && one.is.provider !== provider.value;
-        if (way) rebase(one, way, bases);
+        if (way) rebase(one, way, ratioOf(one));
         else restore(one);
       }
-      const name = way ? baseline.selectedOptions[0].textContent : "";
+      const name = way ? baselines[0].selectedOptions[0].textContent : "";
       title.textContent = way ? `against ${name}` : own;
       const shown = rows.filter(({row}) => !row.hidden).length;
-      status.textContent = [
-        shown < rows.length ? `${shown} of ${rows.length} cells are shown.` : "",
-        way ? `Ratios are one cost over that of ${name} in the same place, worked out in this page. Intervals and`
-          + " verdicts were judged against the study's own baseline only, and stand there." : "",
-      ].filter(Boolean).join(" ");
+      const said = way ? `Ratios are one cost over that of ${name} in the same place, worked out in this page. Intervals and`
+        + " verdicts were judged against the study's own baseline only, and stand there." : "";
+      for (const status of study.querySelectorAll("[role=status]")) status.textContent = said;
+      if (shown < rows.length) {
+        every.querySelector("[role=status]").prepend(`${shown} of ${rows.length} cells are shown. `);
+      }
       keep(table);
+      return way && {ratioOf: (cell) => ratioOf(rows[cell]), name};
     };
-    for (const select of [baseline, provider]) select?.addEventListener("change", show);
-    every.querySelector(".controls").hidden = !(baseline || provider);
+    for (const select of baselines) {
+      select.addEventListener("change", () => {
+        for (const other of baselines) other.value = select.value;
+        const chosen = show(select.value);
+        redraw(plots, chosen?.ratioOf, chosen?.name);
+      });
+    }
+    provider?.addEventListener("change", () => show(baselines[0]?.value ?? ""));
+    for (const controls of study.querySelectorAll(".controls")) controls.hidden = !controls.querySelector("select");
   };
-  document.querySelectorAll(".every").forEach(choosable);
+  document.querySelectorAll(".study").forEach(choosable);
 
   drawVisible().then(
     () => { root.dataset.ready = "true"; },

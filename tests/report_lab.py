@@ -1,0 +1,96 @@
+"""Reports of fabricated runs, and a browser to look at them with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from report_example import example, judgement, large
+from served_example import arrivals, asked_only, handshakes
+from tollbar import report
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Reports written once for all tests."""
+
+    small: Path
+    large: Path
+    served: Path
+
+
+def written(folder: Path) -> Pages:
+    """Writes all of them into a folder."""
+    found = Pages(folder / "small.html", folder / "large.html", folder / "served.html")
+    report.write(example(), found.small)
+    report.write(large(), found.large)
+    report.write(judgement([handshakes(), arrivals(), asked_only()]), found.served)
+    return found
+
+
+def started(profile: Path) -> Iterator[webdriver.Chrome]:
+    """A browser that asks no network, until the caller has done with it."""
+    program, driver = shutil.which("chromium") or shutil.which("chrome"), shutil.which("chromedriver")
+    if not program or not driver:
+        pytest.fail("Chromium or its driver is missing: install the packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={profile}",
+        # The discard port: whatever asks the network for something is refused, and seen in the log.
+        "--proxy-server=127.0.0.1:9",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+def open_page(browser: webdriver.Chrome, path: Path, *, width: int = 1300, dark: bool = False) -> None:
+    """Opens a page with empty logs, and waits until all of it is drawn."""
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    browser.get(path.as_uri())
+    wait(browser)
+
+
+def wait(browser: webdriver.Chrome) -> None:
+    """Until all charts that are in sight are drawn."""
+    deadline = time.monotonic() + 60
+    ready = None
+    while not ready and time.monotonic() < deadline:
+        ready = browser.execute_script("return document.documentElement.dataset.ready")
+        time.sleep(0.05)
+    assert "true" == ready
+
+
+def requests_of(browser: webdriver.Chrome) -> list[str]:
+    """The addresses that the page has asked for."""
+    sent: list[str] = []
+    for entry in browser.get_log("performance"):
+        message: dict[str, Any] = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            sent.append(message["params"]["request"]["url"])
+    # The browser's own new tab is still loading when the first page is opened.
+    return [url for url in sent if not url.startswith(("data:", "blob:", "chrome:"))]

@@ -1,0 +1,134 @@
+"""The report in a browser: what is drawn, what is asked for, and what stands on the first screen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from report_example import digests, judgement, passwords
+from report_lab import Pages, open_page, requests_of
+from served_example import arrivals, asked_only, handshakes
+from tollbar import report
+
+# Charts that have neither lines, points nor text in them are empty frames.
+_EMPTY = """
+return [...document.querySelectorAll('.plot')]
+  .filter(plot => !plot.closest('details:not([open])'))
+  .filter(plot => !plot.querySelector('svg .role-mark path, svg .role-mark line, svg .role-mark rect'))
+  .map(plot => plot.id)
+"""
+
+
+# A drawing without a description says nothing to a reader who cannot see it.
+_UNNAMED = """
+return [...document.querySelectorAll('.plot')]
+  .filter(plot => plot.querySelector('svg'))
+  .filter(plot => !plot.matches('[aria-label]') && !plot.querySelector('[role=graphics-document][aria-label]'))
+  .map(plot => plot.outerHTML.slice(0, 300))
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 400], ids=["wide", "narrow"])
+@pytest.mark.parametrize("page", ["small", "large", "served"])
+def test_the_page_draws_without_a_word_or_a_request(
+    browser: webdriver.Chrome, pages: Pages, page: str, width: int, dark: bool
+) -> None:
+    """Every chart drawn, nothing in the console, nothing asked of a network, no sideways scrolling."""
+    path: Path = getattr(pages, page)
+    open_page(browser, path, width=width, dark=dark)
+    assert [] == browser.get_log("browser")
+    assert [path.as_uri()] == requests_of(browser)
+    assert [] == browser.execute_script(_EMPTY)
+    assert [] == browser.execute_script(_UNNAMED)
+    wider = browser.execute_script("return document.documentElement.scrollWidth - innerWidth")
+    assert wider <= 0
+
+
+def test_charts_follow_the_colours_of_the_page(browser: webdriver.Chrome, pages: Pages) -> None:
+    """The same drawing in light and dark: its text has the page's own ink."""
+    for dark in (False, True):
+        open_page(browser, pages.small, dark=dark)
+        ink, label = browser.execute_script(
+            "const label = document.querySelector('.plot svg .role-axis-label text');"
+            "return [getComputedStyle(document.body).color, getComputedStyle(label).fill]"
+        )
+        assert ink == label
+
+
+def test_folded_panels_are_drawn_when_they_are_unfolded(browser: webdriver.Chrome, pages: Pages) -> None:
+    """A thousand cells cost a quick page only because most panels wait."""
+    open_page(browser, pages.large)
+    details = browser.find_element(By.XPATH, "//details[summary[contains(., 'more panels')]]")
+    assert 0 == len(details.find_elements(By.CSS_SELECTOR, "svg"))
+    details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    plots = len(details.find_elements(By.CSS_SELECTOR, ".plot"))
+    deadline = time.monotonic() + 30
+    while len(details.find_elements(By.CSS_SELECTOR, "svg.marks")) < plots and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert plots == len(details.find_elements(By.CSS_SELECTOR, "svg.marks"))
+    assert [] == browser.get_log("browser")
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of ten questions."""
+    path = tmp_path_factory.mktemp("ten") / "report.html"
+    studies = [digests(), passwords(), handshakes(), arrivals(), asked_only()]
+    named = [
+        replace(s, study=replace(s.study, study=replace(s.about, name=f"{s.about.name}-{n}")))
+        for n in (1, 2)
+        for s in studies
+    ]
+    report.write(judgement(named), path)
+    return path
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_answers_are_in_the_first_thousand_pixels(
+    browser: webdriver.Chrome, pages: Pages, ten: Path, width: int
+) -> None:
+    """Of ten questions each line, with a link to its section; of one question its answer."""
+    open_page(browser, ten, width=width)
+    bottoms = browser.execute_script(
+        "return [...document.querySelectorAll('.answers li')].map(line => line.getBoundingClientRect().bottom)"
+    )
+    assert 10 == len(bottoms)
+    assert max(bottoms) <= 1000
+    missing = browser.execute_script(
+        "return [...document.querySelectorAll('.answers a')].filter(a => !document.querySelector(a.hash)).length"
+    )
+    assert 0 == missing
+    open_page(browser, pages.large, width=width)
+    assert [] == browser.find_elements(By.CSS_SELECTOR, ".answers")
+    assert browser.execute_script("return document.querySelector('.answer').getBoundingClientRect().bottom") <= 1000
+
+
+def test_a_chart_that_cannot_be_drawn_is_said_so(browser: webdriver.Chrome, pages: Pages, tmp_path: Path) -> None:
+    """The ready flag carries the failure, and the page says it in the chart's place."""
+    text = pages.small.read_text("utf-8")
+    broken = tmp_path / "broken.html"
+    broken.write_text(text.replace('"layer":[', '"layer":["no layer",', 1), "utf-8")
+    browser.get(broken.as_uri())
+    deadline = time.monotonic() + 30
+    ready = None
+    while not ready and time.monotonic() < deadline:
+        ready = browser.execute_script("return document.documentElement.dataset.ready")
+        time.sleep(0.05)
+    assert str(ready).startswith("failed: chart-1")
+    assert "could not be drawn" in browser.find_element(By.ID, "chart-1").text
+
+
+def test_a_page_without_charts_is_ready(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """A run of which nothing is left has a page all the same."""
+    study = digests()
+    bare = replace(study, study=replace(study.study, rows=()), measurements=(), tolls=(), contrasts=(), claims=())
+    report.write(judgement([bare]), tmp_path / "bare.html")
+    open_page(browser, tmp_path / "bare.html")
+    assert [] == browser.get_log("browser")
