@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from builders import example, study_run
 from report_example import digests
 from served_example import handshakes
-from tollbar.judge import Measurement, StudyJudgement
+from tollbar.judge import Measurement, StudyJudgement, judge_study
 from tollbar.metrics import Metric
 from tollbar.present.cells import at_one_load
+from tollbar.present.shares import bars, parts_of, per_words
 from tollbar.present.timelines import (
     MOST_POINTS,
     Timeline,
@@ -112,3 +114,33 @@ def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
     added = {cells[2].says: cells[2].small for cells in table.rows}
     assert {"–": None, "+20 ms": "[+16, +24]"} == added
     assert {"150 µs"} == {cells[3].says for cells in table.rows}
+
+
+def test_who_pays_is_known_where_a_client_pays_a_part() -> None:
+    """What an application's own process and its database cost: parts of the cost that together are the whole."""
+    rows = [
+        replace(
+            row,
+            trials=tuple(
+                replace(
+                    t,
+                    paid_by=("client", "database"),
+                    chunks=tuple(
+                        replace(c, cpu_ns={"client": sum(c.cpu_ns.values()) // 4, "database": sum(c.cpu_ns.values())})
+                        for c in t.chunks
+                    ),
+                )
+                for t in row.trials
+            ),
+        )
+        for row in example(blocks=8)
+    ]
+    judged = judge_study(study_run(rows))
+    assert ("client", "database") == parts_of(judged)
+    whole = {m.row.key: m.value for m in judged.measurements if m.metric == "cpu" and m.component is None}
+    found = bars(judged)
+    assert whole.keys() == {bar.row.key for bar in found}
+    for bar in found:
+        assert 4 == pytest.approx(bar.parts["database"] / bar.parts["client"], rel=0.01)
+        assert whole[bar.row.key] == pytest.approx(sum(bar.parts.values()), rel=0.01)
+    assert "CPU time per operation" == per_words(judged)

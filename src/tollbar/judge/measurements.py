@@ -66,13 +66,13 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _costs(row, ledger.metric, ledger.undisturbed(row), ledger.typical(row))
     trials = [t for t in row.trials if t.outcome is Outcome.OK]
     yield from _own(row, trials, ledger)
+    yield from _components(row, trials, ledger)
     if not any(trial.load for trial in trials):
         yield from _typical(
             row, "wall", ledger.visits_of(row, trials, lambda _, chunk: chunk.wall_ns / chunk.operations), ledger
         )
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
-    yield from _components(row, trials, ledger)
     if ledger.metric != "client-cpu":
         client = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
         yield from _costs_of(row, "client-cpu", client, ledger)
@@ -86,7 +86,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """What each of a server's components pays, where there are several.
+    """What each of several that pay the cost pays: a server's components, or a client beside its database.
 
     A chunk may be too short to hold any of a component's work, so its part of the whole is taken over all chunks of a
     trial, and of the cost of each chunk it pays that part.

@@ -1,4 +1,4 @@
-"""Where the CPU goes: the load client's and each component's share of a request."""
+"""Where the CPU goes: the load client's and each component's share of an operation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from tollbar import units
 from tollbar.judge import StudyJudgement
 from tollbar.measure import Outcome, trial
 from tollbar.present import words
-from tollbar.present.cells import labels, places, split, whole_labels
+from tollbar.present.cells import cost_metric, labels, places, split, whole_labels
 from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
 from tollbar.results import Row
 
 CLIENT = "load client"
 """What the component of the load client is called on the page. It is the first part of every bar."""
+OWN_CLIENT = "client"
+"""The same where what it does is part of the cost, as an application's encryption is."""
+PROCESS = "the process itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Bar:
     @property
     def server(self) -> float:
         """All of it but the client's."""
-        return sum(value for name, value in self.parts.items() if name != CLIENT)
+        return sum(value for name, value in self.parts.items() if name not in (CLIENT, OWN_CLIENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,33 @@ class Bars:
     bars: Sequence[Bar]
     parts: Sequence[str]
     most: float
+    title: str
+    """Of the axis: per what the time is."""
+
+
+def payers(study: StudyJudgement) -> dict[str, str]:
+    """All whose CPU time a study's chunks account for, by what the page calls them: a client first."""
+    trials = [t for row in study.rows for t in row.trials if t.chunks]
+    names = dict.fromkeys(name for t in trials for name in t.chunks[0].cpu_ns)
+    client = OWN_CLIENT if any(trial.CLIENT in t.paid_by for t in trials) and not _is_asked_only(study) else CLIENT
+    called = {trial.CLIENT: client, trial.RUNNER: PROCESS}
+    return {name: called.get(name, name) for name in sorted(names, key=lambda name: name != trial.CLIENT)}
+
+
+def _is_asked_only(study: StudyJudgement) -> bool:
+    """Whether the server is one of which nothing is known, so that a load client's own CPU time is the cost."""
+    return cost_metric(study) == "client-cpu"
 
 
 def parts_of(study: StudyJudgement) -> tuple[str, ...]:
     """The client and every component of any server, in the order in which they are met."""
-    names = dict.fromkeys(name for row in study.rows for name in components_of(row))
-    return (CLIENT, *(n for n in names if n != trial.CLIENT)) if trial.CLIENT in names else ()
+    found = payers(study)
+    return tuple(found.values()) if trial.CLIENT in found else ()
+
+
+def per_words(study: StudyJudgement) -> str:
+    """What the parts are of: `CPU time per request`."""
+    return f"CPU time per {'operation' if cost_metric(study) == 'cpu' else 'request'}"
 
 
 def components_of(row: Row) -> tuple[str, ...]:
@@ -60,20 +84,23 @@ def bars(study: StudyJudgement) -> list[Bar]:
     measured: dict[str, dict[tuple[str, str | None], float]] = defaultdict(dict)
     for m in study.measurements:
         measured[m.row.key][m.metric, m.component] = m.value
+    names = payers(study)
     found = [
-        Bar(row, label(row), parts)
+        Bar(row, label(row), {names[component]: value for component, value in parts.items()})
         for row in study.rows
-        if row.outcome is Outcome.OK and len(parts := _parts(row, measured[row.key])) > 1
+        if row.outcome is Outcome.OK and len(parts := _parts(row, measured[row.key], cost_metric(study))) > 1
     ]
     return sorted(found, key=lambda bar: bar.server)
 
 
-def _parts(row: Row, measured: Mapping[tuple[str, str | None], float]) -> dict[str, float]:
-    """The undisturbed costs, by part: a component alone costs what the server costs."""
-    components = [name for name in components_of(row) if name != trial.CLIENT]
-    whole = measured.get(("server-cpu", None)) if len(components) == 1 else None
-    parts = {CLIENT: measured.get(("client-cpu", None))}
-    parts |= {name: measured.get(("server-cpu", name), whole) for name in components}
+def _parts(row: Row, measured: Mapping[tuple[str, str | None], float], cost: str) -> dict[str, float]:
+    """The undisturbed costs, by component: one that pays the cost alone pays the whole of it."""
+    components = components_of(row)
+    payers = [name for name in components if name != trial.CLIENT]
+    whole = measured.get((cost, None)) if len(payers) == 1 and cost == "server-cpu" else None
+    parts = {name: measured.get((cost, name), whole) for name in payers}
+    if trial.CLIENT in components:
+        parts = {trial.CLIENT: measured.get((cost, trial.CLIENT), measured.get(("client-cpu", None)))} | parts
     return {name: value for name, value in parts.items() if value is not None}
 
 
@@ -87,7 +114,8 @@ def share_charts(study: StudyJudgement) -> list[Chart]:
     for bar in found:
         panels[place(bar.row.coordinates, in_panels)].append(Bar(bar.row, label(bar.row), bar.parts))
     most = max((sum(bar.parts.values()) for bar in found), default=0.0)
-    return [_chart(title, Bars(inside, parts_of(study), most)) for title, inside in panels.items() if inside]
+    parts, per = parts_of(study), per_words(study)
+    return [_chart(title, Bars(inside, parts, most, per)) for title, inside in panels.items() if inside]
 
 
 def _chart(title: str, data: Bars) -> Chart:
@@ -97,7 +125,7 @@ def _chart(title: str, data: Bars) -> Chart:
     )
     where = f", {title}" if title else ""
     letters = max(len(bar.label) for bar in data.bars)
-    return Chart(title, f"CPU time per request by part{where}. {said}.", data, letters)
+    return Chart(title, f"{data.title} by part{where}. {said}.", data, letters)
 
 
 def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
@@ -112,4 +140,4 @@ def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
         ]
         share = bar.server / both
         rows.append([Cell(bar.label), *each, Cell(units.show_nanoseconds(both), both), Cell(f"{share:.0%}", share)])
-    return Table("CPU time per request, part by part", columns, rows, sortable=True)
+    return Table(f"{per_words(study)}, part by part", columns, rows, sortable=True)

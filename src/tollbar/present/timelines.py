@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import StudyJudgement
-from tollbar.measure import Outcome, Trial, trial
+from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.metrics import Metric
 from tollbar.present import words
@@ -24,6 +24,7 @@ from tollbar.present.cells import (
 from tollbar.present.charts import Scale
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Chart
+from tollbar.present.shares import payers
 from tollbar.results import Row
 
 # More operations side by side and none has room for its name.
@@ -68,7 +69,7 @@ class Timeline:
 
 def timeline_parts(study: StudyJudgement) -> tuple[str, ...]:
     """All whose CPU time the study's charts over time tell apart."""
-    return (*_paying(study).values(), *(metric.title for metric in _put_off(study)))
+    return (*payers(study).values(), *(metric.title for metric in _put_off(study)))
 
 
 def put_off_words(study: StudyJudgement) -> str:
@@ -116,7 +117,7 @@ def median_trial(row: Row) -> Trial | None:
 
 def moments(study: StudyJudgement, visit: Trial) -> list[Moment]:
     """A visit's chunks in the order of time, no more than a chart can show."""
-    paying, put_off = _paying(study), _put_off(study)
+    paying, put_off = payers(study), _put_off(study)
     chunks = [chunk for chunk in visit.chunks if chunk.operations > 0 and chunk.wall_ns > 0]
     lasted_ns, passed_ns = sum(chunk.wall_ns for chunk in chunks), 0
     found = []
@@ -139,16 +140,6 @@ def _spent(
         yield part, sum(chunk.cpu_ns.get(component, 0) for chunk in chunks)
     for metric in put_off:
         yield metric.title, sum(chunk.observed.get(("", metric.name), 0.0) for chunk in chunks)
-
-
-def _paying(study: StudyJudgement) -> dict[str, str]:
-    """The client first, then every component of any server, by what the page calls each."""
-    trials = [t for row in study.rows for t in row.trials if t.chunks]
-    names = dict.fromkeys(name for t in trials for name in t.chunks[0].cpu_ns)
-    # Where the client is what a study's cost is about as well, it bears no load on another.
-    client = "client" if any(trial.CLIENT in t.paid_by for t in trials) else "load client"
-    called = {trial.CLIENT: client, trial.RUNNER: "the process itself"}
-    return {name: called.get(name, name) for name in sorted(names, key=lambda name: name != trial.CLIENT)}
 
 
 def _put_off(study: StudyJudgement) -> list[Metric]:

@@ -53,12 +53,13 @@ def _added(wall: Measurement, base: Measurement | None) -> Cell:
         ns * OPERATIONS / 1e6 for ns in (wall.value - base.value, wall.low - base.high, wall.high - base.low)
     )
     known = isfinite(least) and isfinite(most)
-    return Cell(f"{_signed(more)} ms", more, f"[{_signed(least)}, {_signed(most)}]" if known else words.TOO_FEW)
+    return Cell(f"{_signed(more)} ms", more, f"[{_signed(least)}, {_signed(most)}]" if known else None)
 
 
 def _signed(ms: float) -> str:
     return f"{ms:+,.0f}".replace("-", "−") if abs(ms) >= 100 else f"{ms:+.3g}".replace("-", "−")
 
 
-def _ends(found: Measurement) -> str:
-    return words.ends(found.low, found.high, found.unit)
+def _ends(found: Measurement) -> str | None:
+    """Its interval; where blocks are too few for one, the warnings say so once."""
+    return words.ends(found.low, found.high, found.unit) if isfinite(found.high) else None
