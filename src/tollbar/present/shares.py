@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar import units
+from tollbar.families import Value
 from tollbar.judge import StudyJudgement
 from tollbar.measure import Outcome, trial
 from tollbar.present import words
@@ -38,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Stacked bars, on an axis from nought that all panels share."""
+    """Stacked bars, on an axis from nought that all panels of one operation share."""
 
     bars: Sequence[Bar]
     parts: Sequence[str]
@@ -113,9 +114,17 @@ def share_charts(study: StudyJudgement) -> list[Chart]:
     panels: dict[str, list[Bar]] = {place(row.coordinates, in_panels): [] for row in study.rows}
     for bar in found:
         panels[place(bar.row.coordinates, in_panels)].append(Bar(bar.row, label(bar.row), bar.parts))
-    most = max((sum(bar.parts.values()) for bar in found), default=0.0)
+    # Panels of one operation share their axis: what writing costs would be nothing on that of reading.
+    most: dict[Value | None, float] = {}
+    for bar in found:
+        operation = bar.row.coordinates.get("op")
+        most[operation] = max(most.get(operation, 0.0), sum(bar.parts.values()))
     parts, per = parts_of(study), per_words(study)
-    return [_chart(title, Bars(inside, parts, most, per)) for title, inside in panels.items() if inside]
+    return [
+        _chart(title, Bars(inside, parts, max(most[bar.row.coordinates.get("op")] for bar in inside), per))
+        for title, inside in panels.items()
+        if inside
+    ]
 
 
 def _chart(title: str, data: Bars) -> Chart:

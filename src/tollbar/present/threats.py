@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from tollbar.families import Degree, Mitigation, Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present import words
-from tollbar.present.cells import labels, varying
+from tollbar.present.cells import Spot, labels, spot, varying
 from tollbar.present.shapes import Cell, Table, texts
+from tollbar.results import Row
 
 MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
 
@@ -43,10 +44,8 @@ def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
     family = study.about.family
     if not family.threats:
         return []
-    rows = [r for r in study.rows if r.standing is not Standing.NULL and r.choice in family.choices]
-    sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
-    names = [n for n in varying(rows) if n not in (*_NOT_PROTECTING, *sizes)] or ["choice"]
-    label = labels(study, names, whole=True)
+    rows = _that_protect(study)
+    label = labels(study, protecting(study), whole=True)
     groups: list[tuple[Answers, list[str]]] = []
     for row in rows:
         answers = family.mitigations_of(row.coordinates)
@@ -58,6 +57,27 @@ def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
         if named not in inside:
             inside.append(named)
     return groups
+
+
+def protecting(study: StudyJudgement) -> list[str]:
+    """The coordinates that decide what a cell does about some threat; all that may, where these do not suffice."""
+    family, rows = study.about.family, _that_protect(study)
+    sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
+    names = [n for n in varying(rows) if n not in (*_NOT_PROTECTING, *sizes)] or ["choice"]
+    decide = [n for n in names if n == "choice" or _is_divided(study, rows, [m for m in varying(rows) if m != n])]
+    return names if _is_divided(study, rows, decide) else decide
+
+
+def _is_divided(study: StudyJudgement, rows: Sequence[Row], names: Sequence[str]) -> bool:
+    """Whether some rows that are alike along these coordinates do different things about a threat."""
+    found: dict[Spot, Answers] = {}
+    mitigations_of = study.about.family.mitigations_of
+    return any(found.setdefault(spot(row, names), done := mitigations_of(row.coordinates)) != done for row in rows)
+
+
+def _that_protect(study: StudyJudgement) -> list[Row]:
+    choices = study.about.family.choices
+    return [r for r in study.rows if r.standing is not Standing.NULL and r.choice in choices]
 
 
 def _named(names: Sequence[str]) -> Cell:

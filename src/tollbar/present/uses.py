@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tollbar.families import Choice, Degree, Mitigation, Standing, Value
+from tollbar.families import Choice, Degree, Mitigation, Standing
 from tollbar.judge import StudyJudgement, Verdict
 from tollbar.present import words
 from tollbar.present.cells import cost_metric, labels, varying
 from tollbar.present.operations import amount
 from tollbar.present.pairs import Pair, Pairs
 from tollbar.present.shapes import Cell, Table, numbers, texts
-from tollbar.present.threats import differing
+from tollbar.present.threats import differing, protecting
 from tollbar.present.ways import Place, Way, naming, options, places
 from tollbar.results import Row
 
@@ -78,7 +78,8 @@ class Uses:
         self.study = study
         self.threats = differing(study)
         chosen = naming(study, options(study))
-        names = [n for n in varying(study.rows) if n in chosen or _protects(study, n)]
+        decide = protecting(study) if self.threats else []
+        names = [n for n in varying(study.rows) if n in chosen or n in decide]
         self._label = labels(study, names, whole=True)
 
     @cached_property
@@ -296,16 +297,6 @@ def _middle(offer: Offer) -> float:
 
 def _operation(cost: Cost) -> str:
     return str(cost.way.row.coordinates.get("op", ""))
-
-
-def _protects(study: StudyJudgement, name: str) -> bool:
-    """Whether cells that differ in nothing but this do different things about some threat."""
-    done: dict[frozenset[tuple[str, Value]], set[tuple[tuple[str, Degree], ...]]] = {}
-    for row in study.rows:
-        rest = frozenset((n, v) for n, v in row.coordinates.items() if n != name)
-        told = study.about.family.mitigations_of(row.coordinates)
-        done.setdefault(rest, set()).add(tuple((threat, one.degree) for threat, one in told.items()))
-    return any(len(found) > 1 for found in done.values())
 
 
 def _choice(study: StudyJudgement, row: Row) -> Choice:

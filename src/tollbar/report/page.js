@@ -159,7 +159,7 @@
       title.textContent = way ? `against ${name}` : own;
       const shown = rows.filter(({row}) => !row.hidden).length;
       const said = way ? `Ratios are one cost over that of ${name} in the same place, worked out in this page. Intervals and`
-        + " verdicts were judged against the study's own baseline only, and stand there." : "";
+        + " verdicts were judged against the study's own baseline only, and stand there: every mark is hollow." : "";
       for (const status of study.querySelectorAll("[role=status]")) status.textContent = said;
       if (shown < rows.length) {
         every.querySelector("[role=status]").prepend(`${shown} of ${rows.length} cells are shown. `);
