@@ -8,30 +8,45 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.families import Degree, Standing
 from tollbar.judge import StudyJudgement, Verdict
-from tollbar.present.uses import Uses, losses, sentences, uses_document, uses_table
+from tollbar.present.uses import Candidate, Offer, Uses, losses, sentences, uses_document, uses_table
 
 
 def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:
     return replace(study, tolls=tuple(replace(t, verdict=verdict) if t.ratio else t for t in study.tolls))
 
 
-def test_the_cheapest_against_a_threat_mitigates_it_and_nothing_cheaper_does() -> None:
-    """For each threat and operation: no offer in good standing before it in cost mitigates as much."""
+def test_what_stands_against_a_threat_mitigates_it_and_nothing_that_does_undercuts_it() -> None:
+    """In good standing, as far as any mitigates it; for whatever is left out there is one that beats it."""
     uses = Uses(handshakes())
-    assert uses.against
     told = [threat for against in uses.against for threat in against.threats]
     assert sorted(uses.threats) == sorted(told)
+    good = {name: way for name, way in uses.ways.items() if all(offer.is_good for offer in way)}
     for against in uses.against:
         for threat in against.threats:
-            for offer, degree in against.cheapest:
-                assert offer.is_good
-                assert degree is uses.mitigation(offer, threat).degree is not Degree.NO
-                before = uses.offers[: uses.offers.index(offer)]
-                rivals = [o for o in before if o.operation == offer.operation and o.is_good]
-                assert all(uses.mitigation(o, threat).degree is not degree for o in rivals)
-                if degree is Degree.PARTLY:
-                    good = [o for o in uses.offers if o.operation == offer.operation and o.is_good]
-                    assert Degree.YES not in {uses.mitigation(o, threat).degree for o in good}
+            degrees = {name: uses.mitigation(way, threat).degree for name, way in good.items()}
+            most = next(d for d in (Degree.YES, Degree.PARTLY) if d in degrees.values())
+            alike = {name for name, degree in degrees.items() if degree is most}
+            kept = {one.name: one for one in against.candidates}
+            assert {most} == {one.degree for one in against.candidates}
+            assert kept.keys() <= alike
+            for name in alike:
+                beaten = any(Candidate(good[name], most).is_beaten_by(one) for one in kept.values())
+                assert beaten is (name not in kept)
+
+
+def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
+    """What is cheaper to write and dearer to read stays, and so does what has an operation that the other lacks."""
+    cheap, *_, dear = Uses(handshakes()).offers
+
+    def one(**ops: Offer) -> Candidate:
+        return Candidate(tuple(replace(offer, operation=op) for op, offer in ops.items()), Degree.YES)
+
+    assert one(read=dear).is_beaten_by(one(read=cheap))
+    assert not one(read=cheap).is_beaten_by(one(read=dear))
+    assert not one(read=cheap).is_beaten_by(one(read=cheap))
+    assert not one(read=dear, write=cheap).is_beaten_by(one(read=cheap, write=dear))
+    assert not one(read=dear, write=dear).is_beaten_by(one(read=cheap))
+    assert one(read=dear).is_beaten_by(one(read=cheap, write=dear))
 
 
 def test_what_nothing_mitigates_is_said_to_be_so() -> None:

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Which choice is usable for what: what each costs by operation, and the cheapest that does something about a threat.
+=======
+"""Which choice is usable for what: what each costs by operation, and what there is against each threat.
+>>>>>>> page
 
 Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
 themselves. Sentences, table and document say the same.
@@ -6,7 +10,11 @@ themselves. Sentences, table and document say the same.
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Sequence
+=======
+from collections.abc import Callable, Iterable, Mapping, Sequence
+>>>>>>> page
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +33,10 @@ from tollbar.results import Row
 TITLE = "Which choice for what"
 # More names than this in one sentence hide the answer: then the cheapest few and the dearest speak for the rest.
 MOST_NAMES = 4
+<<<<<<< HEAD
+=======
+MOST_CANDIDATES = 3
+>>>>>>> page
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+<<<<<<< HEAD
 class Against:
     """What there is against some threats: for each operation the cheapest that mitigates them, wholly or in part."""
 
@@ -69,6 +82,39 @@ class Against:
     cheapest: tuple[tuple[Offer, Degree], ...]
     lacking: tuple[str, ...]
     """The operations for which nothing in good standing that mitigates them was measured."""
+=======
+class Candidate:
+    """One way as a whole, for a table or a site that needs all operations: what it costs in each, and what it does."""
+
+    offers: tuple[Offer, ...]
+    degree: Degree
+    """How far it mitigates the threats it stands against, in whichever of its cells it does so least."""
+
+    @property
+    def name(self) -> str:
+        """That of the way."""
+        return self.offers[0].name
+
+    @property
+    def costs(self) -> Mapping[str, float]:
+        """The middle one, by operation."""
+        return {offer.operation: _middle(offer) for offer in self.offers}
+
+    def is_beaten_by(self, other: Candidate) -> bool:
+        """Whether another costs no more in anything that this one was measured in, and less in something."""
+        own, others = self.costs, other.costs
+        return own.keys() <= others.keys() and all(others[op] <= cost for op, cost in own.items()) and own != others
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What there is against some threats."""
+
+    threats: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    """Of those in good standing that mitigate them, wholly or else in part, the ones that no other beats: first the
+    one whose dearest operation is the cheapest."""
+>>>>>>> page
 
 
 class Uses:
@@ -119,6 +165,7 @@ class Uses:
     @cached_property
     def against(self) -> tuple[Against, ...]:
         """What there is against each threat about which cells differ; threats with one answer together."""
+<<<<<<< HEAD
         found: dict[object, tuple[list[str], tuple[tuple[Offer, Degree], ...]]] = {}
         for threat in self.threats:
             cheapest = tuple(
@@ -146,6 +193,38 @@ class Uses:
 
 def _operations(offers: Iterable[tuple[Offer, Degree]]) -> set[str]:
     return {offer.operation for offer, _ in offers}
+=======
+        found: dict[object, tuple[list[str], tuple[Candidate, ...]]] = {}
+        for threat in self.threats:
+            candidates = self._against(threat)
+            told = tuple((one.name, one.degree) for one in candidates)
+            found.setdefault(told, ([], candidates))[0].append(threat)
+        return tuple(Against(tuple(threats), candidates) for threats, candidates in found.values())
+
+    @cached_property
+    def ways(self) -> Mapping[str, tuple[Offer, ...]]:
+        """The offers of each way, by its name."""
+        found: dict[str, list[Offer]] = {}
+        for offer in self.offers:
+            found.setdefault(offer.name, []).append(offer)
+        return {name: tuple(offers) for name, offers in found.items()}
+
+    def mitigation(self, way: Sequence[Offer], threat: str) -> Mitigation:
+        """What a way does about a threat: the least of what its cells do."""
+        mitigations_of = self.study.about.family.mitigations_of
+        done = [mitigations_of(cost.way.row.coordinates)[threat] for offer in way for cost in offer.costs]
+        return min(done, key=lambda one: list(Degree).index(one.degree))
+
+    def _against(self, threat: str) -> tuple[Candidate, ...]:
+        good = [way for way in self.ways.values() if all(offer.is_good for offer in way)]
+        done = [Candidate(way, self.mitigation(way, threat).degree) for way in good]
+        for degree in (Degree.YES, Degree.PARTLY):
+            alike = [one for one in done if one.degree is degree]
+            if alike:
+                best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
+                return tuple(sorted(best, key=lambda one: max(one.costs.values())))
+        return ()
+>>>>>>> page
 
 
 def sentences(study: StudyJudgement) -> list[str]:
@@ -156,7 +235,12 @@ def sentences(study: StudyJudgement) -> list[str]:
 
 def losses(study: StudyJudgement) -> list[str]:
     """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
+<<<<<<< HEAD
     found = {offer.row.choice: None for against in Uses(study).against for offer, _ in against.cheapest}
+=======
+    named = (one for against in Uses(study).against for one in against.candidates[:MOST_CANDIDATES])
+    found = dict.fromkeys(one.offers[0].row.choice for one in named)
+>>>>>>> page
     choices = (study.about.family.choices[name] for name in found)
     return [f"{choice.title}: {choice.note}" for choice in choices if choice.note]
 
@@ -164,9 +248,13 @@ def losses(study: StudyJudgement) -> list[str]:
 def uses_table(study: StudyJudgement) -> Table:
     """Every way: its costs by operation, its sizes, and what it takes away."""
     uses = Uses(study)
+<<<<<<< HEAD
     by_way: dict[str, dict[str, Offer]] = {}
     for offer in uses.offers:
         by_way.setdefault(offer.name, {})[offer.operation] = offer
+=======
+    by_way = {name: {offer.operation: offer for offer in offers} for name, offers in uses.ways.items()}
+>>>>>>> page
     sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
     known = {(m.row.key, m.metric): m.value for m in study.measurements if m.component is None}
     rows = []
@@ -209,20 +297,30 @@ def uses_document(study: StudyJudgement) -> dict[str, Any]:
             ],
         }
 
+<<<<<<< HEAD
     def cheapest(offer: Offer, threat: str) -> dict[str, Any]:
         done = uses.mitigation(offer, threat)
         named = {"name": offer.name, "op": offer.operation}
         return {**named, "mitigates": str(done.degree), "condition": done.condition}
+=======
+    def candidate(one: Candidate, threat: str) -> dict[str, Any]:
+        done = uses.mitigation(one.offers, threat)
+        return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
+>>>>>>> page
 
     return {
         "sentences": sentences(study),
         "operations": [written(offer) for offer in uses.offers],
         "threats": [
+<<<<<<< HEAD
             {
                 "threat": threat,
                 "cheapest": [cheapest(offer, threat) for offer, _ in against.cheapest],
                 "nothing_for": list(against.lacking),
             }
+=======
+            {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
+>>>>>>> page
             for against in uses.against
             for threat in against.threats
         ],
@@ -241,6 +339,7 @@ def _by_operation(uses: Uses) -> Iterable[str]:
 
 def _by_threat(uses: Uses, against: Against) -> str:
     name = words.enumeration([threat.replace("-", " ") for threat in against.threats])
+<<<<<<< HEAD
     if not against.cheapest:
         return f"Against {name}: nothing recommended or acceptable that was measured."
     clauses: dict[tuple[str, Degree], list[str]] = {}
@@ -253,6 +352,23 @@ def _by_threat(uses: Uses, against: Against) -> str:
     ]
     lacking = [f"nothing that was measured for {words.enumeration(against.lacking)}"] if against.lacking else []
     return f"Against {name}, the cheapest: {'; '.join([*said, *lacking])}."
+=======
+    if not against.candidates:
+        return f"Against {name}: nothing recommended or acceptable that was measured."
+    said = [_candidate_words(uses, one) for one in against.candidates[:MOST_CANDIDATES]]
+    more = len(against.candidates) - len(said)
+    said += [f"{more} more that cost less in something"] if more else []
+    in_part = ", in part only" if against.candidates[0].degree is Degree.PARTLY else ""
+    return f"Against {name}{in_part}: {'; or '.join(said)}."
+
+
+def _candidate_words(uses: Uses, one: Candidate) -> str:
+    of = {offer.operation: _cost_words(offer.costs) for offer in one.offers}
+    costs = [f"{operation} {cost}" if len(uses.operations) > 1 else cost for operation, cost in of.items()]
+    lacking = [operation for operation in uses.operations if operation not in of]
+    gone = f"; {words.enumeration(lacking)} not measured" if lacking else ""
+    return f"{words.quoted(one.name)} ({', '.join(costs)}{gone})"
+>>>>>>> page
 
 
 def _cost_words(costs: Sequence[Cost]) -> str:
