@@ -8,11 +8,7 @@ from types import MappingProxyType
 
 from tollbar.console.tables import MORE
 from tollbar.judge import Comparison, Judgement, StudyJudgement
-<<<<<<< HEAD
 from tollbar.present import answers, compared, notes, terminal, uses, waits
-=======
-from tollbar.present import compared, notes, terminal, uses, waits
->>>>>>> page
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings

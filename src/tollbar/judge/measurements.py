@@ -78,15 +78,9 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
         )
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
-<<<<<<< HEAD
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
     visits = ledger.visits_of(row, trials, lambda _, chunk: _OF_SIDE[other](chunk) / chunk.operations)
     yield from _costs_of(row, other, visits, ledger)
-=======
-    if ledger.metric != "client-cpu":
-        client = ledger.visits_of(row, trials, lambda _, chunk: chunk.cpu_ns.get(CLIENT, 0) / chunk.operations)
-        yield from _costs_of(row, "client-cpu", client, ledger)
->>>>>>> page
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
         # A study of arrivals at a rate means the server to have time to spare.

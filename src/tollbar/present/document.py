@@ -20,11 +20,8 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
-<<<<<<< HEAD
 from tollbar.present import answers
 from tollbar.present.sentences import sentences
-=======
->>>>>>> page
 from tollbar.present.uses import uses_document
 from tollbar.present.warnings import warnings
 from tollbar.results import Row, Run, StudyRun

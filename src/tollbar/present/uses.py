@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Which choice is usable for what: what each costs by operation, and the cheapest that does something about a threat.
-=======
 """Which choice is usable for what: what each costs by operation, and what there is against each threat.
->>>>>>> page
 
 Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
 themselves. Sentences, table and document say the same.
@@ -10,11 +6,7 @@ themselves. Sentences, table and document say the same.
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Callable, Iterable, Sequence
-=======
 from collections.abc import Callable, Iterable, Mapping, Sequence
->>>>>>> page
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,10 +25,7 @@ from tollbar.results import Row
 TITLE = "Which choice for what"
 # More names than this in one sentence hide the answer: then the cheapest few and the dearest speak for the rest.
 MOST_NAMES = 4
-<<<<<<< HEAD
-=======
 MOST_CANDIDATES = 3
->>>>>>> page
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +63,6 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-<<<<<<< HEAD
-class Against:
-    """What there is against some threats: for each operation the cheapest that mitigates them, wholly or in part."""
-
-    threats: tuple[str, ...]
-    cheapest: tuple[tuple[Offer, Degree], ...]
-    lacking: tuple[str, ...]
-    """The operations for which nothing in good standing that mitigates them was measured."""
-=======
 class Candidate:
     """One way as a whole, for a table or a site that needs all operations: what it costs in each, and what it does."""
 
@@ -114,7 +94,6 @@ class Against:
     candidates: tuple[Candidate, ...]
     """Of those in good standing that mitigate them, wholly or else in part, the ones that no other beats: first the
     one whose dearest operation is the cheapest."""
->>>>>>> page
 
 
 class Uses:
@@ -165,35 +144,6 @@ class Uses:
     @cached_property
     def against(self) -> tuple[Against, ...]:
         """What there is against each threat about which cells differ; threats with one answer together."""
-<<<<<<< HEAD
-        found: dict[object, tuple[list[str], tuple[tuple[Offer, Degree], ...]]] = {}
-        for threat in self.threats:
-            cheapest = tuple(
-                one for operation in self.operations if (one := self._cheapest(threat, operation)) is not None
-            )
-            told = tuple((offer.operation, offer.name, degree) for offer, degree in cheapest)
-            found.setdefault(told, ([], cheapest))[0].append(threat)
-        return tuple(
-            Against(tuple(threats), cheapest, tuple(op for op in self.operations if op not in _operations(cheapest)))
-            for threats, cheapest in found.values()
-        )
-
-    def mitigation(self, offer: Offer, threat: str) -> Mitigation:
-        """What an offer does about a threat: the least of what its cells do."""
-        mitigations_of = self.study.about.family.mitigations_of
-        done = [mitigations_of(cost.way.row.coordinates)[threat] for cost in offer.costs]
-        return min(done, key=lambda one: list(Degree).index(one.degree))
-
-    def _cheapest(self, threat: str, operation: str) -> tuple[Offer, Degree] | None:
-        good = [o for o in self.offers if o.operation == operation and o.is_good]
-        done = [(offer, self.mitigation(offer, threat).degree) for offer in good]
-        wholly = (one for one in done if one[1] is Degree.YES)
-        return next(wholly, next((one for one in done if one[1] is Degree.PARTLY), None))
-
-
-def _operations(offers: Iterable[tuple[Offer, Degree]]) -> set[str]:
-    return {offer.operation for offer, _ in offers}
-=======
         found: dict[object, tuple[list[str], tuple[Candidate, ...]]] = {}
         for threat in self.threats:
             candidates = self._against(threat)
@@ -224,7 +174,6 @@ def _operations(offers: Iterable[tuple[Offer, Degree]]) -> set[str]:
                 best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
                 return tuple(sorted(best, key=lambda one: max(one.costs.values())))
         return ()
->>>>>>> page
 
 
 def sentences(study: StudyJudgement) -> list[str]:
@@ -235,12 +184,8 @@ def sentences(study: StudyJudgement) -> list[str]:
 
 def losses(study: StudyJudgement) -> list[str]:
     """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
-<<<<<<< HEAD
-    found = {offer.row.choice: None for against in Uses(study).against for offer, _ in against.cheapest}
-=======
     named = (one for against in Uses(study).against for one in against.candidates[:MOST_CANDIDATES])
     found = dict.fromkeys(one.offers[0].row.choice for one in named)
->>>>>>> page
     choices = (study.about.family.choices[name] for name in found)
     return [f"{choice.title}: {choice.note}" for choice in choices if choice.note]
 
@@ -248,13 +193,7 @@ def losses(study: StudyJudgement) -> list[str]:
 def uses_table(study: StudyJudgement) -> Table:
     """Every way: its costs by operation, its sizes, and what it takes away."""
     uses = Uses(study)
-<<<<<<< HEAD
-    by_way: dict[str, dict[str, Offer]] = {}
-    for offer in uses.offers:
-        by_way.setdefault(offer.name, {})[offer.operation] = offer
-=======
     by_way = {name: {offer.operation: offer for offer in offers} for name, offers in uses.ways.items()}
->>>>>>> page
     sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
     known = {(m.row.key, m.metric): m.value for m in study.measurements if m.component is None}
     rows = []
@@ -297,30 +236,15 @@ def uses_document(study: StudyJudgement) -> dict[str, Any]:
             ],
         }
 
-<<<<<<< HEAD
-    def cheapest(offer: Offer, threat: str) -> dict[str, Any]:
-        done = uses.mitigation(offer, threat)
-        named = {"name": offer.name, "op": offer.operation}
-        return {**named, "mitigates": str(done.degree), "condition": done.condition}
-=======
     def candidate(one: Candidate, threat: str) -> dict[str, Any]:
         done = uses.mitigation(one.offers, threat)
         return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
->>>>>>> page
 
     return {
         "sentences": sentences(study),
         "operations": [written(offer) for offer in uses.offers],
         "threats": [
-<<<<<<< HEAD
-            {
-                "threat": threat,
-                "cheapest": [cheapest(offer, threat) for offer, _ in against.cheapest],
-                "nothing_for": list(against.lacking),
-            }
-=======
             {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
->>>>>>> page
             for against in uses.against
             for threat in against.threats
         ],
@@ -339,20 +263,6 @@ def _by_operation(uses: Uses) -> Iterable[str]:
 
 def _by_threat(uses: Uses, against: Against) -> str:
     name = words.enumeration([threat.replace("-", " ") for threat in against.threats])
-<<<<<<< HEAD
-    if not against.cheapest:
-        return f"Against {name}: nothing recommended or acceptable that was measured."
-    clauses: dict[tuple[str, Degree], list[str]] = {}
-    for offer, degree in against.cheapest:
-        operation = f"{offer.operation} " if len(uses.operations) > 1 else ""
-        clauses.setdefault((words.quoted(offer.name), degree), []).append(f"{operation}{_cost_words(offer.costs)}")
-    said = [
-        f"{'in part ' if degree is Degree.PARTLY else ''}{named} ({', '.join(costs)})"
-        for (named, degree), costs in clauses.items()
-    ]
-    lacking = [f"nothing that was measured for {words.enumeration(against.lacking)}"] if against.lacking else []
-    return f"Against {name}, the cheapest: {'; '.join([*said, *lacking])}."
-=======
     if not against.candidates:
         return f"Against {name}: nothing recommended or acceptable that was measured."
     said = [_candidate_words(uses, one) for one in against.candidates[:MOST_CANDIDATES]]
@@ -368,7 +278,6 @@ def _candidate_words(uses: Uses, one: Candidate) -> str:
     lacking = [operation for operation in uses.operations if operation not in of]
     gone = f"; {words.enumeration(lacking)} not measured" if lacking else ""
     return f"{words.quoted(one.name)} ({', '.join(costs)}{gone})"
->>>>>>> page
 
 
 def _cost_words(costs: Sequence[Cost]) -> str:
