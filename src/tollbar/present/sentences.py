@@ -75,7 +75,12 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     """`blake3 takes 0.55 of sha-256's CPU [0.54, 0.56] at 4 KiB: saves (acceptable for recommended).`"""
     row, against = toll.row, toll.against
     apart = [name for name in study.about.baseline if row.coordinates.get(name) != against.coordinates.get(name)]
-    of, over = (_named(study, one, apart or ["choice"]) for one in (row, against))
+    # What only the other one has, and not always alike, tells which it is: Argon2id with which memory.
+    its_own = [
+        name for name in cells.varying(study.rows) if name in against.coordinates.keys() - row.coordinates.keys()
+    ]
+    of = _named(study, row, apart or ["choice"])
+    over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
     where = _where(study, row, apart)
     if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
         reason = row.reason or toll.reason or "no reason was given"
