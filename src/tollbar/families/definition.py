@@ -287,6 +287,16 @@ class Family:
     """The servers of a study that names none, for a family that only servers perform."""
 
     @property
+    def parameters(self) -> frozenset[str]:
+        """The settings that are a choice's parameters: who takes the choice sets them too."""
+        own = [choice for choice in self.choices.values() if choice.is_set_by_study]
+        return frozenset(
+            name
+            for name, setting in self.settings.items()
+            if set(setting.only) == {"choice"} and any(setting.applies({"choice": choice.name}) for choice in own)
+        )
+
+    @property
     def null(self) -> Choice:
         """The choice that walks the same path and does nothing."""
         return next(c for c in self.choices.values() if c.standing is Standing.NULL)

@@ -54,7 +54,9 @@ def compared(study: StudyJudgement) -> list[Toll]:
 def toll_tables(study: StudyJudgement, most: int | None = None) -> TollTables:
     """The tolls and their baselines, the least first; no more than `most` rows, if that is said."""
     tolls = {toll.row.key: toll for toll in compared(study)}
-    baselines = {toll.against.key: toll.against for toll in tolls.values() if is_baseline(toll.against)}
+    measured = by_row(study, cost_metric(study))
+    # One that nothing is compared with was asked for as well: the same choice with another parameter.
+    baselines = [row.key for row in study.rows if is_baseline(row) and row.key in measured]
     order = {key: toll.ratio.estimate for key, toll in tolls.items() if toll.ratio} | dict.fromkeys(baselines, 1.0)
     rows = [row for row in study.rows if row.key in order]
     _, in_panels = split(study, rows) if rows else ([], [])

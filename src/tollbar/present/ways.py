@@ -77,7 +77,7 @@ def options(study: StudyJudgement) -> list[str]:
     if is_of_one_standing(study):
         shared = {n for n in shared if n in GIVEN or (n in settings and settings[n].is_size)}
     # A baseline that names no choice asks something else than which one to take.
-    chosen = set(study.about.baseline) or {"choice"}
+    chosen = (set(study.about.baseline) or {"choice"}) | study.about.family.parameters
     return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
 
 

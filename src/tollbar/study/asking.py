@@ -214,7 +214,7 @@ class _Asked:
         if self.against is not None:
             if "=" not in self.against:
                 _check_choice(self.family, self.against)
-                return {"choice": self.against}
+                return self._with_parameters(self.against)
             name, values = _coordinate(self.family, self.against)
             if len(values) > 1:
                 raise TollbarError("one value to compare with", where=f"--against {self.against}")
@@ -222,7 +222,9 @@ class _Asked:
         named = self._meant(self.choices)
         if len(named) > 1:
             first = self.choices[0]
-            return {"choice": first if first in named else next(name for name in named if fnmatchcase(name, first))}
+            return self._with_parameters(
+                first if first in named else next(name for name in named if fnmatchcase(name, first))
+            )
         several = {name: values for name, values in self.varied.items() if len(values) > 1 or "*" in str(values[0])}
         settings = {name: values[0] for name, values in several.items() if self._is_plain_setting(name)}
         if settings:
@@ -232,6 +234,17 @@ class _Asked:
             if name in several:
                 return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
         return {"choice": self.family.null.name}
+
+    def _with_parameters(self, choice: str) -> dict[str, Value]:
+        """The choice, with the first of several values that were said for a parameter of its own."""
+        own = {
+            name: values[0]
+            for name, values in self.varied.items()
+            if len(values) > 1
+            and name in self.family.parameters
+            and self.family.settings[name].applies({"choice": choice})
+        }
+        return {"choice": choice, **own}
 
     def _meant(self, choices: Sequence[str]) -> list[str]:
         """The choices that these words and patterns stand for."""
