@@ -8,6 +8,7 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.families import Degree, Standing
 from tollbar.judge import StudyJudgement, Verdict
+from tollbar.present.pairs import Pair
 from tollbar.present.uses import Candidate, Offer, Uses, losses, sentences, uses_document, uses_table
 
 
@@ -35,7 +36,8 @@ def test_what_stands_against_a_threat_mitigates_it_and_nothing_that_does_undercu
 
 
 def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
-    """What is cheaper to write and dearer to read stays, and so does what has an operation that the other lacks."""
+    """What is cheaper to write and dearer to read stays, what has an operation that the other lacks, and what is not
+    known well enough."""
     cheap, *_, dear = Uses(handshakes()).offers
 
     def one(**ops: Offer) -> Candidate:
@@ -47,6 +49,14 @@ def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
     assert not one(read=dear, write=cheap).is_beaten_by(one(read=cheap, write=dear))
     assert not one(read=dear, write=dear).is_beaten_by(one(read=cheap))
     assert one(read=dear).is_beaten_by(one(read=cheap, write=dear))
+    wide = replace(cheap, costs=tuple(replace(cost, pair=_widened(cost.pair)) for cost in cheap.costs))
+    assert not one(read=dear).is_beaten_by(one(read=wide))
+
+
+def _widened(pair: Pair | None) -> Pair:
+    assert pair is not None
+    assert pair.ratio is not None
+    return replace(pair, ratio=replace(pair.ratio, high=1e9))
 
 
 def test_what_nothing_mitigates_is_said_to_be_so() -> None:

@@ -7,7 +7,7 @@ themselves. Sentences, table and document say the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,17 @@ class Cost:
     def ratio(self) -> float | None:
         """To the cost without protection."""
         return self.pair.ratio.estimate if self.pair and self.pair.ratio else None
+
+    @property
+    def value(self) -> float:
+        """The ratio; the cost itself where there is none."""
+        return self.way.cost if self.ratio is None else self.ratio
+
+    def is_surely_less(self, than: Cost) -> bool:
+        """Whether the intervals of the two ratios, where there are any, lie apart."""
+        if self.pair and self.pair.ratio and than.pair and than.pair.ratio:
+            return self.pair.ratio.high < than.pair.ratio.low
+        return self.value < than.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +87,17 @@ class Candidate:
         return self.offers[0].name
 
     @property
-    def costs(self) -> Mapping[str, float]:
+    def costs(self) -> Mapping[str, Cost]:
         """The middle one, by operation."""
         return {offer.operation: _middle(offer) for offer in self.offers}
 
     def is_beaten_by(self, other: Candidate) -> bool:
-        """Whether another costs no more in anything that this one was measured in, and less in something."""
-        own, others = self.costs, other.costs
-        return own.keys() <= others.keys() and all(others[op] <= cost for op, cost in own.items()) and own != others
+        """Whether another costs no more in anything that this one was measured in, and in something less for sure."""
+        if any(offer.operation not in other.costs for offer in self.offers):
+            return False
+        both = [(cost, other.costs[operation]) for operation, cost in self.costs.items()]
+        no_more = all(rival.value <= own.value for own, rival in both)
+        return no_more and any(rival.is_surely_less(own) for own, rival in both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ class Uses:
 
     @cached_property
     def costs(self) -> tuple[Cost, ...]:
-        """Every way in good standing in every place, the cheapest of each place first."""
+        """Every way in every place, those in good standing first."""
         pairs = Pairs(self.study)
         judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
 
@@ -119,13 +133,15 @@ class Uses:
                 return Pair(toll.verdict, toll.ratio)
             return pairs.of(way.row, place.null.row) if place.null else None
 
-        found = places(self.study, pairs) if self.threats else []
-        return tuple(
+        found = [
             Cost(place, way, pair_of(place, way))
-            for place in found
+            for place in (places(self.study, pairs) if self.threats else ())
             if not place.is_of_one_choice
             for way in (*place.good, *place.others)
-        )
+        ]
+        # Of one operation all are ratios, or none is: a cost is not to be held against a ratio.
+        bare = {_operation(cost) for cost in found if cost.ratio is None}
+        return tuple(replace(cost, pair=None) if _operation(cost) in bare else cost for cost in found)
 
     @cached_property
     def operations(self) -> tuple[str, ...]:
@@ -139,7 +155,7 @@ class Uses:
         for cost in self.costs:
             found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
         offers = [Offer(name, op, tuple(costs)) for (op, name), costs in found.items()]
-        return tuple(sorted(offers, key=lambda offer: (self.operations.index(offer.operation), _middle(offer))))
+        return tuple(sorted(offers, key=lambda offer: (self.operations.index(offer.operation), _middle(offer).value)))
 
     @cached_property
     def against(self) -> tuple[Against, ...]:
@@ -172,7 +188,7 @@ class Uses:
             alike = [one for one in done if one.degree is degree]
             if alike:
                 best = [one for one in alike if not any(one.is_beaten_by(other) for other in alike)]
-                return tuple(sorted(best, key=lambda one: max(one.costs.values())))
+                return tuple(sorted(best, key=lambda one: max(cost.value for cost in one.costs.values())))
         return ()
 
 
@@ -267,7 +283,7 @@ def _by_threat(uses: Uses, against: Against) -> str:
         return f"Against {name}: nothing recommended or acceptable that was measured."
     said = [_candidate_words(uses, one) for one in against.candidates[:MOST_CANDIDATES]]
     more = len(against.candidates) - len(said)
-    said += [f"{more} more that cost less in something"] if more else []
+    said += [f"{more} more"] if more else []
     in_part = ", in part only" if against.candidates[0].degree is Degree.PARTLY else ""
     return f"Against {name}{in_part}: {'; or '.join(said)}."
 
@@ -303,7 +319,7 @@ _ENDS: tuple[Callable[[Iterable[float]], float], ...] = (min, max)
 def _cell(offer: Offer) -> Cell:
     verdicts = {cost.pair.verdict for cost in offer.costs if cost.pair}
     mark = words.VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
-    return Cell(_cost_words(offer.costs), _middle(offer), _doubt(offer.costs).strip(" ()") or None, mark=mark)
+    return Cell(_cost_words(offer.costs), _middle(offer).value, _doubt(offer.costs).strip(" ()") or None, mark=mark)
 
 
 def _size(seen: Sequence[float]) -> Cell:
@@ -313,11 +329,9 @@ def _size(seen: Sequence[float]) -> Cell:
     return Cell(least if least == most else f"{least} to {most}", max(seen))
 
 
-def _middle(offer: Offer) -> float:
-    """The middle one of its ratios; of its costs, where it has none."""
-    ratios = [cost.ratio for cost in offer.costs if cost.ratio is not None]
-    found = sorted(ratios or [cost.way.cost for cost in offer.costs])
-    return found[(len(found) - 1) // 2]
+def _middle(offer: Offer) -> Cost:
+    """The middle one of its costs."""
+    return sorted(offer.costs, key=lambda cost: cost.value)[(len(offer.costs) - 1) // 2]
 
 
 def _operation(cost: Cost) -> str:

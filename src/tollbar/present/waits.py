@@ -6,7 +6,7 @@ from math import isfinite
 
 from tollbar.judge import Measurement, StudyJudgement
 from tollbar.present import words
-from tollbar.present.cells import by_row, is_baseline, whole_labels
+from tollbar.present.cells import by_row, is_baseline, labels, places, varying
 from tollbar.present.shapes import Cell, Table, numbers, row_names
 
 TITLE = "What a caller waits"
@@ -24,7 +24,11 @@ def waits_table(study: StudyJudgement) -> Table:
         m.name: found for m in study.about.family.metrics.values() if m.unit == "us" if (found := by_row(study, m.name))
     }
     wall = by_row(study, "wall")
-    label = whole_labels(study)
+    waited = [
+        row for row in study.rows if row.key in wall and timed and all(row.key in seen for seen in timed.values())
+    ]
+    # What all of them have alike stands in the caption, and not in every name.
+    label = labels(study, varying(waited) or ("choice",), whole=True)
     rows = [
         (
             Cell(label(row)),
@@ -35,14 +39,17 @@ def waits_table(study: StudyJudgement) -> Table:
                 for found in timed.values()
             ),
         )
-        for row in study.rows
-        if row.key in wall and timed and all(row.key in found for found in timed.values())
+        for row in waited
     ]
     titles = (study.about.family.metrics[name].title for name in timed)
     columns = (*row_names("cell"), *numbers("elapsed per operation", f"added per {OPERATIONS:,} operations", *titles))
     sure = words.percent(study.confidence)
-    caption = f"Elapsed time as disturbed, with its {sure} interval, and what it has beyond the baseline's"
-    return Table(caption, columns, rows)
+    alike = {*varying(study.rows), "op"} - {*varying(waited), "choice"}
+    at = waited[0].coordinates if waited else {}
+    where = places(study)(at, [name for name in at if name in alike])
+    what = f"elapsed time as disturbed, with its {sure} interval, and what it has beyond the baseline's"
+    caption = f"{where}: {what}" if where else what
+    return Table(words.opened(caption), columns, rows)
 
 
 def _added(wall: Measurement, base: Measurement | None) -> Cell:
