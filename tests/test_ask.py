@@ -123,6 +123,10 @@ BASELINES = {
     ("tls tls-1.3 certificate=rsa-2048,ecdsa-p256", None): {"certificate": "rsa-2048"},
     ("tls tls-1.3 bed=nginx,embedded", None): {"bed": "nginx"},
     ("password-hash argon2id memory=46MiB,64MiB passes=1", None): {"memory": 46 * 1024**2},
+    ("password-hash argon2id bcrypt memory=46MiB,64MiB cost=10,12", None): {
+        "choice": "argon2id",
+        "memory": 46 * 1024**2,
+    },
     ("password-hash bcrypt cost=12,10", None): {"cost": 12},
     ("password-hash scrypt n=2^14,32768", None): {"n": 2**14},
 }

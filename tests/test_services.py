@@ -184,6 +184,7 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
     """It is prepared once; what a later run has unpacked answers as well. Nothing is left of either."""
     here(name)
     archives: list[set[tuple[str, int]]] = []
+    before = segments()
     for time_of in ("first", "second"):
         began = time.monotonic()
         with Sandbox() as at:
@@ -202,21 +203,23 @@ def test_a_service_answers_and_leaves_nothing(name: str, tmp_path: Path, cache: 
             assert server.fault() is None
         assert [] == [pid for pid in pids if proc.start_time(pid)]
         assert not at.directory.exists()
-        assert set() == makers_of_shared_memory() & {*pids}
+        assert [] == [segment for segment, maker in (segments() - before) if maker in pids]
         archives.append({(path.name, path.stat().st_ino) for path in cache.rglob("*.tar")})
     assert archives[0] == archives[1]
     assert archives[0]
 
 
-def makers_of_shared_memory() -> set[int]:
-    """The processes whose System V segments there still are."""
-    return {int(line.split()[4]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+def segments() -> set[tuple[int, int]]:
+    """Each System V segment that there is, with the process that made it; an old one may have had the same number."""
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    return {(int(line.split()[1]), int(line.split()[4])) for line in lines}
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path: Path) -> None:
     """The trial that used it says how it ended; the next has another, which answers."""
     pids: set[int] = set()
+    before = segments()
     for component in beds.services()[name].components:
         with started(at, name) as server:
             program = proc.tree(server.components[component.name])[1]
@@ -228,7 +231,7 @@ def test_a_component_that_is_killed_is_replaced(at: Sandbox, name: str, tmp_path
         QUESTIONS[name](fresh, tmp_path)
     for running in at.running[:]:
         running.end()
-    assert set() == makers_of_shared_memory() & pids
+    assert [] == [segment for segment, maker in (segments() - before) if maker in pids]
 
 
 @pytest.mark.parametrize("moment", range(3))

@@ -126,10 +126,12 @@ class Running(Guarded):
         try:
             at = (self.endpoint.address, self.endpoint.port)
             with socket.create_connection(at, max(0.001, deadline - time.monotonic())) as connection:
-                # Another program that listens there would accept, and answer, as well.
-                if not proc.listens(proc.tree(self.pid), *at):
+                if proc.listens(proc.tree(self.pid), *at):
+                    return is_ready(connection)
+                # Another program that listens there accepts, and answers, as well; one that ended does not any more.
+                if proc.listeners(*at):
                     raise PortTaken
-                return is_ready(connection)
+                return False
         except OSError:
             # Refused, or reset.
             return False
