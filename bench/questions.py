@@ -14,10 +14,10 @@ QUESTIONS = (
     "cipher aes-256-gcm chacha20-poly1305",
     "signature rsa-2048 ed25519 op=sign",
     "key-exchange x25519 x25519mlkem768",
-    "password-hash bcrypt-12 argon2id-46m",
+    "password-hash bcrypt-10 argon2id-owasp-19m",
     "rsa-api key-cached key-from-pem",
     "tls plaintext tls-1.3",
-    "web-auth anonymous session-cookie",
+    "web-auth anonymous session-cookie jwt transport=tls",
     "storage plaintext aes-256-gcm op=read",
 )
 ANSWER_GOAL_S = 15.0

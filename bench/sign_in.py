@@ -25,15 +25,17 @@ choices   = ["anonymous", "basic", "digest", "kerberos"]
 baseline  = "anonymous"
 
 [vary]
-op        = ["request"]
-store     = ["sql"]
-directory = ["samba"]
-groups    = [0]
+op            = ["request"]
+store         = ["sql"]
+password-hash = ["sha-1"]
+directory     = ["samba"]
+groups        = [0]
 
 [load]
-users   = [5]
-request = { get = "/bytes/{bytes}" }
-expect  = { bytes = "{bytes}" }
+users      = [5]
+connection = "new"
+request    = { get = "/bytes/{bytes}" }
+expect     = { bytes = "{bytes}" }
 
 [measure]
 blocks = 4
