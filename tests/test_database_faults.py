@@ -133,7 +133,8 @@ def another_postgresql(prefix: Path, alter: Callable[[Path, Path], None]) -> Pat
 
     Returns the folder of its programs.
     """
-    programs = here("postgresql").programs["database"].parent
+    # It may be found by a link from elsewhere.
+    programs = here("postgresql").programs["database"].resolve().parent
     if not (programs / "pg_config").exists():
         lacking("pg_config, which says where the files of PostgreSQL are, is not installed")
     asked = [programs / "pg_config", "--sharedir", "--pkglibdir"]

@@ -71,9 +71,9 @@ def test_parameters_below_the_least_are_called_what_they_are() -> None:
 
 
 def test_a_baseline_is_named_with_what_it_alone_has() -> None:
-    """Of two baselines with other parameters it is said which one a choice without these was held against."""
-    found = asked("password-hash argon2id bcrypt memory=19MiB,46MiB cost=10", (50e6, 25e6, 50e6))
-    assert "bcrypt takes 2.00 times the CPU of argon2id with memory 19 MiB [" in sentences(found)[-1]
+    """Of a baseline with one of several parameters it is said which one a choice without these was held against."""
+    found = sentences(asked("password-hash argon2id bcrypt memory=19MiB,46MiB cost=10", (50e6, 25e6, 50e6)))
+    assert any(said.startswith("bcrypt takes 2.00 times the CPU of argon2id with memory 19 MiB [") for said in found)
 
 
 RATES = {
