@@ -25,11 +25,12 @@ choices   = ["anonymous", "basic", "digest", "kerberos"]
 baseline  = "anonymous"
 
 [vary]
-op            = ["request"]
-store         = ["sql"]
-password-hash = ["sha-1"]
-directory     = ["samba"]
-groups        = [0]
+op               = ["request"]
+store            = ["sql"]
+password-hash    = ["sha-1"]
+digest-algorithm = ["md5"]
+directory        = ["samba"]
+groups           = [0]
 
 [load]
 users      = [5]
