@@ -15,6 +15,7 @@ from simulated import Simulated
 from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import RUNNER, Chunk
+from tollbar.plan import Cell
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Visit
 from tollbar.study import Claim, Measure, Study
@@ -24,6 +25,24 @@ from tollbar.study import Claim, Measure, Study
 OPERATIONS = 1_037_003
 # Chunks of a trial that is made of one cost: as many as a short study has rounds.
 ROUNDS = 4
+
+
+def row_of(cell: Cell, costs: Sequence[float], twins: Sequence[float], missing: str | None = None) -> Row:
+    """What became of a planned cell: trials of these costs, or why there is none; a baseline has twins."""
+    return Row(
+        key=cell.key,
+        coordinates=cell.coordinates,
+        provider=cell.provider.name,
+        title=cell.choice.title,
+        standing=cell.standing,
+        strength=cell.strength,
+        against=cell.against,
+        outcome=Outcome.UNSUPPORTED if missing else Outcome.OK,
+        reason=missing,
+        trials=() if missing else trials(costs),
+        twins=trials(twins, twin=True) if cell.is_baseline else (),
+        server=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
+    )
 
 
 def trial(

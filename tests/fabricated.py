@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from builders import trials
+from builders import row_of
 from tollbar import plan, study
 from tollbar.judge import StudyJudgement, judge_study
-from tollbar.measure import Outcome
 from tollbar.plan import StudyPlan
 from tollbar.results import Row, StudyRun
 
@@ -41,17 +40,4 @@ def _rows(planned: StudyPlan, chance: random.Random) -> Iterator[Row]:
         middle_ns = 1000.0 * (1.0 if cell.is_baseline else 10**decades)
         failed = not cell.is_baseline and number % 11 == 10
         costs, twins = ([middle_ns * (1 + chance.gauss(0, 0.01)) for _ in range(BLOCKS)] for _ in range(2))
-        yield Row(
-            key=cell.key,
-            coordinates=cell.coordinates,
-            provider=cell.provider.name,
-            title=cell.choice.title,
-            standing=cell.standing,
-            strength=cell.strength,
-            against=cell.against,
-            outcome=Outcome.UNSUPPORTED if failed else Outcome.OK,
-            reason=f"{cell.choice.title} is not in this library" if failed else None,
-            trials=() if failed else trials(costs),
-            twins=trials(twins, twin=True) if cell.is_baseline else (),
-            server=f"{cell.coordinates['bed']} 1.0" if "bed" in cell.coordinates else None,
-        )
+        yield row_of(cell, costs, twins, f"{cell.choice.title} is not in this library" if failed else None)

@@ -14,11 +14,11 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from conftest import Tollbar
-from tollbar import plan, study
+from tollbar import plan, study, units
 from tollbar.cli import look, run
 from tollbar.errors import TollbarError
 from tollbar.families import families
-from tollbar.study import reading
+from tollbar.study import keys
 from tollbar.wire import Wire
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
@@ -44,7 +44,7 @@ def _tables(annotation: Any) -> Iterator[type[Wire]]:
             yield from _tables(inner)
 
 
-KEYS = dict(_keys(reading._WireStudy))
+KEYS = dict(_keys(keys.WireStudy))
 
 
 def test_the_reference_has_every_key_and_no_other() -> None:
@@ -67,9 +67,9 @@ def test_the_reference_has_each_default(key: str) -> None:
         assert written is not None, said
         value = json.loads(written.group(1))
         read = {
-            "judge.worth": reading.units.share,
-            "measure.chunk": reading.units.seconds,
-            "load.think": reading.units.seconds,
+            "judge.worth": units.share,
+            "measure.chunk": units.seconds,
+            "load.think": units.seconds,
         }
         if key in read:
             value = read[key](value)
@@ -80,7 +80,7 @@ def test_the_reference_has_every_unit() -> None:
     """The units that are read are those that are listed."""
     table = re.findall(r"^\| a .*$", REFERENCE.split("## Units")[1].split("##")[0], re.MULTILINE)
     listed = {unit for row in table for unit in re.findall(r"`([^`]+)`", row) if '"' not in unit}
-    assert {*reading.units.BYTES, *reading.units.SECONDS, "%", "/s"} == listed
+    assert {*units.BYTES, *units.SECONDS, "%", "/s"} == listed
 
 
 # How many cells the examples of the reference have.

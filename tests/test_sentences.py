@@ -6,15 +6,13 @@ import random
 
 import pytest
 
-from builders import lognormal, measured, run, study_run, trials
+from builders import lognormal, measured, row_of, run, study_run
 from report_example import judgement
 from tollbar import plan, study
 from tollbar.console import show_judgement
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge
-from tollbar.measure import Outcome
 from tollbar.present.sentences import MOST_SENTENCES, first_sentences, rates, sentences, weakness
-from tollbar.results import Row
 
 BLOCKS = 8
 # What `measured` multiplies its ratios by.
@@ -31,21 +29,7 @@ def asked(line: str, costs_ns: tuple[float, ...] = ()) -> StudyJudgement:
     for number, cell in enumerate(cells):
         cost_ns = costs_ns[number] if costs_ns else None
         series = measured([cost_ns / BASE_NS] * 2, noise, source, blocks=BLOCKS) if cost_ns else [[], []]
-        rows.append(
-            Row(
-                key=cell.key,
-                coordinates=cell.coordinates,
-                provider=cell.provider.name,
-                title=cell.choice.title,
-                standing=cell.standing,
-                strength=cell.strength,
-                against=cell.against,
-                outcome=Outcome.OK if cost_ns else Outcome.UNSUPPORTED,
-                reason=None if cost_ns else "not here",
-                trials=trials(series[0]),
-                twins=trials(series[1], twin=True) if cell.is_baseline else (),
-            )
-        )
+        rows.append(row_of(cell, series[0], series[1], None if cost_ns else "not here"))
     (judged,) = judge(run(study_run(rows, (BLOCKS,), one))).studies
     return judged
 

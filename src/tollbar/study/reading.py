@@ -7,21 +7,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Literal, TypeVar
+from typing import TypeVar
 
-from pydantic import BeforeValidator, model_validator
-
-from tollbar import beds, families, units
+from tollbar import beds, families
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Family, Value
 from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
-    DEFAULT_MEASURE,
-    DEFAULT_WORTH,
     NOT_SETTINGS,
-    STATISTIC_OF,
     Claim,
     Coordinates,
     Cost,
@@ -29,140 +24,16 @@ from tollbar.study.definition import (
     LeaveOut,
     Load,
     Measure,
-    Statistic,
     Study,
     default_load,
 )
-from tollbar.wire import Wire, parse
+from tollbar.study.keys import GONE, WireClaim, WireStudy, WireTable
+from tollbar.wire import parse
 
 # What a claim may be about in every family.
 JUDGED = ("capacity", "cost")
 
 Named = TypeVar("Named", bound=Value)
-
-
-def _unit(reader: object) -> BeforeValidator:
-    return BeforeValidator(reader)  # type: ignore[arg-type]
-
-
-Seconds = Annotated[float, _unit(units.seconds)]
-Share = Annotated[float, _unit(units.share)]
-Rate = Annotated[float, _unit(units.per_second)]
-Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
-
-
-class _WireLeaveOut(Wire):
-    where: dict[str, Value | tuple[Value, ...]]
-    because: str
-
-
-class _WireRequest(Wire):
-    get: str | None = None
-    unique: bool = False
-
-
-class _WireExpect(Wire):
-    status: int = 200
-    bytes: int | str | None = None
-
-
-class _WireLoad(Wire):
-    shape: Literal["closed", "open"] = "closed"
-    users: tuple[int, ...] = (1,)
-    rates: tuple[Rate, ...] = ()
-    think: Seconds = 0.0
-    connection: Literal["new", "user"] | None = None
-    request: _WireRequest = _WireRequest()
-    expect: _WireExpect = _WireExpect()
-
-    @model_validator(mode="after")
-    def _is_one_of_two_shapes(self) -> _WireLoad:
-        if not self.users or min(self.users) < 1:
-            raise ValueError("`users` are whole numbers above zero")
-        if (self.shape == "open") != bool(self.rates):
-            raise ValueError("an open load gives `rates`, a closed one `users`")
-        if self.rates and len(self.users) > 1:
-            raise ValueError("an open load has one number of `users`: the most connections it may use")
-        if self.rates and min(self.rates) <= 0:
-            raise ValueError("`rates` are above zero")
-        return self
-
-
-class _WireMeasure(Wire):
-    cost: Cost | None = None
-    chunk: Seconds = DEFAULT_MEASURE.chunk_s
-    rounds: int = DEFAULT_MEASURE.rounds
-    blocks: int = DEFAULT_MEASURE.blocks
-
-
-class _WireJudge(Wire):
-    worth: Share = DEFAULT_WORTH
-
-
-class _WireClaim(Wire):
-    says: str
-    of: dict[str, Value]
-    over: dict[str, Value]
-    metric: str = "capacity"
-    ratio: float | None = None
-    order: Literal["more", "less"] | None = None
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def _says_a_number_or_an_order(self) -> _WireClaim:
-        if (self.ratio is None) == (self.order is None):
-            raise ValueError("a claim gives either a `ratio` or an `order`")
-        if self.ratio is not None and self.ratio <= 0:
-            raise ValueError("a `ratio` is above zero")
-        return self
-
-
-class _WireTable(Wire):
-    title: str
-    rows: str
-    columns: str
-    over: dict[str, Value] = {}
-    where: dict[str, Value] = {}
-    metric: str | None = None
-
-    @model_validator(mode="after")
-    def _compares_costs(self) -> _WireTable:
-        if self.metric and self.over:
-            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
-        return self
-
-
-class _WireStudy(Wire):
-    question: str
-    family: str
-    source: str | None = None
-    statistic: Statistic | None = None
-    choices: tuple[str, ...] = ("*",)
-    providers: tuple[str, ...] | None = None
-    beds: tuple[str, ...] = ()
-    url: Urls = ()
-    load: _WireLoad | None = None
-    baseline: str | dict[str, Value] | None = None
-    vary: dict[str, tuple[Value, ...]] = {}
-    leave_out: tuple[_WireLeaveOut, ...] = ()
-    measure: _WireMeasure = _WireMeasure()
-    judge: _WireJudge = _WireJudge()
-    claim: tuple[_WireClaim, ...] = ()
-    table: tuple[_WireTable, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _says_what_is_measured(self) -> _WireStudy:
-        if self.providers == ():
-            raise ValueError("`providers` is empty: left out, it is what the family has by default")
-        if self.url and self.beds:
-            raise ValueError("a study is measured through `beds` or on a `url`, not both")
-        metric = STATISTIC_OF[self.statistic] if self.statistic else None
-        if metric and metric not in {claim.metric for claim in self.claim}:
-            raise ValueError(
-                f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
-            )
-        return self
 
 
 def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study:
@@ -171,7 +42,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     `kept` holds the folders of families as they were when the study was measured: then its families and beds need not
     be here any more.
     """
-    wire = parse(text, _WireStudy, where=where, known=_GONE)
+    wire = parse(text, WireStudy, where=where, known=GONE)
     if kept is None:
         family = families.family(wire.family, where=f"{where}: `family`")
     else:
@@ -206,7 +77,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     )
 
 
-def _with_server(wire: _WireStudy, family: Family) -> _WireStudy:
+def _with_server(wire: WireStudy, family: Family) -> WireStudy:
     """The study with its family's own servers, where it names none and only servers perform the family.
 
     It is then asked for the first of its operations, unless the study says which: not every choice has the others.
@@ -217,7 +88,7 @@ def _with_server(wire: _WireStudy, family: Family) -> _WireStudy:
     return wire.model_copy(update={"beds": family.beds, "vary": vary})
 
 
-def _load(study: _WireStudy, family: Family, where: str) -> Load | None:
+def _load(study: WireStudy, family: Family, where: str) -> Load | None:
     wire, served = study.load, bool(study.beds or study.url)
     if not family.load and (wire or study.url):
         what = "`load`" if wire else "`url`"
@@ -262,7 +133,7 @@ def _check_template(template: str, key: str, family: Family, where: str) -> None
             raise unknown("coordinate", name, known, where=f"{where}: `{key}`")
 
 
-def _measure(wire: _WireStudy, family: Family, where: str) -> Measure:
+def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
     measure = wire.measure
     if measure.blocks < 1:
         raise TollbarError("`measure.blocks`: at least one block", where=where)
@@ -278,7 +149,7 @@ def _measure(wire: _WireStudy, family: Family, where: str) -> Measure:
     return Measure(cost, measure.chunk, measure.rounds, measure.blocks)
 
 
-def _costs(wire: _WireStudy, family: Family) -> tuple[Cost, ...]:
+def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:
     """What may count as cost; the first does unless the study says another."""
     if wire.url:
         return ("client-cpu", "server-cpu")
@@ -312,12 +183,12 @@ class _Reader:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
 
-    def claim(self, wire: _WireClaim) -> Claim:
+    def claim(self, wire: WireClaim) -> Claim:
         self._has_metric("claim.metric", wire.metric, *JUDGED)
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
         return Claim(**dict(wire) | sides)
 
-    def table(self, wire: _WireTable) -> CrossTable:
+    def table(self, wire: WireTable) -> CrossTable:
         for side in ("rows", "columns"):
             self._known(f"table.{side}", getattr(wire, side))
         if wire.metric:
@@ -330,7 +201,7 @@ class _Reader:
     def _has_metric(self, key: str, name: str, *others: str) -> None:
         known = (*others, *self.family.metrics)
         if name not in known:
-            hint = _GONE.get(name) or nearest(name, known)
+            hint = GONE.get(name) or nearest(name, known)
             raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=hint)
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
@@ -398,11 +269,3 @@ def nearest_setting(family: Family, name: str) -> str | None:
         return hint
     said = f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
     return f"{said}; {hint}" if hint else said
-
-
-# What studies of earlier versions say, and what is said instead.
-_GONE = {
-    "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
-    "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
-    "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
-}

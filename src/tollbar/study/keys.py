@@ -1,0 +1,149 @@
+"""The keys that a study's file may have, and what each may say (`docs/studies.md` explains them)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from tollbar import units
+from tollbar.families import Value
+from tollbar.study.definition import (
+    DEFAULT_MEASURE,
+    DEFAULT_WORTH,
+    STATISTIC_OF,
+    Cost,
+    Statistic,
+)
+from tollbar.wire import Wire
+
+# What studies of earlier versions say, and what is said instead.
+GONE = {
+    "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
+    "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
+    "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
+}
+
+
+def _unit(reader: object) -> BeforeValidator:
+    return BeforeValidator(reader)  # type: ignore[arg-type]
+
+
+Seconds = Annotated[float, _unit(units.seconds)]
+Share = Annotated[float, _unit(units.share)]
+Rate = Annotated[float, _unit(units.per_second)]
+Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
+
+
+class WireLeaveOut(Wire):
+    where: dict[str, Value | tuple[Value, ...]]
+    because: str
+
+
+class WireRequest(Wire):
+    get: str | None = None
+    unique: bool = False
+
+
+class WireExpect(Wire):
+    status: int = 200
+    bytes: int | str | None = None
+
+
+class WireLoad(Wire):
+    shape: Literal["closed", "open"] = "closed"
+    users: tuple[int, ...] = (1,)
+    rates: tuple[Rate, ...] = ()
+    think: Seconds = 0.0
+    connection: Literal["new", "user"] | None = None
+    request: WireRequest = WireRequest()
+    expect: WireExpect = WireExpect()
+
+    @model_validator(mode="after")
+    def _is_one_of_two_shapes(self) -> WireLoad:
+        if not self.users or min(self.users) < 1:
+            raise ValueError("`users` are whole numbers above zero")
+        if (self.shape == "open") != bool(self.rates):
+            raise ValueError("an open load gives `rates`, a closed one `users`")
+        if self.rates and len(self.users) > 1:
+            raise ValueError("an open load has one number of `users`: the most connections it may use")
+        if self.rates and min(self.rates) <= 0:
+            raise ValueError("`rates` are above zero")
+        return self
+
+
+class WireMeasure(Wire):
+    cost: Cost | None = None
+    chunk: Seconds = DEFAULT_MEASURE.chunk_s
+    rounds: int = DEFAULT_MEASURE.rounds
+    blocks: int = DEFAULT_MEASURE.blocks
+
+
+class WireJudge(Wire):
+    worth: Share = DEFAULT_WORTH
+
+
+class WireClaim(Wire):
+    says: str
+    of: dict[str, Value]
+    over: dict[str, Value]
+    metric: str = "capacity"
+    ratio: float | None = None
+    order: Literal["more", "less"] | None = None
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _says_a_number_or_an_order(self) -> WireClaim:
+        if (self.ratio is None) == (self.order is None):
+            raise ValueError("a claim gives either a `ratio` or an `order`")
+        if self.ratio is not None and self.ratio <= 0:
+            raise ValueError("a `ratio` is above zero")
+        return self
+
+
+class WireTable(Wire):
+    title: str
+    rows: str
+    columns: str
+    over: dict[str, Value] = {}
+    where: dict[str, Value] = {}
+    metric: str | None = None
+
+    @model_validator(mode="after")
+    def _compares_costs(self) -> WireTable:
+        if self.metric and self.over:
+            raise ValueError("a table of a `metric` shows what was seen: it has no `over`")
+        return self
+
+
+class WireStudy(Wire):
+    question: str
+    family: str
+    source: str | None = None
+    statistic: Statistic | None = None
+    choices: tuple[str, ...] = ("*",)
+    providers: tuple[str, ...] | None = None
+    beds: tuple[str, ...] = ()
+    url: Urls = ()
+    load: WireLoad | None = None
+    baseline: str | dict[str, Value] | None = None
+    vary: dict[str, tuple[Value, ...]] = {}
+    leave_out: tuple[WireLeaveOut, ...] = ()
+    measure: WireMeasure = WireMeasure()
+    judge: WireJudge = WireJudge()
+    claim: tuple[WireClaim, ...] = ()
+    table: tuple[WireTable, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _says_what_is_measured(self) -> WireStudy:
+        if self.providers == ():
+            raise ValueError("`providers` is empty: left out, it is what the family has by default")
+        if self.url and self.beds:
+            raise ValueError("a study is measured through `beds` or on a `url`, not both")
+        metric = STATISTIC_OF[self.statistic] if self.statistic else None
+        if metric and metric not in {claim.metric for claim in self.claim}:
+            raise ValueError(
+                f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
+            )
+        return self
