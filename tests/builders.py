@@ -25,6 +25,8 @@ from tollbar.study import Claim, Measure, Study
 OPERATIONS = 1_037_003
 # Chunks of a trial that is made of one cost: as many as a short study has rounds.
 ROUNDS = 4
+# What the probes beside a chunk take on a core that is left alone.
+QUIET_NS = (25_000.0, 25_000.0)
 
 
 def row_of(cell: Cell, costs: Sequence[float], twins: Sequence[float], missing: str | None = None) -> Row:
@@ -75,10 +77,11 @@ def trial(
     )
 
 
-def chunk(number: int, cost_ns: float, *, block: int = 0) -> Chunk:
-    """A chunk of this cost per operation, in this round."""
+def chunk(number: int, cost_ns: float, *, block: int = 0, probes_ns: tuple[float, float] | None = QUIET_NS) -> Chunk:
+    """A chunk of this cost per operation, in this round, between two probes: quiet ones unless it is said."""
     operations = OPERATIONS + 17 * number + block
-    return Chunk(number, operations, round(cost_ns * operations), {RUNNER: round(cost_ns * operations)})
+    cpu_ns = round(cost_ns * operations)
+    return Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns)
 
 
 def trials(costs_ns: Sequence[float | Sequence[float]], *, twin: bool = False) -> tuple[Trial, ...]:

@@ -12,7 +12,7 @@ from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results import Row, StudyRun
-from tollbar.stats import Interval, fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS, Interval
 
 CELLS_A_HEAT = 4
 # Close enough to an interval over a dozen blocks for an example.
@@ -111,9 +111,7 @@ def judged(
         contrasts=(),
         claims=(),
         drift=0.996,
-        trust=Trust(
-            blocks, blocks, run.study.measure.blocks, fewest_blocks(confidence), heats=2 * blocks, stolen_heats=1
-        ),
+        trust=Trust(blocks, blocks, run.study.measure.blocks, FEWEST_BLOCKS, heats=2 * blocks, stolen_heats=1),
     )
 
 

@@ -13,7 +13,7 @@ from tollbar import plan, results, study, units
 from tollbar.errors import TollbarError
 from tollbar.plan import Plan, estimates
 from tollbar.plan.estimates import Seen
-from tollbar.stats import fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 
 
@@ -164,7 +164,7 @@ def test_blocks_fill_the_time_and_are_never_too_few() -> None:
     block_s = estimates.of_block(planned, 0)
     some = estimates.blocks_within(planned, 0, 100 * block_s, 4)
     assert 95 <= some <= 100
-    assert fewest_blocks() == estimates.blocks_within(planned, 0, 0.0, fewest_blocks())
+    assert FEWEST_BLOCKS == estimates.blocks_within(planned, 0, 0.0, FEWEST_BLOCKS)
     slow = {(cell.study, cell.key): Seen(0.04, 1.0) for cell in planned.cells}
     assert estimates.blocks_within(planned, 0, 100 * block_s, 4, slow) < some / 4
 
@@ -199,7 +199,7 @@ def test_a_question_is_answered_in_a_sentence(tollbar: Tollbar, tmp_path: Path) 
     assert (directory / "report.html").exists()
     planned = json.loads(tollbar("plan", "mine.toml", "--json").stdout)
     assert {row.key for row in run.studies[0].rows} == {cell["key"] for cell in planned["cells"]}
-    assert run.studies[0].study.measure.blocks == planned["studies"][0]["blocks"] >= fewest_blocks()
+    assert run.studies[0].study.measure.blocks == planned["studies"][0]["blocks"] >= FEWEST_BLOCKS
 
 
 def test_an_answer_as_json_is_one_document(tollbar: Tollbar) -> None:

@@ -15,7 +15,7 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, estimates
 from tollbar.present.sentences import first_sentences
-from tollbar.stats import fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study
 from tollbar.workloads.operation import beyond_memory
 
@@ -79,15 +79,15 @@ def ask(
     within_s = _seconds(for_)
     question = study.of_words(family, words, against)
     named = [str(path.resolve()) for path in library]
-    planned = plan.make((_read(question, fewest_blocks()),), seed=seed or 0, named_libraries=named)
+    planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=seed or 0, named_libraries=named)
     _refuse_beyond_memory(planned, words)
-    fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, fewest_blocks())
+    fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, FEWEST_BLOCKS)
     if save is not None:
         write_anew(save, question.text(fitted))
     _say(question, planned)
     needed_s = estimates.of_plan(planned)
     if needed_s > ABOUT * within_s:
-        blocks = fewest_blocks()
+        blocks = FEWEST_BLOCKS
         console.say(f"  time       {blocks} blocks, the fewest for an interval: about {units.show_seconds(needed_s)}")
     planned, store = begin((_read(question, fitted),), None, seed, library, runs)
     judged = carry_out(planned, store, report=report, within_s=within_s)

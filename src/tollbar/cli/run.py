@@ -10,17 +10,18 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar import console, judge, machine, measure, plan, results, study, units
+from tollbar import console, judge, machine, measure, moments, plan, results, study, units
 from tollbar.cli.options import DEFAULTS, Options, cells_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.measure.timing import Timing
+from tollbar.moments import Watch
 from tollbar.plan import Plan, estimates
 from tollbar.present.words import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.runner import Outcome
-from tollbar.stats import fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 
 
@@ -99,8 +100,14 @@ def begin(
     seed = secrets.randbelow(2**32) if seed is None else seed
     named = [str(path.resolve()) for path in library]
     planned = plan.make(asked, seed=seed, named_libraries=named)
+    fingerprint = machine.fingerprint()
     store = results.create(
-        planned, runs, command=("tollbar", *sys.argv[1:]), libraries=named, fingerprint=machine.fingerprint()
+        planned,
+        runs,
+        command=("tollbar", *sys.argv[1:]),
+        libraries=named,
+        fingerprint=fingerprint,
+        best_probe_ns=moments.best_known(fingerprint["cpu"], fingerprint["kernel"]),
     )
     return planned, store
 
@@ -158,7 +165,7 @@ def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
     console.say(f"  data       {store.directory}/")
     for where, reason in planned.broken.items():
         console.say(f"warning: {where} is passed over: {reason}", "yellow")
-    fewest = fewest_blocks()
+    fewest = FEWEST_BLOCKS
     for one in planned.studies:
         if one.study.measure.blocks < fewest:
             blocks = counted(one.study.measure.blocks, "block")
@@ -199,15 +206,20 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) 
         heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=excluded)
         left_s = estimates.of_heats(planned, heats, timings)
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
-        trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox)
+        watch = Watch(results.about(store.directory)["best_probe_ns"])
+        trials = measure.measured(
+            planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox, watch=watch
+        )
         for heat in progress.follow("measure", trials, max(len(heats), 1)):
             store.record(heat)
+        found = machine.fingerprint()
+        moments.keep_best(found["cpu"], found["kernel"], watch.readings)
 
 
 def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:
     """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
     studies = tuple(
-        estimates.with_blocks(one, estimates.blocks_within(one, planned.seed, within_s, fewest_blocks(), timings))
+        estimates.with_blocks(one, estimates.blocks_within(one, planned.seed, within_s, FEWEST_BLOCKS, timings))
         for one in planned.studies
     )
     said = results.about(store.directory)["studies"]

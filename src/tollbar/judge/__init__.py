@@ -8,7 +8,7 @@ from __future__ import annotations
 from tollbar.judge.claims import claim_results
 from tollbar.judge.comparison import Comparison, Increase, Pair, Quantity, compare
 from tollbar.judge.contrasts import contrasts
-from tollbar.judge.costs import Ledger
+from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import limit_of, measurements
@@ -30,6 +30,7 @@ from tollbar.judge.verdicts import (
     Trust,
     Verdict,
 )
+from tollbar.moments import Quickness, quickness_of
 from tollbar.results import Run, StudyRun
 
 __all__ = [
@@ -59,14 +60,17 @@ __all__ = [
 
 def judge(run: Run) -> Judgement:
     """All that a run's trials say, study by study. Reads nothing else, and says the same each time."""
-    return Judgement(run, tuple(judge_study(study_run) for study_run in run.studies))
+    # What a quiet moment is like shows best in all of a run: a short study may lie in one stretch of the machine.
+    rows = [row for study_run in run.studies for row in study_run.rows]
+    known = quickness_of(readings(rows), run.best_probe_ns)
+    return Judgement(run, tuple(judge_study(study_run, known) for study_run in run.studies))
 
 
-def judge_study(study_run: StudyRun) -> StudyJudgement:
-    """All that one study's trials say."""
+def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJudgement:
+    """All that one study's trials say; `known` is what its run's probes say of quiet moments, by default its own."""
     study = study_run.study
     terms = Terms.of(study_run)
-    ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family)
+    ledger = Ledger(study_run.rows, terms, study.measure.cost, study.family, known)
     noise = worst_noise(ledger)
     return StudyJudgement(
         study=study_run,

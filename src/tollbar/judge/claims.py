@@ -15,7 +15,7 @@ from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict
 from tollbar.plan.pairs import claimed, matching
 from tollbar.results import Row, StudyRun
-from tollbar.stats import Interval, fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS, Interval
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
@@ -115,7 +115,7 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
     if not ratio.is_bounded:
-        reason = f"{ratio.n} blocks are too few: at least {fewest_blocks(terms.confidence)}"
+        reason = f"{ratio.n} blocks are too few: at least {FEWEST_BLOCKS}"
     elif floor is None:
         reason = "no baseline was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:

@@ -9,22 +9,34 @@ import numpy as np
 from tollbar import stats
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms
-from tollbar.judge.moments import with_moments
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.metrics import BACKGROUND, Metric
+from tollbar.moments import Quickness, quickness_of
 from tollbar.results import Row
-from tollbar.stats import Interval, Visit
+from tollbar.stats import Interval, Moments, Visit
 
 Visits = tuple[Visit, ...]
-Value = Callable[[Trial, Chunk], float]
-"""Something per operation that a trial's chunk says."""
+Amount = Callable[[Trial, Chunk], float]
+"""What a chunk spent altogether of something."""
+
+
+def spent(trial: Trial, chunk: Chunk) -> float:
+    """Of the study's cost, in nanoseconds."""
+    return sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by)
 
 
 class Ledger:
     """What every cell of a study cost, worked out once, with intervals of one confidence."""
 
-    def __init__(self, rows: Sequence[Row], terms: Terms, metric: str = "cpu", family: Family | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        terms: Terms,
+        metric: str = "cpu",
+        family: Family | None = None,
+        quickness: Quickness | None = None,
+    ) -> None:
         self.rows = rows
         self.metric = metric
         self.observed_metrics = (BACKGROUND, *(family.metrics.values() if family else ()))
@@ -33,14 +45,12 @@ class Ledger:
         keys = dict.fromkeys(row.against for row in rows)
         self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)
         self.confidence = terms.confidence
+        self.quickness = quickness or quickness_of(readings(rows))
         measured = [row for row in rows if row.outcome is Outcome.OK]
-        self.varying = frozenset(row.key for row in measured if family is not None and _varies(row, family))
-        self._visits, self._twins = with_moments(
-            {row.key: self.visits_of(row, row.trials) for row in measured},
-            {row.key: self.visits_of(row, row.twins) for row in measured if row.twins},
-        )
-        self._ratios: dict[tuple[object, str, str], Interval | None] = {}
-        self._costs: dict[tuple[object, str], Interval | None] = {}
+        self._visits = {row.key: self.visits_of(row.trials) for row in measured}
+        self._twins = {row.key: self.visits_of(row.twins) for row in measured if row.twins}
+        self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
+        self._costs: dict[tuple[Moments, str], Interval | None] = {}
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
@@ -51,38 +61,42 @@ class Ledger:
         return self._twins.get(row.key, ())
 
     def undisturbed(self, row: Row) -> Interval | None:
-        """Nanoseconds per operation while the core is left alone; None where nothing was measured."""
-        return self._cost(stats.undisturbed, row)
+        """Nanoseconds per operation while the core is left alone, as far as it was; None where nothing was measured."""
+        return self._best(self._cost, row)
 
     def typical(self, row: Row) -> Interval | None:
         """Nanoseconds per operation as disturbed; None where nothing was measured."""
-        return self._cost(stats.typical, row)
+        return self._cost(Moments.AS_DISTURBED, row)
 
-    def undisturbed_ratio(self, row: Row, against: Row) -> Interval | None:
+    def undisturbed_ratio(self, row: Row, against: Row, confidence: float | None = None) -> Interval | None:
         """One cell's undisturbed cost over another's; a baseline's over itself is its twin's over its own.
 
-        None where no block has both.
+        None where no block has both. Where the core was not left alone in blocks enough it is the ratio as disturbed,
+        and says so.
         """
-        # A baseline beside itself is the same work twice.
-        return self._ratio(stats.undisturbed_ratio, row, against, is_same_work=row.key == against.key)
+        return self._best(self._ratio, row, against, confidence or self.confidence)
 
     def typical_ratio(self, row: Row, against: Row) -> Interval | None:
         """The same as disturbed."""
-        return self._ratio(stats.typical_ratio, row, against)
+        return self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
 
     def observed(self, row: Row, metric: Metric) -> Interval | None:
         """What its runners observed of a metric, on average; None where they did not."""
-        visits = self.observing(row, metric)
-        return stats.typical(visits, confidence=self.confidence) if visits else None
+        return stats.cost(self.observing(row, metric), Moments.AS_DISTURBED, confidence=self.confidence)
 
     def observed_ratio(self, row: Row, against: Row, metric: Metric) -> Interval | None:
         """What was observed of one cell over that of another; None where one of them has nothing."""
         own, others = self.observing(row, metric), self.observing(against, metric)
-        return stats.typical_ratio(own, others, confidence=self.confidence) if own and others else None
+        return stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence) if own and others else None
 
     def observing(self, row: Row, metric: Metric, component: str = "") -> Visits:
         """The chunks of a cell's trials at what was observed in them; of the whole, or of a component."""
-        return self.visits_of(row, row.trials, _observed(component, metric))
+        key = component, metric.name
+        return self.visits_of(
+            [trial for trial in row.trials if any(key in chunk.observed for chunk in trial.chunks)],
+            lambda _, chunk: chunk.observed.get(key, 0.0),
+            is_per_operation=metric.is_per_operation,
+        )
 
     def sides(self, row: Row, against: Row) -> tuple[Visits, Visits]:
         """The visits that a ratio of these two is made of: none where no block has both."""
@@ -90,21 +104,24 @@ class Ledger:
         others = self.visits(against)
         return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
 
-    def visits_of(self, row: Row, trials: Iterable[Trial], value: Value = Trial.cost_of) -> Visits:
-        """The chunks of those of a cell's trials that ended well, at what `value` makes of them.
-
-        A chunk without an operation, or too short for the clock to see, has no cost that a ratio could be made of.
-        """
-        varies = row.key in self.varying
+    def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
+        """The chunks of those trials that ended well, at what each spent of something: on its operations, or by itself."""
         made = []
         for trial in trials:
-            if trial.outcome is not Outcome.OK:
+            chunks = [chunk for chunk in trial.chunks if chunk.operations > 0]
+            if trial.outcome is not Outcome.OK or not chunks:
                 continue
-            values = [(chunk.round, value(trial, chunk)) for chunk in trial.chunks if chunk.operations > 0]
-            seen = [(number, each) for number, each in values if each > 0]
-            if seen:
-                rounds, costs = zip(*seen, strict=True)
-                made.append(Visit(trial.block, trial.heat, np.array(rounds), np.log(costs), varies))
+            made.append(
+                Visit(
+                    trial.block,
+                    trial.heat,
+                    rounds=np.array([chunk.round for chunk in chunks]),
+                    costs=np.array([amount(trial, chunk) for chunk in chunks], float),
+                    operations=np.array([chunk.operations if is_per_operation else 1 for chunk in chunks]),
+                    quiet=np.array([self._is_quiet(chunk) for chunk in chunks]),
+                    first=np.array([not chunk.is_made_up for chunk in chunks]),
+                )
+            )
         return tuple(made)
 
     def blocks(self) -> tuple[int, ...]:
@@ -117,33 +134,41 @@ class Ledger:
             return row.reason or f"the cell's outcome was `{row.outcome}`"
         if not self.visits(row):
             return row.reason or "none of its trials was completed"
+        if self.typical(row) is None:
+            return "its clock saw no CPU time in any chunk"
         return None
 
-    def _cost(self, of: Callable[..., Interval], row: Row) -> Interval | None:
-        key = (of, row.key)
+    def _is_quiet(self, chunk: Chunk) -> bool:
+        return chunk.probes_ns is not None and all(self.quickness.is_quick(probe_ns) for probe_ns in chunk.probes_ns)
+
+    def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
+        """Undisturbed, where the core was left alone in blocks enough; else as disturbed."""
+        disturbed = of(Moments.AS_DISTURBED, *what)
+        if not self.quickness.was_ever_quiet:
+            return disturbed
+        return stats.best(of(Moments.UNDISTURBED, *what), disturbed)
+
+    def _cost(self, moments: Moments, row: Row) -> Interval | None:
+        key = (moments, row.key)
         if key not in self._costs:
-            visits = self.visits(row)
-            self._costs[key] = of(visits, confidence=self.confidence) if visits else None
+            self._costs[key] = stats.cost(self.visits(row), moments, confidence=self.confidence)
         return self._costs[key]
 
-    def _ratio(self, of: Callable[..., Interval], row: Row, against: Row, **how: bool) -> Interval | None:
-        key = (of, row.key, against.key)
+    def _ratio(self, moments: Moments, row: Row, against: Row, confidence: float) -> Interval | None:
+        key = (moments, row.key, against.key, confidence)
         if key not in self._ratios:
             own, others = self.sides(row, against)
-            self._ratios[key] = of(own, others, confidence=self.confidence, **how) if own else None
+            self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
         return self._ratios[key]
 
 
-def _observed(component: str, metric: Metric) -> Value:
-    def value(trial: Trial, chunk: Chunk) -> float:
-        if metric.is_rare:
-            return sum(each.observed.get((component, metric.name), 0.0) for each in trial.chunks) / trial.operations
-        seen = chunk.observed.get((component, metric.name), 0.0)
-        return seen / chunk.operations if metric.is_per_operation else seen
-
-    return value
-
-
-def _varies(row: Row, family: Family) -> bool:
-    choice = family.choices.get(row.choice)
-    return choice is not None and row.coordinates.get("op") in choice.varies
+def readings(rows: Iterable[Row], *, unselected: bool = False) -> list[float]:
+    """Nanoseconds of the probes beside these rows' chunks; or of those alone for which no moment was waited for."""
+    return [
+        probe_ns
+        for row in rows
+        for trial in row.all_trials
+        for chunk in trial.chunks
+        if chunk.probes_ns and not (unselected and chunk.is_made_up)
+        for probe_ns in chunk.probes_ns
+    ]

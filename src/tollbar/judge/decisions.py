@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from tollbar.judge.verdicts import Verdict
 from tollbar.results import StudyRun
-from tollbar.stats import CONFIDENCE, Interval, fewest_blocks
+from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval
 
 # A study of fifty times the length to settle one row is not worth running: that row is too near the margin.
 _HOPELESS = 50
@@ -74,7 +74,7 @@ def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | Non
     If the estimate is the truth, the interval's width and the noise floor shrink as one over the square
     root of the blocks, and start a little wider because the next look must be paid for.
     """
-    fewest = fewest_blocks(terms.next_confidence)
+    fewest = FEWEST_BLOCKS
     if not ratio.is_bounded:
         return max(fewest - ratio.n, 1)
     if floor is None:

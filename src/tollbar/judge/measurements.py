@@ -8,14 +8,14 @@ from statistics import median
 import numpy as np
 
 from tollbar import stats
-from tollbar.judge.costs import Ledger, Value, Visits
+from tollbar.judge.costs import Ledger, Visits
 from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
-from tollbar.stats import Interval, Visit
+from tollbar.stats import Interval, Moments, Visit
 
 # What a load client saw, in the longest stretch of each trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
@@ -73,13 +73,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     yield from _own(row, trials, ledger)
     yield from _components(row, trials, ledger)
     if not any(trial.load for trial in trials):
-        yield from _typical(
-            row, "wall", ledger.visits_of(row, trials, lambda _, chunk: chunk.wall_ns / chunk.operations), ledger
-        )
+        yield from _typical(row, "wall", ledger.visits_of(trials, lambda _, chunk: chunk.wall_ns), ledger)
         yield from _per_trial(row, "memory", trials, lambda trial: float(trial.memory_bytes), ledger)
         return
     other = "server-cpu" if ledger.metric == "client-cpu" else "client-cpu"
-    visits = ledger.visits_of(row, trials, lambda _, chunk: _OF_SIDE[other](chunk) / chunk.operations)
+    visits = ledger.visits_of(trials, lambda _, chunk: _OF_SIDE[other](chunk))
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
@@ -91,16 +89,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
-    """What each of several that pay the cost pays: a server's components, or a client beside its database.
-
-    A chunk may be too short to hold any of a component's work, so its part of the whole is taken over all chunks of a
-    trial, and of the cost of each chunk it pays that part.
-    """
+    """What each of several that pay the cost pays: a server's components, or a client beside its database."""
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names if len(names) > 1 else ():
-        visits = ledger.visits_of(row, trials, _share_of(name))
-        if 2 * len(visits) >= len(trials):
-            yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
+        visits = ledger.visits_of(trials, lambda _, chunk, name=name: chunk.cpu_ns.get(name, 0))  # type: ignore[misc]
+        yield from _costs_of(row, ledger.metric, visits, ledger, component=name)
 
 
 def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:
@@ -109,26 +102,18 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
             visits = ledger.observing(row, metric, component)
-            if visits:
-                found = stats.typical(visits, confidence=ledger.confidence)
+            found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+            if found is not None:
                 yield _measurement(row, metric, found, component=component or None)
-
-
-def _share_of(component: str) -> Value:
-    def cost(trial: Trial, chunk: Chunk) -> float:
-        paid_ns = sum(each.cpu_ns.get(component, 0) for each in trial.chunks)
-        return trial.cost_of(chunk) * paid_ns / trial.cpu_ns if trial.cpu_ns else 0.0
-
-    return cost
 
 
 def _costs_of(
     row: Row, metric: str, visits: Visits, ledger: Ledger, component: str | None = None
 ) -> Iterator[Measurement]:
-    if visits:
-        undisturbed = stats.undisturbed(visits, confidence=ledger.confidence)
-        typical = stats.typical(visits, confidence=ledger.confidence)
-        yield from _costs(row, metric, undisturbed, typical, component)
+    typical = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+    quiet = stats.cost(visits, Moments.UNDISTURBED, confidence=ledger.confidence)
+    undisturbed = stats.best(quiet, typical) if ledger.quickness.was_ever_quiet else typical
+    yield from _costs(row, metric, undisturbed, typical, component)
 
 
 def _costs(
@@ -148,9 +133,12 @@ def _per_trial(
     ledger: Ledger,
     limit: Limit | None = None,
 ) -> Iterator[Measurement]:
-    """Of one value a trial. What does not grow or was not seen is nothing that a logarithm could be made of."""
-    values = [(trial, value(trial)) for trial in trials]
-    visits = [Visit(trial.block, trial.heat, np.zeros(1, int), np.log([of])) for trial, of in values if of > 0]
+    """Of one value a trial. What was not seen is no value."""
+    visits = [
+        Visit(trial.block, trial.heat, np.zeros(1, int), np.array([of]), np.ones(1), np.ones(1, bool), np.ones(1, bool))
+        for trial in trials
+        if (of := value(trial)) > 0
+    ]
     # In half of the trials or more, or it is no property of the cell.
     if 2 * len(visits) >= len(trials):
         yield from _typical(row, metric, tuple(visits), ledger, limit if METRICS[metric].is_limited else None)
@@ -159,11 +147,14 @@ def _per_trial(
 def _typical(
     row: Row, metric: str, visits: Visits, ledger: Ledger, limit: Limit | None = None
 ) -> Iterator[Measurement]:
-    if visits:
-        yield _measurement(row, METRICS[metric], stats.typical(visits, confidence=ledger.confidence), limit)
+    found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+    if found is not None:
+        yield _measurement(row, METRICS[metric], found, limit)
 
 
 def _measurement(
     row: Row, metric: Metric, found: Interval, limit: Limit | None = None, component: str | None = None
 ) -> Measurement:
-    return Measurement(row, metric.name, metric.unit, found.estimate, found.low, found.high, found.n, limit, component)
+    return Measurement(
+        row, metric.name, metric.unit, found.estimate, found.low, found.high, found.n, limit, component, found.moments
+    )

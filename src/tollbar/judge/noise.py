@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tollbar.judge.costs import Ledger
 from tollbar.results import Row
-from tollbar.stats import Interval, undisturbed_ratio
+from tollbar.stats import Interval
 
 # How unlikely so many twins apart must be where the intervals are as wide as they should be: the warning speaks of
 # a fault of the lab, which must not happen by chance in one study of twenty.
@@ -57,7 +57,7 @@ def twins_apart(ledger: Ledger) -> tuple[int, int] | None:
     if not outside:
         return None
     shared = 1 - (1 - ledger.confidence) / len(baselines)
-    strictly = any(_excludes_one(undisturbed_ratio(*ledger.sides(row, row), confidence=shared)) for row in outside)
+    strictly = any(_excludes_one(ledger.undisturbed_ratio(row, row, shared)) for row in outside)
     chance = _at_least(len(outside), len(baselines), 1 - ledger.confidence)
     return (len(outside), len(baselines)) if strictly or chance < _BY_CHANCE else None
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tollbar import stats
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.noise import apart, noise_of, reach
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
 from tollbar.study import Coordinates
 
 
@@ -38,7 +37,7 @@ def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
         toll,
         ratio=ratio,
         typical=typical,
-        difference=_difference(row, baseline, ledger),
+        difference=_difference(ratio, baseline, ledger),
         verdict=verdict,
         more_blocks=more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None,
         suffers=suffers(ratio, typical, terms),
@@ -50,7 +49,7 @@ def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal[
 
     The two ratios are apart by more than is worth telling, and each is outside the other's interval.
     """
-    if typical is None or not (ratio.is_bounded and typical.is_bounded):
+    if typical is None or ratio.moments is Moments.AS_DISTURBED or not (ratio.is_bounded and typical.is_bounded):
         return None
     change = typical.estimate / ratio.estimate
     if change > terms.margin and typical.estimate > ratio.high and typical.low > ratio.estimate:
@@ -60,12 +59,10 @@ def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal[
     return None
 
 
-def _difference(row: Row, baseline: Row, ledger: Ledger) -> float | None:
-    """Nanoseconds per operation, undisturbed."""
-    is_twin = row.key == baseline.key
-    own = stats.undisturbed(ledger.twins(row)) if is_twin else ledger.undisturbed(row)
+def _difference(ratio: Interval, baseline: Row, ledger: Ledger) -> float | None:
+    """Nanoseconds per operation that the ratio comes to, at the baseline's cost: of the ratio's own sign."""
     its = ledger.undisturbed(baseline)
-    return own.estimate - its.estimate if own and its else None
+    return (ratio.estimate - 1) * its.estimate if its else None
 
 
 def _why_not_compared(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:

@@ -7,15 +7,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from tollbar.judge.costs import Ledger, Visits
+from tollbar.judge.costs import Ledger, Visits, readings
 from tollbar.judge.decisions import Terms
 from tollbar.judge.lattice import lattice
 from tollbar.judge.noise import twins_apart
 from tollbar.judge.verdicts import Trust
 from tollbar.measure import Outcome, Trial
-from tollbar.results import StudyRun
+from tollbar.results import Row, StudyRun
 from tollbar.runner import LoadRecord
-from tollbar.stats import fewest_blocks
+from tollbar.stats import FEWEST_BLOCKS, Moments
 
 # Sides of a ratio are milliseconds apart and outlive any drift, but a machine that changes by a tenth is not at rest.
 MUCH_DRIFT = 0.10
@@ -23,9 +23,6 @@ MUCH_DRIFT = 0.10
 MUCH_STEAL = 0.05
 # The same of other programs on this machine: the next process on the core pays for what they did to the caches.
 MUCH_WAIT = 0.10
-# By how much others of a heat may cost more than their lowest, as a logarithm, on a core that is left alone: some
-# hundredths are the scatter of chunks.
-MUCH_DISTURBED = 0.06
 
 
 def drift(ledger: Ledger) -> float | None:
@@ -50,10 +47,12 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
         blocks=len(blocks),
         whole_blocks=_whole(ledger, blocks),
         planned_blocks=study_run.study.measure.blocks,
-        fewest_blocks=fewest_blocks(terms.confidence),
+        fewest_blocks=FEWEST_BLOCKS,
         twins_apart=twins_apart(ledger),
         cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
-        never_left_alone=sum(_was_never_left_alone(ledger.visits(row)) for row in ledger.rows),
+        left_alone=ledger.quickness.share_of(readings(ledger.rows, unselected=True)),
+        never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),
+        slower_than_known=ledger.quickness.slower_than_known,
         lattices=_lattices(ledger),
         heats=heats,
         stolen_heats=stolen_heats,
@@ -81,9 +80,9 @@ def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
     return len(blocks) - any(blocks[-1] not in visited for visited in visits) if blocks else 0
 
 
-def _was_never_left_alone(visits: Visits) -> bool:
-    seen = [float(visit.beside.mean()) for visit in visits if visit.beside is not None and len(visit.beside)]
-    return bool(seen) and min(seen) > MUCH_DISTURBED
+def _was_never_left_alone(row: Row, ledger: Ledger) -> bool:
+    found = ledger.undisturbed(row)
+    return found is not None and found.moments is Moments.AS_DISTURBED
 
 
 def _lattices(ledger: Ledger) -> Mapping[str, tuple[str, ...]]:
@@ -112,7 +111,8 @@ def _stolen(trials: Sequence[Trial]) -> tuple[int, int]:
 def _change(visits: Visits) -> float | None:
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit in visits:
-        by_block[visit.block].append(float(visit.logs.mean()))
+        if visit.first.any():
+            by_block[visit.block].append(math.log(visit.costs[visit.first].sum() / visit.operations[visit.first].sum()))
     third = len(by_block) // 3
     if not third:
         return None

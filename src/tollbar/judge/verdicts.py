@@ -9,7 +9,7 @@ from typing import Literal
 
 from tollbar.families import Value
 from tollbar.results import Row, Run, StudyRun
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
 from tollbar.study import CrossTable, Study
 
 
@@ -60,6 +60,8 @@ class Measurement:
     """Of a throughput or latency: what it says about other than the server. Such a number gets no verdict."""
     component: str | None = None
     """Whose part of the cost it is; None for the whole."""
+    moments: Moments = Moments.AS_DISTURBED
+    """Which rounds it is made of: an undisturbed cost is as disturbed where the core was left alone too seldom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +216,13 @@ class Trust:
     """How many baselines exclude that they cost what they cost, and of how many; None where chance explains it."""
     cells: int = 0
     """That have a cost."""
+    left_alone: float | None = None
+    """The share of moments, of all that nothing selected, in which the core was left alone; None: no core was probed."""
     never_left_alone: int = 0
-    """Of these: each of whose heats met something that made the others of it much dearer than at other times."""
+    """Of these cells: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    slower_than_known: float | None = None
+    """How many times as long the quickest probes took as in earlier runs, where a quiet core does not explain it: then
+    all moments were disturbed, or the machine has changed."""
     lattices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Titles of the cells whose chunk times are multiples of a tick, by what makes them so."""
     heats: int = 0

@@ -12,6 +12,7 @@ from tollbar import workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure.trial import Chunk, Trial
+from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
 from tollbar.plan.heats import Heat, blocks
 from tollbar.runner import Outcome, ask
@@ -74,20 +75,33 @@ def measured(
     first_order: int = 0,
     core: int | None = None,
     sandbox: Sandbox | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[list[Trial]]:
     """The trials of each heat, heat after heat, measured as they are asked for.
+
+    `watch` is what is known of quiet moments on this machine.
 
     A cell whose trials fail more than once is left out of the heats that follow.
     """
     how = {one.study.name: one.study.measure for one in plan.studies}
     failures: Counter[tuple[str, str]] = Counter()
     order = first_order
+    watch, budgets = watch or Watch(), {name: heats_of.Budget() for name in how}
     for drawn in heats:
         heat = _without(drawn, {cell for cell, count in failures.items() if count >= MOST_FAILURES})
         if heat is None:
             yield []
             continue
-        trials = heats_of.measure(heat, how[heat.study], plan.seed, first_order=order, core=core, sandbox=sandbox)
+        trials = heats_of.measure(
+            heat,
+            how[heat.study],
+            plan.seed,
+            first_order=order,
+            core=core,
+            sandbox=sandbox,
+            watch=watch,
+            budget=budgets[heat.study],
+        )
         failures.update((trial.study, trial.cell) for trial in trials if trial.outcome is not Outcome.OK)
         order += len(trials)
         yield trials

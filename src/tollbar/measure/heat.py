@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from tollbar import machine, workloads
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
+from tollbar.measure.probe import Probe
 from tollbar.measure.trial import Chunk, Trial
+from tollbar.moments import Watch
 from tollbar.plan.heats import Heat, Visit
 from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
 from tollbar.study import Measure
@@ -31,6 +33,14 @@ MOST_SPENT = 2
 STRETCH_S = 0.05
 # They get no verdict, so that some of the blocks are enough to show them.
 BLOCKS_A_STRETCH = 3
+# Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
+BUDGET = 1 / 3
+# So many rounds may be made up for each that was planned: beyond, a heat would spend what later ones need.
+MOST_MADE_UP = 1
+# A neighbour's burst lasts some milliseconds or some seconds; only the first is waited out.
+WAIT_S = 0.005
+# A probe takes the core for a moment, which is another one by then.
+WAIT_STEP_S = 0.0005
 
 
 @dataclass(slots=True)
@@ -41,6 +51,8 @@ class _Member:
     session: Session | None = None
     work: Work | None = None
     ready: Ready | None = None
+    turns: range = range(0)
+    """The rounds in which it has its turn."""
     chunks: list[Chunk] = field(default_factory=list)
     seen: list[ChunkRecord] = field(default_factory=list)
     stretch: ChunkRecord | None = None
@@ -68,23 +80,29 @@ def measure(
     first_order: int,
     core: int | None = None,
     sandbox: Sandbox | None = None,
+    watch: Watch | None = None,
+    budget: Budget | None = None,
 ) -> list[Trial]:
     """The trials of one heat, in the order of its visits. A member that fails leaves the others to go on."""
     members = [_Member(visit) for visit in heat.visits]
     source = random.Random(f"{seed}/{heat.study}/{heat.block}/{heat.number}")
+    budget = budget or Budget()
     started_s, steal_before_ns = time.time(), machine.steal_ns()
+    began_s = time.monotonic()
     with ExitStack() as stack:
         for member in members:
             _start(member, stack, seed + heat.block, core, sandbox)
-        turns = {id(member): _turns(member, how) for member in members}
-        for number in range(how.rounds):
-            for member in _order(members, how, source):
-                if member.is_up and number in turns[id(member)]:
-                    _advance(member, number, how)
+        probed = _probed_core(members)
+        probe = stack.enter_context(Probe(probed)) if probed is not None else None
+        rounds = _Rounds(members, how, source, probe, watch or Watch())
+        rounds.first_tries()
         for member in members if heat.block % BLOCKS_A_STRETCH == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
                 member.stretch = _chunk(member, STRETCH_S)
+        budget.earn(time.monotonic() - began_s)
+        if probe is not None:
+            rounds.make_up(budget)
         for member in members:
             _finish(member)
     steal_ns = machine.steal_ns() - steal_before_ns
@@ -92,6 +110,99 @@ def measure(
         _trial(member, how, order, started_s, steal_ns, machine.load())
         for order, member in enumerate(members, first_order)
     ]
+
+
+@dataclass(slots=True)
+class Budget:
+    """Time that a study has for waiting and for rounds that were lost: a share of all that its measuring takes."""
+
+    left_s: float = 0.0
+
+    def earn(self, seconds: float) -> None:
+        """Measuring as planned took so long."""
+        self.left_s += seconds * BUDGET / (1 - BUDGET)
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """The rounds of a heat: the first tries, which nothing selects, and then those that stand for lost ones."""
+
+    members: Sequence[_Member]
+    how: Measure
+    source: random.Random
+    probe: Probe | None
+    watch: Watch
+
+    def first_tries(self) -> None:
+        """Every round once, whatever the moment is like."""
+        for member in self.members:
+            member.turns = _turns(member, self.how)
+        for number in range(self.how.rounds):
+            for member in _order(self.members, self.how, self.source):
+                if member.is_up and number in member.turns:
+                    self._advance(member, number)
+
+    def make_up(self, budget: Budget) -> None:
+        """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
+        for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
+            lacking = [member for member in self.members if self._lacks(member)]
+            taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
+            if not lacking or budget.left_s < sum(member.chunk_s(self.how) for member in taking_part):
+                return
+            started_s = time.monotonic()
+            # What is inserted stays: a table grows by every round, and by as many rows on either side.
+            for member in _order(taking_part, self.how, self.source):
+                if member.is_up:
+                    self._wait(budget.left_s - (time.monotonic() - started_s))
+                    self._advance(member, number, is_made_up=True)
+            budget.left_s -= time.monotonic() - started_s
+
+    def _lacks(self, member: _Member) -> bool:
+        """Whether it has fewer quiet rounds beside its baseline than were planned."""
+        if not member.is_up:
+            return False
+        against = member.visit.cell.against
+        beside = [m for m in self.members if m.is_up and m.visit.cell.key == against and m is not member]
+        quiet = [self._quiet_rounds(each) for each in (member, *beside[:1])]
+        return len(set.intersection(*quiet)) < len(member.turns)
+
+    def _quiet_rounds(self, member: _Member) -> set[int]:
+        return {
+            chunk.round for chunk in member.chunks if chunk.probes_ns and all(map(self.watch.is_quick, chunk.probes_ns))
+        }
+
+    def _wait(self, at_most_s: float) -> None:
+        """Until the core is left alone, for a few milliseconds."""
+        assert self.probe is not None
+        until_s = time.monotonic() + min(WAIT_S, at_most_s)
+        reading = self.probe.lately()
+        while reading is not None and not self.watch.is_quick(reading) and time.monotonic() < until_s:
+            time.sleep(WAIT_STEP_S)
+            reading = self.probe.read()
+
+    def _advance(self, member: _Member, number: int, *, is_made_up: bool = False) -> None:
+        before_ns = self.probe.lately() if self.probe else None
+        record = _chunk(member, self.how.chunk_s)
+        after_ns = self.probe.read() if self.probe else None
+        if record is None:
+            return
+        assert member.work is not None
+        member.seen.append(record)
+        probes_ns = None if before_ns is None or after_ns is None else (before_ns, after_ns)
+        if not is_made_up:
+            for reading in probes_ns or ():
+                self.watch.note(reading)
+        if record.observed.is_exact:
+            cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
+            member.chunks.append(
+                Chunk(number, record.operations, record.wall_ns, cpu_ns, observed, probes_ns, is_made_up)
+            )
+
+
+def _probed_core(members: Sequence[_Member]) -> int | None:
+    """The one core on which what is measured is paid for; None where there is no such, or where the lab shares it."""
+    cores = {member.work.paid_on for member in members if member.work is not None and member.is_up}
+    return cores.pop() if len(cores) == 1 else None
 
 
 def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
@@ -125,22 +236,20 @@ def _turns(member: _Member, how: Measure) -> range:
 
 def _order(members: Sequence[_Member], how: Measure, source: random.Random) -> list[_Member]:
     """A random order, in which slow members do not come between quick ones."""
-    slow = [member for member in members if member.chunk_s(how) > SLOW_CHUNKS * how.chunk_s]
+    slow = [member for member in members if _is_slow(member, how)]
     quick = [member for member in members if member not in slow]
     source.shuffle(slow)
     source.shuffle(quick)
     return [*slow, *quick] if source.random() < 0.5 else [*quick, *slow]
 
 
-def _advance(member: _Member, number: int, how: Measure) -> None:
-    record = _chunk(member, how.chunk_s)
-    if record is None:
-        return
-    assert member.work is not None
-    member.seen.append(record)
-    if record.observed.is_exact:
-        cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
-        member.chunks.append(Chunk(number, record.operations, record.wall_ns, cpu_ns, observed))
+def _is_slow(member: _Member, how: Measure) -> bool:
+    return member.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
+
+
+def _has_every_round(member: _Member, how: Measure) -> bool:
+    """Whether it is in each round that is made up: a quick one, and one whose every round leaves rows for the next."""
+    return not _is_slow(member, how) or (member.work is not None and member.work.is_counted)
 
 
 def _chunk(member: _Member, seconds: float) -> ChunkRecord | None:

@@ -22,10 +22,15 @@ from tollbar.results.observations import chunks_of
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.runner import LoadRecord
 
-SCHEMA = 4
+SCHEMA = 5
 # Formats that are not read any more, and what they lack.
 _NO_CHUNKS = "its trials have no chunks to be judged"
-EARLIER = {1: _NO_CHUNKS, 2: _NO_CHUNKS, 3: "its cells are named by the versions of their libraries"}
+EARLIER = {
+    1: _NO_CHUNKS,
+    2: _NO_CHUNKS,
+    3: "its cells are named by the versions of their libraries",
+    4: "its chunks have no probes, so that nothing tells which of them were undisturbed",
+}
 
 
 def read(directory: Path) -> Run:
@@ -49,6 +54,7 @@ def read(directory: Path) -> Run:
         name=directory.resolve().name,
         command=tuple(said["command"]),
         studies=read_back,
+        best_probe_ns=said.get("best_probe_ns"),
         **{name: said[name] for name in ("seed", "started", "fingerprint", "providers", "servers", "broken")},
     )
 
@@ -101,7 +107,7 @@ def about(directory: Path) -> dict[str, Any]:
         raise TollbarError(
             f"made by Tollbar before version {SCHEMA} of the run format: {EARLIER[schema]}",
             where=str(directory),
-            hint="measure again, or read it with the version that made it",
+            hint=f"measure again, or judge it with the version that made it: {said.get('tollbar', 'not stated')}",
         )
     if schema != SCHEMA:
         hint = "it was made by another version of Tollbar, or by something else"

@@ -162,6 +162,7 @@ def create(
     command: Sequence[str],
     libraries: Sequence[str],
     fingerprint: Mapping[str, Any],
+    best_probe_ns: float | None = None,
 ) -> Store:
     """A new run under `parent`, named by time and study. Raises TollbarError before anything is measured."""
     label = plan.studies[0].study.name if len(plan.studies) == 1 else "set"
@@ -181,6 +182,7 @@ def create(
             "seed": plan.seed,
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
+            "best_probe_ns": best_probe_ns,
             "providers": dict(plan.receipts),
             "servers": dict(plan.servers),
             "broken": dict(plan.broken),

@@ -87,6 +87,8 @@ class Work:
     task: Mapping[str, Any]
     core: int | None
     """Where the runner is kept."""
+    paid_on: int | None = None
+    """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
     metrics: tuple[str, ...] = ()
     """The family's own, which the runner observes in its chunks."""
     fewest: int = 1

@@ -59,7 +59,7 @@ class OperationWorkload(Workload):
     def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
         """Starts nothing: the runner is all there is."""
         metrics = tuple(families.family(cell.family).metrics)
-        yield Work(cell.provider.runner, cell.task("measure", seed), core, metrics)
+        yield Work(cell.provider.runner, cell.task("measure", seed), core, paid_on=core, metrics=metrics)
 
     def shown(self, cell: Cell, seed: int) -> Shown:
         """The runner's task."""

@@ -124,8 +124,9 @@ class RequestWorkload(Workload):
             yield RequestWork(
                 command(),
                 self._task(cell, "measure", seed, server, sandbox),
-                machine.client_core(),
-                tuple(families.family(cell.family).metrics),
+                machine.client_core() if isinstance(cell.bed, Remote) else core,
+                paid_on=None if isinstance(cell.bed, Remote) else core,
+                metrics=tuple(families.family(cell.family).metrics),
                 fewest=REQUESTS_A_USER * users if isinstance(users, int) else 1,
                 settles=True,
                 server=server,

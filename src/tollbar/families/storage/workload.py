@@ -109,7 +109,8 @@ class FamilyWorkload(Workload):
                 # A client in a loop waits for each answer. On a core of its own, both would sleep and be woken for
                 # every row, which costs more than the row, and twice as much in one moment as in the next.
                 core,
-                tuple(families.family(cell.family).metrics),
+                paid_on=core,
+                metrics=tuple(families.family(cell.family).metrics),
                 fewest=_rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1),
                 is_counted=_rows_a_chunk(cell) is not None,
                 database=database,

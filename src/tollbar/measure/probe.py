@@ -1,0 +1,75 @@
+"""The probe: a session of its own on the core that is measured on, asked before and after every chunk."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from tollbar.runner import Session, Stopped, engine
+
+_READY_LIMIT_S = 30.0
+# It works for some tens of microseconds; on a core that other programs hold it waits for its turn.
+_LIMIT_S = 10.0
+# A reading is of its moment: what comes later is asked again.
+_FRESH_S = 0.002
+
+TASK = {
+    "mode": "measure",
+    "family": "spin",
+    "op": "probe",
+    "choice": "probe",
+    "provider": {"kind": "spin"},
+    "setting": {},
+    "inputs": {},
+    "seed": 0,
+}
+
+
+class Probe:
+    """A probe of one core. A context: outside it nothing of it is left.
+
+    One that ends says nothing more: the chunks beside it then have no witness, and count as disturbed.
+    """
+
+    def __init__(self, core: int) -> None:
+        self._session: Session | None = Session((str(engine()), "op"), TASK, core=core)
+        self._last_ns: float | None = None
+        self._read_s = 0.0
+        self.asked_s = 0.0
+        """How long all its readings have taken."""
+
+    def __enter__(self) -> Probe:
+        assert self._session is not None
+        try:
+            self._session.ready(_READY_LIMIT_S)
+            self.read()
+        except Stopped:
+            self._end()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def read(self) -> float | None:
+        """Nanoseconds that the probe's work takes now; None once it has ended."""
+        if self._session is None:
+            return None
+        started_s = time.monotonic()
+        try:
+            self._last_ns = float(self._session.advance(0.0, 1, _LIMIT_S).cpu_ns)
+        except Stopped:
+            self._end()
+        self._read_s = time.monotonic()
+        self.asked_s += self._read_s - started_s
+        return self._last_ns
+
+    def lately(self) -> float | None:
+        """The last reading, if that was a moment ago: what was read after one chunk holds for the start of the next."""
+        return self._last_ns if time.monotonic() - self._read_s <= _FRESH_S else self.read()
+
+    def _end(self) -> None:
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+        self._session, self._last_ns = None, None

@@ -1,0 +1,132 @@
+"""Moments: what counts as undisturbed, while it is measured and when it is judged. Nothing else decides it.
+
+A probe is a fixed piece of work that takes some tens of microseconds and is bound by the core's throughput, so that a
+neighbour on the other hyperthread makes it dearer at once. It is asked before and after every chunk. A chunk between
+two quick probes was undisturbed, whatever it cost itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tollbar.files import cache_folder, write_atomically
+
+# A quick probe takes at most so much longer than the quickest, in logarithms. A core that is left alone gives 0.01 to
+# 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike.
+QUIET = 0.1
+# The quickest probe of a run, as a quantile: not the minimum, which one lucky reading makes.
+_QUICKEST = 0.02
+# So many of a run's probes must be quick: fewer are the tail of a disturbed machine's one kind of moments.
+_FEWEST_QUICK = 0.05
+# Fewer readings have no such quantile.
+_ENOUGH = 50
+# What a machine once gave says little after its firmware, its host or its power supply may have changed.
+_KEPT_S = 30 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quickness:
+    """What a run's probes say of quiet moments."""
+
+    quickest_ns: float = math.inf
+    """What a probe takes on a core that is left alone, as far as the run shows; infinite where there was no probe."""
+    best_ns: float | None = None
+    """What one took on this processor and kernel in earlier runs; None where that is not known."""
+    quick_share: float = 0.0
+    """Of all the run's probes."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there was a probe."""
+        return math.isfinite(self.quickest_ns)
+
+    @property
+    def slower_than_known(self) -> float | None:
+        """How many times as long as in earlier runs the quickest probes took; None where a quiet core explains that."""
+        if self.best_ns is None or not self.is_known or self.quickest_ns <= self.best_ns * math.exp(QUIET):
+            return None
+        return self.quickest_ns / self.best_ns
+
+    @property
+    def was_ever_quiet(self) -> bool:
+        """Whether the run met moments in which its core was left alone, by what this machine has given before."""
+        return self.is_known and self.quick_share >= _FEWEST_QUICK and self.slower_than_known is None
+
+    def is_quick(self, probe_ns: float) -> bool:
+        """Whether the core was left alone when a probe took so long."""
+        return probe_ns <= self.quickest_ns * math.exp(QUIET)
+
+    def share_of(self, readings: Sequence[float]) -> float | None:
+        """The share of these readings that are quick; None where there are none."""
+        return sum(map(self.is_quick, readings)) / len(readings) if readings else None
+
+
+def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Quickness:
+    """What a run's readings say; without any nothing is quick."""
+    if not readings:
+        return Quickness(best_ns=best_ns)
+    ordered = sorted(readings)
+    found = Quickness(ordered[int(_QUICKEST * (len(ordered) - 1))], best_ns)
+    return replace(found, quick_share=found.share_of(ordered) or 0.0)
+
+
+@dataclass(slots=True)
+class Watch:
+    """The same while it is measured: each reading says more of what is quick here."""
+
+    best_ns: float | None = None
+    _ordered: list[float] = field(default_factory=list)
+
+    @property
+    def readings(self) -> Sequence[float]:
+        """All that it took in, the quickest first."""
+        return self._ordered
+
+    def note(self, probe_ns: float) -> None:
+        """Takes a reading in."""
+        insort(self._ordered, probe_ns)
+
+    def is_quick(self, probe_ns: float) -> bool:
+        """Whether the core was left alone, as far as is known by now."""
+        known = [self.best_ns] if self.best_ns is not None else []
+        if self._ordered:
+            known.append(self._ordered[int(_QUICKEST * (len(self._ordered) - 1))])
+        return bool(known) and probe_ns <= min(known) * math.exp(QUIET)
+
+
+def best_known(processor: str, kernel: str) -> float | None:
+    """What a quick probe took on this processor and kernel in earlier runs, in nanoseconds; None: not known."""
+    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+        kept = json.loads(_file(processor, kernel).read_text("utf-8"))
+        if time.time() - float(kept["at_s"]) <= _KEPT_S:
+            return float(kept["probe_ns"])
+    return None
+
+
+def keep_best(processor: str, kernel: str, readings: Iterable[float]) -> None:
+    """Keeps what these readings give, where it is better than what is known. Without a cache there is nothing kept."""
+    found = [*readings]
+    if len(found) < _ENOUGH:
+        return
+    quickest_ns = quickness_of(found).quickest_ns
+    known = best_known(processor, kernel)
+    if known is not None and known <= quickest_ns:
+        return
+    with suppress(OSError, RuntimeError):
+        path = _file(processor, kernel)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        said = {"processor": processor, "kernel": kernel, "probe_ns": quickest_ns, "at_s": time.time()}
+        write_atomically(path, json.dumps(said, indent=1) + "\n")
+
+
+def _file(processor: str, kernel: str) -> Path:
+    name = hashlib.sha256(f"{processor}\n{kernel}".encode()).hexdigest()[:16]
+    return cache_folder() / "probes" / f"{name}.json"
