@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tollbar import console, families, plan, results, study, units
 from tollbar.cli.options import AsJson, Libraries, write_anew
-from tollbar.cli.run import begin, carry_out, show, status_of
+from tollbar.cli.run import begin, carry_out, read_seconds, show, status_of, with_precision
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, estimates
@@ -19,6 +19,8 @@ from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study
 from tollbar.workloads.operation import beyond_memory
 
+# A question is answered while its asker waits; a precision may take the patience of one who wants it.
+DEFAULT_FOR, DEFAULT_FOR_PRECISION = "8 s", "1 min"
 # An estimate is not exact; beyond this share the user is told that what was asked for cannot be kept.
 ABOUT = 1.25
 
@@ -28,7 +30,8 @@ def ask(
     /,
     *words: str,
     against: str | None = None,
-    for_: Annotated[str, Parameter(name="--for")] = "8 s",
+    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    precision: str | None = None,
     save: Path | None = None,
     seed: int | None = None,
     library: Libraries = (),
@@ -59,7 +62,10 @@ def ask(
     against
         The choice that the others are compared with, or a coordinate with one value (`provider=aws-lc`).
     for_
-        About how long to measure. An interval needs a few blocks, however long these take.
+        About how long to measure, 8 seconds by default; with `--precision` a minute at most. An interval needs a few
+        blocks, however long these take.
+    precision
+        Go on until every toll's interval is at most so wide to either side (`1%`), or the time is over.
     save
         A file to keep the question in, as a study that `tollbar run` takes.
     seed
@@ -76,7 +82,7 @@ def ask(
     if family is None:
         hint = f"known: {', '.join(families.families())}; then its choices, as in `tollbar ask digest sha-256 blake3`"
         raise TollbarError("which family?", where=study.ASKED, hint=hint)
-    within_s = _seconds(for_)
+    within_s = read_seconds("--for", for_ or (DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION))
     question = study.of_words(family, words, against)
     named = [str(path.resolve()) for path in library]
     planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=seed or 0, named_libraries=named)
@@ -89,7 +95,8 @@ def ask(
     if needed_s > ABOUT * within_s:
         blocks = FEWEST_BLOCKS
         console.say(f"  time       {blocks} blocks, the fewest for an interval: about {units.show_seconds(needed_s)}")
-    planned, store = begin((_read(question, fitted),), None, seed, library, runs)
+    asked = with_precision((_read(question, fitted if precision is None else FEWEST_BLOCKS),), precision, None)
+    planned, store = begin(asked, None, seed, library, runs)
     judged = carry_out(planned, store, report=report, within_s=within_s)
     if save is not None:
         # As many as were measured: how long an operation takes was not known before it was proved.
@@ -115,13 +122,6 @@ def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:
             by = [f"`{name}`" for name in cell.choice.memory if name in cell.coordinates]
             hint = f"it is set by {' and '.join(by)}" if by else None
             raise TollbarError(f"{cell.choice.name}: {reason}", where=study.ASKED, hint=hint)
-
-
-def _seconds(said: str) -> float:
-    try:
-        return units.seconds(said)
-    except ValueError as error:
-        raise TollbarError(str(error), where=f"--for {said}") from error
 
 
 def _read(question: Question, blocks: int) -> Study:

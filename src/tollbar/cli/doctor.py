@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tollbar import beds, console, judge, libraries, machine, plan, results, study
-from tollbar.cli.run import measure_into
+from tollbar.cli.measuring import measure_into
 from tollbar.errors import ExitStatus
 from tollbar.judge import ClaimVerdict, Judgement
 from tollbar.runner import engine

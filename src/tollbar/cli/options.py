@@ -26,6 +26,10 @@ class Options:
     blocks: int | None = None
     """Blocks to measure instead of the study's own. Adding blocks to a finished run is paid for
     with wider intervals, because it has been looked at."""
+    precision: str | None = None
+    """Add blocks until every toll's interval is at most so wide to either side (`2%`), or the time is over."""
+    for_: Annotated[str | None, Parameter(name="--for")] = None
+    """How long each study may take to reach the precision (`5min`). None: four times what its blocks take."""
     seed: int | None = None
     """Decides the order of visits and the data. None: a new one, kept with the run."""
     library: Libraries = ()
@@ -55,6 +59,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.blocks is not None and self.blocks < 1:
             raise TollbarError("`--blocks`: at least one block")
+        if self.for_ is not None and self.precision is None:
+            raise TollbarError("`--for` is how long a `--precision` may take, and there is none")
         if any(users < 1 for users in self.users):
             raise TollbarError("`--users`: at least one user")
         if self.against is not None and self.url is None:

@@ -6,16 +6,14 @@ import os
 import secrets
 import shlex
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar import console, judge, machine, measure, moments, plan, results, study, units
+from tollbar import console, judge, machine, moments, plan, results, study, units
+from tollbar.cli.measuring import measure_into
 from tollbar.cli.options import DEFAULTS, Options, cells_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
-from tollbar.measure.timing import Timing
-from tollbar.moments import Watch
 from tollbar.plan import Plan, estimates
 from tollbar.present.words import counted
 from tollbar.report import write as write_report
@@ -45,7 +43,7 @@ def run(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     if options.resume is not None:
         planned, store = _take_up(options.resume, studies, options)
     else:
-        asked = studies_of(studies, options)
+        asked = with_precision(studies_of(studies, options), options.precision, options.for_)
         planned, store = begin(asked, options.blocks, options.seed, options.library, options.runs)
     judged = carry_out(planned, store, report=options.report)
     if judged is None:
@@ -119,6 +117,34 @@ def with_blocks(asked: tuple[Study, ...], blocks: int | None) -> tuple[Study, ..
     return tuple(replace(one, measure=replace(one.measure, blocks=blocks)) for one in asked)
 
 
+def with_precision(asked: tuple[Study, ...], precision: str | None, within: str | None) -> tuple[Study, ...]:
+    """These studies, to be gone on with until their tolls are known so well. Raises TollbarError for no such share."""
+    if precision is None:
+        return asked
+    half = read_share(precision)
+    longest_s = None if within is None else read_seconds("--for", within)
+    return tuple(replace(one, measure=replace(one.measure, precision=half, longest_s=longest_s)) for one in asked)
+
+
+def read_share(said: str) -> float:
+    """What `--precision` says, as a share. Raises TollbarError."""
+    try:
+        half = units.share(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"--precision {said}") from error
+    if not 0 < half < 1:
+        raise TollbarError("a share above nothing, as in 2%", where=f"--precision {said}")
+    return half
+
+
+def read_seconds(option: str, said: str) -> float:
+    """What an option says, in seconds. Raises TollbarError."""
+    try:
+        return units.seconds(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"{option} {said}") from error
+
+
 def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """The studies of a run that is gone on with, with the blocks that they will have and the servers they ask."""
     if studies or options.url:
@@ -133,7 +159,7 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
 
 
 def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Plan, Store]:
-    asked = resumed(directory, studies, options)
+    asked = with_precision(resumed(directory, studies, options), options.precision, options.for_)
     said = results.about(directory)
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
@@ -176,56 +202,6 @@ def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
         said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy"
         console.say(f"warning: {said}; intervals will be wider", "yellow")
     measure_into(store, planned, within_s=within_s)
-
-
-def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) -> None:
-    """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes."""
-    core = machine.measuring_core()
-    machine.keep_off(core)
-    with (
-        console.Progress() as progress,
-        measure.sandbox_for(planned, store.directory / "beds") as sandbox,
-    ):
-        unproven = store.unproven()
-        left = [cell for cell in cells_of(planned) if (cell.study, cell.key) in unproven]
-        timings = {(cell.study, cell.key): estimates.usual(cell) for cell in cells_of(planned)}
-        timing = Timing(planned.seed, sandbox, core)
-        proofs = measure.prove(left, planned.seed, sandbox=sandbox)
-        began_s = time.monotonic()
-        for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left)):
-            store.record_proof(proven)
-            proof_s = time.monotonic() - began_s
-            if proven.outcome is Outcome.OK:
-                timings[cell.study, cell.key] = timing.seen(cell, proof_s)
-            began_s = time.monotonic()
-        excluded = store.excluded()
-        proven_only = {name: seen for name, seen in timings.items() if name not in excluded}
-        if within_s is not None:
-            planned = _fitted(planned, store, proven_only, within_s)
-        counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
-        heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=excluded)
-        left_s = estimates.of_heats(planned, heats, timings)
-        console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
-        watch = Watch(results.about(store.directory)["best_probe_ns"])
-        trials = measure.measured(
-            planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox, watch=watch
-        )
-        for heat in progress.follow("measure", trials, max(len(heats), 1)):
-            store.record(heat)
-        found = machine.fingerprint()
-        moments.keep_best(found["cpu"], found["kernel"], watch.readings)
-
-
-def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:
-    """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
-    studies = tuple(
-        estimates.with_blocks(one, estimates.blocks_within(one, planned.seed, within_s, FEWEST_BLOCKS, timings))
-        for one in planned.studies
-    )
-    said = results.about(store.directory)["studies"]
-    entries = {one.study.name: {**said[one.study.name], "blocks": one.study.measure.blocks} for one in studies}
-    results.update_about(store.directory, {"studies": entries})
-    return replace(planned, studies=studies)
 
 
 # In cores. Above this another program is using one all the time.

@@ -105,7 +105,7 @@ class Ledger:
         return ((), ()) if {v.block for v in own}.isdisjoint(v.block for v in others) else (own, others)
 
     def visits_of(self, trials: Iterable[Trial], amount: Amount = spent, *, is_per_operation: bool = True) -> Visits:
-        """The chunks of those trials that ended well, at what each spent of something: on its operations, or by itself."""
+        """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
         for trial in trials:
             chunks = [chunk for chunk in trial.chunks if chunk.operations > 0]

@@ -217,9 +217,9 @@ class Trust:
     cells: int = 0
     """That have a cost."""
     left_alone: float | None = None
-    """The share of moments, of all that nothing selected, in which the core was left alone; None: no core was probed."""
+    """The share of unselected moments in which the core was left alone; None: no core was probed."""
     never_left_alone: int = 0
-    """Of these cells: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
+    """Of these: those whose core was left alone in too few blocks, so that their costs are as disturbed."""
     slower_than_known: float | None = None
     """How many times as long the quickest probes took as in earlier runs, where a quiet core does not explain it: then
     all moments were disturbed, or the machine has changed."""

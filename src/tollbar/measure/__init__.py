@@ -76,17 +76,18 @@ def measured(
     core: int | None = None,
     sandbox: Sandbox | None = None,
     watch: Watch | None = None,
+    budgets: dict[str, heats_of.Budget] | None = None,
 ) -> Iterator[list[Trial]]:
     """The trials of each heat, heat after heat, measured as they are asked for.
 
-    `watch` is what is known of quiet moments on this machine.
+    `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds.
 
     A cell whose trials fail more than once is left out of the heats that follow.
     """
     how = {one.study.name: one.study.measure for one in plan.studies}
     failures: Counter[tuple[str, str]] = Counter()
     order = first_order
-    watch, budgets = watch or Watch(), {name: heats_of.Budget() for name in how}
+    watch, budgets = watch or Watch(), {} if budgets is None else budgets
     for drawn in heats:
         heat = _without(drawn, {cell for cell, count in failures.items() if count >= MOST_FAILURES})
         if heat is None:
@@ -100,7 +101,7 @@ def measured(
             core=core,
             sandbox=sandbox,
             watch=watch,
-            budget=budgets[heat.study],
+            budget=budgets.setdefault(heat.study, heats_of.Budget()),
         )
         failures.update((trial.study, trial.cell) for trial in trials if trial.outcome is not Outcome.OK)
         order += len(trials)

@@ -117,6 +117,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "noise_floor": _plain(judged.noise_floor),
         "noise": _ends(judged.noise),
         "drift": judged.drift,
+        "left_alone": judged.trust.left_alone,
         "results": [
             *(_measurement(m, agreed.get(m.row.key, {})) for m in judged.measurements),
             *(_not_measured(row, study.measure.cost) for row in rows.values() if row.key not in measured),
@@ -151,7 +152,7 @@ def _known(row: Row) -> dict[str, Any]:
 def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
     value = _fields(m, "metric", "component", "unit", "value", "low", "high")
     limited = {"limit": m.limit} if m.limit else {}
-    return {**_where(m.row), **value, **limited, "blocks": m.blocks, **_known(m.row), **agreed}
+    return {**_where(m.row), **value, **limited, "blocks": m.blocks, "moments": m.moments, **_known(m.row), **agreed}
 
 
 def _agreed(row: Row) -> dict[str, Any]:
@@ -172,7 +173,7 @@ def _not_measured(row: Row, metric: str) -> dict[str, Any]:
     nothing = {"metric": metric, "component": None, "unit": "ns/op", "value": None, "low": None, "high": None}
     # Proven and then cut short: there is no number, so the row does not say `ok`.
     cut_short = {"outcome": Outcome.FAILED, "reason": "no trial was made"} if row.outcome is Outcome.OK else {}
-    return {**_where(row), **nothing, "blocks": 0, **_known(row), **cut_short}
+    return {**_where(row), **nothing, "blocks": 0, "moments": None, **_known(row), **cut_short}
 
 
 def _toll(toll: Toll) -> dict[str, Any]:
@@ -188,6 +189,7 @@ def _toll(toll: Toll) -> dict[str, Any]:
         "noise": _ends(toll.noise),
         "confidence": toll.ratio.confidence if toll.ratio else None,
         "blocks": toll.ratio.n if toll.ratio else 0,
+        "moments": toll.ratio.moments if toll.ratio else None,
         **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
         "twin": toll.row.against == toll.row.key,
     }

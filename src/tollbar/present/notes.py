@@ -16,7 +16,7 @@ from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, v
 from tollbar.present.costs import cost_words
 from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
 from tollbar.results import Row, Run
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
 from tollbar.study import Statistic
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
@@ -92,9 +92,9 @@ def largest_noise(study: StudyJudgement) -> float | None:
 def two_costs(study: StudyJudgement) -> str:
     """What the two costs mean, and how many cells they tell apart."""
     said = (
-        "Undisturbed is what an operation costs while the core is left alone: chunks count by how near it was to that;"
-        " verdicts rest on its ratios. Typical is what it cost as disturbed today, beside its baseline in the same"
-        " rounds."
+        "Undisturbed is what an operation costs while the core is left alone: rounds count whose chunks lie between"
+        " quick probes of the core; verdicts rest on its ratios. Typical is what it cost as disturbed today, in the"
+        " first try of every round."
     )
     apart = [
         f"{sum(t.suffers == way for t in study.tolls):,} {way}"
@@ -275,6 +275,21 @@ def verdicts(found: Collection[Verdict], worth: float) -> str:
         Verdict.UNCLEAR: "undecided",
     }
     return " · ".join(f"{verdict}: {means}" for verdict, means in meaning.items() if verdict in found)
+
+
+def left_alone(study: StudyJudgement) -> str:
+    """How much of its time the core was left alone: `the core was left alone 87 % of the time`."""
+    share = study.trust.left_alone
+    if share is None:
+        return "no probe shares the core that is measured: all is as disturbed"
+    return f"the core was left alone {percent(share)} of the time"
+
+
+def as_disturbed(toll: Toll) -> str | None:
+    """Where the ratio is not that of undisturbed moments, because there were too few."""
+    if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:
+        return None
+    return "as disturbed: its core was left alone in too few blocks"
 
 
 def suffers(toll: Toll) -> str | None:

@@ -40,6 +40,7 @@ def how(study: StudyJudgement) -> str:
         words.counted(blocks, "block"),
         *twins,
         f"differences under {words.percent(about.worth)} are ignored",
+        notes.left_alone(study),
     )
     return " · ".join(said)
 

@@ -22,6 +22,7 @@ from tollbar.results import Row
 ROWS_SHOWN = 24
 # Behind the verdict, where the typical ratio is apart from the undisturbed one.
 SUFFERS = {"more": "↑", "less": "↓"}
+AS_DISTURBED = "~"
 # What stands beside the cost, where it was measured; the report has the rest.
 BESIDE = {"throughput": "requests / s", "memory": "held"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
@@ -168,6 +169,7 @@ class _Columns:
             typical = [Cell("")] if self.has_typical else []
             return Cell("1"), Cell(""), Cell("", bar=0.0), *typical, Cell("baseline")
         suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
+        disturbed = f" {AS_DISTURBED}" if notes.as_disturbed(toll) else ""
         good = good_news(toll.verdict, row)
         return (
             Cell(words.ratio_words(toll.ratio.estimate)),
@@ -177,7 +179,7 @@ class _Columns:
             ),
             *([Cell(words.ratio_words(toll.typical.estimate) if toll.typical else "")] if self.has_typical else []),
             Cell(
-                f"{toll.verdict}{suffers}",
+                f"{toll.verdict}{suffers}{disturbed}",
                 verdict=toll.verdict,
                 good=good,
                 small=notes.undecided(self.study, toll),
@@ -192,6 +194,7 @@ class _Columns:
             for toll in found
             if toll.suffers
         }
+        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := notes.as_disturbed(toll))}
         limits = {
             f"{words.LIMIT_MARKS[m.limit]} {m.limit}": None
             for seen in self.others.values()
@@ -205,7 +208,7 @@ class _Columns:
             if "bed" in self.names and any(row.bed == EMBEDDED for row in self.rows)
         ]
         meant = notes.verdicts({toll.verdict for toll in found}, self.study.about.worth)
-        return (*([meant] if meant else []), *suffers, *(limited if limits else []), *named)
+        return (*([meant] if meant else []), *disturbed, *suffers, *(limited if limits else []), *named)
 
 
 def bar(ratio: float, worth: float, widest: float) -> float:

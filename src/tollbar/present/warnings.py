@@ -83,12 +83,23 @@ def _on_neighbours(study: StudyJudgement) -> Iterator[str]:
 
 
 def _on_quiet(study: StudyJudgement) -> Iterator[str]:
-    cells, never = study.trust.cells, study.trust.never_left_alone
-    if never > MANY_CELLS * cells:
+    trust = study.trust
+    if trust.left_alone is None:
         yield (
-            f"{never:,} of {counted(cells, 'cell')} never met a core that was left alone, as the others of their heats"
-            " show: what they cost undisturbed is known badly, and their intervals are as wide as that. Their typical"
-            " costs and ratios are known better. Measure when the host is quieter, or add blocks."
+            "No probe shares the core that is measured, which nothing is kept on or the lab itself is: nothing tells"
+            " quiet moments, and all costs and ratios are as disturbed."
+        )
+    elif trust.slower_than_known is not None:
+        yield (
+            f"The quickest probes took {words.times(trust.slower_than_known)} what they took in earlier runs on this"
+            " processor: the core was never left alone, or the machine has changed. All costs and ratios are as"
+            " disturbed. Measure when the host is quieter."
+        )
+    elif trust.never_left_alone > MANY_CELLS * trust.cells:
+        yield (
+            f"The core of {trust.never_left_alone:,} of {counted(trust.cells, 'cell')} was left alone in too few"
+            f" blocks (at least {trust.fewest_blocks}): their costs and ratios are as disturbed. Measure when the host"
+            " is quieter, or add blocks."
         )
 
 

@@ -85,6 +85,10 @@ class Measure:
     rounds: int
     """Chunks of each trial."""
     blocks: int
+    precision: float | None = None
+    """Half of every toll's interval, as a share: blocks are added until all are so narrow, or the time is over."""
+    longest_s: float | None = None
+    """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ class WireMeasure(Wire):
     chunk: Seconds = DEFAULT_MEASURE.chunk_s
     rounds: int = DEFAULT_MEASURE.rounds
     blocks: int = DEFAULT_MEASURE.blocks
+    precision: Share | None = None
+    longest: Seconds | None = None
 
 
 class WireJudge(Wire):

@@ -146,7 +146,13 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
     if cost not in costs:
         hint = f"this is `{'` or `'.join(costs)}`"
         raise TollbarError(f"`measure.cost`: `{cost}` cannot be measured here", where=where, hint=hint)
-    return Measure(cost, measure.chunk, measure.rounds, measure.blocks)
+    if measure.precision is not None and not 0 < measure.precision < 1:
+        raise TollbarError('`measure.precision`: a share above nothing, as in "2 %"', where=where)
+    if measure.longest is not None and measure.precision is None:
+        raise TollbarError(
+            "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
+        )
+    return Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision, measure.longest)
 
 
 def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:

@@ -1,0 +1,215 @@
+"""Measuring a plan into a store: proofs, the planned blocks, and further ones where these are not enough."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tollbar import console, judge, machine, measure, moments, results, units
+from tollbar.beds.sandbox import Sandbox
+from tollbar.cli.options import cells_of
+from tollbar.judge import StudyJudgement, Toll
+from tollbar.measure import Trial
+from tollbar.measure.heat import BUDGET, Budget
+from tollbar.measure.timing import Timing
+from tollbar.moments import Watch
+from tollbar.plan import Plan, StudyPlan, estimates
+from tollbar.plan.heats import Heat
+from tollbar.present.words import counted, percent
+from tollbar.results import Store
+from tollbar.runner import Outcome
+from tollbar.stats import FEWEST_BLOCKS, Moments
+
+# Each look at the results is paid for with wider intervals, so that blocks are added by so much of those there are.
+MORE_BLOCKS = 0.5
+# A study that is to reach a precision, and says no time, may take so many times what its own blocks take.
+MOST_TIMES = 4.0
+
+
+def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) -> None:
+    """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes.
+
+    `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
+    at most.
+    """
+    core = machine.measuring_core()
+    machine.keep_off(core)
+    watch = Watch(results.about(store.directory)["best_probe_ns"])
+    with (
+        console.Progress() as progress,
+        measure.sandbox_for(planned, store.directory / "beds") as sandbox,
+    ):
+        timings = _prove(store, planned, progress, sandbox, core)
+        if within_s is not None:
+            planned = _fitted(planned, store, timings, within_s)
+        lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s)
+        lab.measure_planned()
+        for one in planned.studies:
+            lab.go_on(one)
+    found = machine.fingerprint()
+    moments.keep_best(found["cpu"], found["kernel"], watch.readings)
+
+
+def _prove(
+    store: Store, planned: Plan, progress: console.Progress, sandbox: Sandbox | None, core: int | None
+) -> estimates.Timings:
+    """Proves what is not proved yet. Returns what trials take of the cells that may be measured."""
+    unproven = store.unproven()
+    left = [cell for cell in cells_of(planned) if (cell.study, cell.key) in unproven]
+    timings = {(cell.study, cell.key): estimates.usual(cell) for cell in cells_of(planned)}
+    timing = Timing(planned.seed, sandbox, core)
+    proofs = measure.prove(left, planned.seed, sandbox=sandbox)
+    began_s = time.monotonic()
+    for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left)):
+        store.record_proof(proven)
+        proof_s = time.monotonic() - began_s
+        if proven.outcome is Outcome.OK:
+            timings[cell.study, cell.key] = timing.seen(cell, proof_s)
+        began_s = time.monotonic()
+    excluded = store.excluded()
+    return {name: seen for name, seen in timings.items() if name not in excluded}
+
+
+@dataclass(slots=True)
+class _Lab:
+    """What measures heats into a store, until there are enough."""
+
+    store: Store
+    planned: Plan
+    progress: console.Progress
+    sandbox: Sandbox | None
+    core: int | None
+    watch: Watch
+    timings: estimates.Timings
+    within_s: float | None
+    budgets: dict[str, Budget] = field(default_factory=dict)
+    spent_s: dict[str, float] = field(default_factory=dict)
+
+    def measure_planned(self) -> None:
+        """The blocks that the studies have by themselves."""
+        counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
+        heats = self._left(counts)
+        left_s = estimates.of_heats(self.planned, heats, self.timings)
+        console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
+        self._measure(heats)
+
+    def go_on(self, one: StudyPlan) -> None:
+        """Adds blocks to a study that its planned ones do not answer.
+
+        Where cells met a quiet core in too few blocks, while the time for that lasts; the probes alone say so, and not
+        the results. Where a precision was asked for, until it is reached or the time is over; each look is noted.
+        """
+        name, blocks = one.study.name, one.study.measure.blocks
+        block_s = estimates.of_block(one, self.planned.seed, self.timings)
+        budget = self.budgets.setdefault(name, Budget())
+        while block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
+            blocks += 1
+            before_s = self.spent_s.get(name, 0.0)
+            self._add(name, blocks)
+            budget.left_s -= self.spent_s.get(name, 0.0) - before_s
+        asked = one.study.measure.precision
+        if asked is not None and block_s:
+            self._reach(name, blocks, asked, block_s, self._most_s(one, block_s))
+
+    def _reach(self, name: str, blocks: int, asked: float, block_s: float, most_s: float) -> None:
+        while True:
+            self.store.look()
+            widest = widest_toll(self._judged(name))
+            if widest is None or (half := _half(widest)) <= asked:
+                break
+            time_left_s = most_s - self.spent_s.get(name, 0.0)
+            more = min(math.ceil(MORE_BLOCKS * blocks), int(time_left_s / block_s))
+            if more < 1:
+                wanted = _blocks_for(half, asked, blocks)
+                needs = f"some {counted(wanted, 'more block')}, about {units.show_seconds(wanted * block_s)}, would do"
+                console.say(f"  precision  {name}: {_said(widest)}, where {percent(asked)} was asked for: {needs}")
+                return
+            blocks += more
+            self._add(name, blocks)
+        console.say(f"  precision  {name}: {percent(asked)} reached after {counted(blocks, 'block')}")
+
+    def _most_s(self, one: StudyPlan, block_s: float) -> float:
+        """How long all of a study's measuring may take, to reach a precision."""
+        return self.within_s or one.study.measure.longest_s or MOST_TIMES * one.study.measure.blocks * block_s
+
+    def _add(self, name: str, blocks: int) -> None:
+        said = results.about(self.store.directory)["studies"]
+        results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], "blocks": blocks}}})
+        self._measure(self._left({name: blocks}))
+
+    def _left(self, counts: dict[str, int]) -> list[Heat]:
+        planned = replace(self.planned, studies=tuple(o for o in self.planned.studies if o.study.name in counts))
+        return measure.heats_left(planned, counts=counts, done=self.store.done(), excluded=self.store.excluded())
+
+    def _measure(self, heats: Sequence[Heat]) -> None:
+        trials = measure.measured(
+            self.planned,
+            heats,
+            first_order=self.store.next_order(),
+            core=self.core,
+            sandbox=self.sandbox,
+            watch=self.watch,
+            budgets=self.budgets,
+        )
+        followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1))
+        for heat in followed:
+            self.store.record(heat)
+
+    def _timed(self, heats: Sequence[Heat], trials: Iterator[list[Trial]]) -> Iterator[list[Trial]]:
+        """The same trials; how long each heat took is added to what its study has spent."""
+        for heat in heats:
+            began_s = time.monotonic()
+            yield next(trials)
+            self.spent_s[heat.study] = self.spent_s.get(heat.study, 0.0) + time.monotonic() - began_s
+
+    def _judged(self, name: str) -> StudyJudgement:
+        judged = judge.judge(results.read(self.store.directory))
+        return next(one for one in judged.studies if one.about.name == name)
+
+
+def widest_toll(judged: StudyJudgement) -> Toll | None:
+    """The toll that is known worst, twins left out; None where there is none."""
+    tolls = [toll for toll in judged.tolls if toll.ratio is not None and toll.row.key != toll.against.key]
+    return max(tolls, key=_half, default=None)
+
+
+def _half(toll: Toll) -> float:
+    return toll.ratio.half_width if toll.ratio is not None else math.inf
+
+
+def _said(toll: Toll) -> str:
+    half = _half(toll)
+    known = f"± {half:.1%}".replace("%", "\u00a0%") if math.isfinite(half) else "without an interval"
+    return f"the widest toll, of {toll.row.title}, is {known}"
+
+
+def _blocks_for(half: float, asked: float, blocks: int) -> int:
+    """About how many more blocks make an interval so narrow: its width falls with the root of their number."""
+    return max(math.ceil(blocks * ((half / asked) ** 2 - 1)), 1) if math.isfinite(half) else FEWEST_BLOCKS
+
+
+def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
+    """Whether more blocks could make some toll one of undisturbed moments."""
+    if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
+        return False
+    return any(toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED for toll in judged.tolls)
+
+
+def _blocks_in(one: StudyPlan, seed: int, within_s: float, timings: estimates.Timings) -> int:
+    """How many blocks a study begins with: what the time holds beside lost rounds; where a precision decides, few."""
+    if one.study.measure.precision is not None:
+        return FEWEST_BLOCKS
+    return estimates.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, timings)
+
+
+def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:
+    """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
+    studies = tuple(
+        estimates.with_blocks(one, _blocks_in(one, planned.seed, within_s, timings)) for one in planned.studies
+    )
+    said = results.about(store.directory)["studies"]
+    entries = {one.study.name: {**said[one.study.name], "blocks": one.study.measure.blocks} for one in studies}
+    results.update_about(store.directory, {"studies": entries})
+    return replace(planned, studies=studies)
