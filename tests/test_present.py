@@ -122,7 +122,7 @@ def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        "In each block every baseline is measured twice. The baseline measured twice differed by 0.27 % where the two"
+        "In each block every baseline is measured twice. What was measured twice differed by 0.27 % where the two"
         f" came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the"
         " far end of that interval of a cell's own baseline.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
@@ -243,9 +243,9 @@ def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
             0.99,
             1.01,
             1.08,
-            "from 1.0 % less to 1.0 % more, within your 3 %, but the baseline measured twice may differ by 8.0 %",
+            "from 1.0 % less to 1.0 % more, within your 3 %, but what was measured twice may differ by 8.0 %",
         ),
-        (1.05, 1.07, 1.08, "more by 5 to 7 %, but the baseline measured twice may differ by 8.0 %"),
+        (1.05, 1.07, 1.08, "more by 5 to 7 %, but what was measured twice may differ by 8.0 %"),
         (0.0, inf, 1.002, "too few blocks for an interval"),
     ],
 )

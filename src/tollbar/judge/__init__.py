@@ -12,7 +12,7 @@ from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms
 from tollbar.judge.measurements import limit_of, measurements
-from tollbar.judge.noise import apart, worst_noise
+from tollbar.judge.noise import apart, twins, worst_noise
 from tollbar.judge.tolls import tolls
 from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
@@ -84,4 +84,5 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         drift=drift(ledger),
         trust=trust(study_run, ledger, terms),
         tables=crosstables(study_run, ledger, terms),
+        twins=twins(ledger),
     )

@@ -117,11 +117,11 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
     if not ratio.is_bounded:
         reason = f"{ratio.n} blocks are too few: at least {FEWEST_BLOCKS}"
     elif floor is None:
-        reason = "no baseline was measured twice, so that the noise is not known"
+        reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
         edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
         what = (
-            "the interval" if judged is verdict else f"the noise (a baseline measured twice may differ by ×{floor:.3f})"
+            "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
         )
         reason = f"{what} reaches across {edge}: add blocks"
     rates = rate_of(of), rate_of(over)

@@ -42,8 +42,8 @@ class Ledger:
         self.observed_metrics = (BACKGROUND, *(family.metrics.values() if family else ()))
         """What runners may observe in their chunks: any, and the family's own."""
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
-        keys = dict.fromkeys(row.against for row in rows)
-        self.baselines = tuple(self.by_key[key] for key in keys if key in self.by_key)
+        self.twinned = tuple(row for row in rows if row.twins)
+        """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
         measured = [row for row in rows if row.outcome is Outcome.OK]

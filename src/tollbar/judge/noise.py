@@ -1,4 +1,4 @@
-"""Noise: what this lab makes of a true ×1.00, from baselines that were measured beside themselves."""
+"""Noise: what this lab makes of a true ×1.00, from cells that were measured beside themselves."""
 
 from __future__ import annotations
 
@@ -14,22 +14,37 @@ from tollbar.stats import Interval
 _BY_CHANCE = 0.01
 
 
-def noise_of(ledger: Ledger, baseline: Row | None) -> Interval | None:
-    """A baseline's twins over itself; None where it was not measured twice in blocks enough to tell."""
-    ratio = ledger.undisturbed_ratio(baseline, baseline) if baseline else None
+def noise_of(ledger: Ledger, twinned: Row | None) -> Interval | None:
+    """A cell's twins over itself; None where it was not measured twice in blocks enough to tell."""
+    ratio = ledger.undisturbed_ratio(twinned, twinned) if twinned and twinned.twins else None
     return ratio if ratio is not None and ratio.is_bounded else None
 
 
+def twins(ledger: Ledger) -> tuple[tuple[Row, Interval], ...]:
+    """Everything that was measured beside itself, with its twin's cost over its own."""
+    found = [(row, ledger.undisturbed_ratio(row, row)) for row in ledger.twinned]
+    return tuple((row, ratio) for row, ratio in found if ratio is not None)
+
+
 def worst_noise(ledger: Ledger) -> Interval | None:
-    """Of a study's baselines the twins that came out furthest apart; None where no baseline was measured twice."""
-    return max(_known(ledger, ledger.baselines), key=apart, default=None)
+    """Of a study's twins those that came out furthest apart; None where nothing was measured twice."""
+    return max(_known(ledger, ledger.twinned), key=apart, default=None)
+
+
+def noise_for(ledger: Ledger, rows: Sequence[Row]) -> Interval | None:
+    """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
+
+    Of several those whose interval reaches furthest; the study's own where these cells have none.
+    """
+    against = {row.against for row in rows}
+    own = [twinned for twinned in ledger.twinned if twinned.against in against]
+    return max(_known(ledger, own) or _known(ledger, ledger.twinned), key=reach, default=None)
 
 
 def floor_for(ledger: Ledger, rows: Sequence[Row]) -> float | None:
-    """How far noise alone may take a ratio of these cells: what their baselines' twins leave open, or the study's."""
-    own = [ledger.by_key[row.against] for row in rows if row.against is not None and row.against in ledger.by_key]
-    found = _known(ledger, own) or _known(ledger, ledger.baselines)
-    return max((reach(noise) for noise in found), default=None)
+    """How far noise alone may take a ratio of these cells; None where nothing was measured twice."""
+    noise = noise_for(ledger, rows)
+    return None if noise is None else reach(noise)
 
 
 def apart(noise: Interval) -> float:
@@ -47,19 +62,19 @@ def reach(noise: Interval) -> float:
 
 
 def twins_apart(ledger: Ledger) -> tuple[int, int] | None:
-    """How many baselines' intervals exclude that they cost what they cost, and of how many; None where that may be.
+    """How many twins' intervals exclude that they cost what they cost, and of how many; None where that may be.
 
     One in twenty may by chance. Too many are one that excludes it when the error is shared among all, or so many that
     chance would make them in less than one study of a hundred.
     """
-    baselines = [row for row in ledger.baselines if noise_of(ledger, row) is not None]
-    outside = [row for row in baselines if _excludes_one(noise_of(ledger, row))]
+    twinned = [row for row in ledger.twinned if noise_of(ledger, row) is not None]
+    outside = [row for row in twinned if _excludes_one(noise_of(ledger, row))]
     if not outside:
         return None
-    shared = 1 - (1 - ledger.confidence) / len(baselines)
+    shared = 1 - (1 - ledger.confidence) / len(twinned)
     strictly = any(_excludes_one(ledger.undisturbed_ratio(row, row, shared)) for row in outside)
-    chance = _at_least(len(outside), len(baselines), 1 - ledger.confidence)
-    return (len(outside), len(baselines)) if strictly or chance < _BY_CHANCE else None
+    chance = _at_least(len(outside), len(twinned), 1 - ledger.confidence)
+    return (len(outside), len(twinned)) if strictly or chance < _BY_CHANCE else None
 
 
 def _excludes_one(noise: Interval | None) -> bool:
@@ -70,6 +85,6 @@ def _at_least(number: int, of: int, probability: float) -> float:
     return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(number, of + 1))
 
 
-def _known(ledger: Ledger, baselines: Sequence[Row]) -> list[Interval]:
-    noises = [noise_of(ledger, baseline) for baseline in baselines]
+def _known(ledger: Ledger, twinned: Sequence[Row]) -> list[Interval]:
+    noises = [noise_of(ledger, row) for row in twinned]
     return [noise for noise in noises if noise is not None]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
-from tollbar.judge.noise import apart, noise_of, reach
+from tollbar.judge.noise import apart, noise_for, reach
 from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
@@ -24,7 +24,7 @@ def tolls(ledger: Ledger, terms: Terms, baseline: Coordinates) -> tuple[Toll, ..
 
 def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
     baseline = ledger.by_key.get(row.against) if row.against is not None else None
-    noise = noise_of(ledger, baseline)
+    noise = noise_for(ledger, (row,)) if baseline else None
     twins, floor = (apart(noise), reach(noise)) if noise else (None, None)
     reason = _why_not_compared(row, baseline, ledger, fixed)
     toll = Toll(row, baseline or row, ledger.metric, noise_floor=twins, reason=reason, noise=noise)

@@ -80,7 +80,7 @@ class Toll:
     """Nanoseconds per operation, this cell's less the baseline's."""
     verdict: Verdict = Verdict.NOT_MEASURED
     noise_floor: float | None = None
-    """How far from one this baseline's own twin came out, as a ratio above one."""
+    """How far from one the twins of this baseline, or of this cell's kind, came out, as a ratio above one."""
     more_blocks: int | None = None
     """About how many further blocks would decide an unclear toll; None where it is decided or hopeless."""
     reason: str | None = None
@@ -88,7 +88,7 @@ class Toll:
     """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
     this cell's cost, beside its baseline's."""
     noise: Interval | None = None
-    """This baseline's twins over itself. No verdict is given within its far end of one."""
+    """These twins' ratio. No verdict is given within its far end of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Trust:
     fewest_blocks: int
     """That can support an interval."""
     twins_apart: tuple[int, int] | None = None
-    """How many baselines exclude that they cost what they cost, and of how many; None where chance explains it."""
+    """How many twins exclude that they cost what they cost, and of how many; None where chance explains it."""
     cells: int = 0
     """That have a cost."""
     left_alone: float | None = None
@@ -259,6 +259,8 @@ class StudyJudgement:
     """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
     trust: Trust
     tables: tuple[CrossTableResult, ...] = ()
+    twins: tuple[tuple[Row, Interval], ...] = ()
+    """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
 
     @property
     def about(self) -> Study:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tollbar.families import Standing
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.pairs import claimed, contrasted, tabled
 
@@ -55,6 +56,17 @@ def blocks(plan: StudyPlan, seed: int, count: int) -> Iterator[list[Heat]]:
         yield draw.block(block, source)
 
 
+def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
+    """One cell for each baseline that does nothing: what noise makes of real work shows in twins of that alone."""
+    baselines = {cell.key: cell for cell in cells if cell.is_baseline}
+    found: dict[str, str] = {}
+    for cell in cells:
+        against = baselines.get(cell.against or "")
+        if against and against.standing is Standing.NULL and cell.standing is not Standing.NULL:
+            found.setdefault(against.key, cell.key)
+    return {*found.values()}
+
+
 class _Draw:
     """Draws block after block, and counts how often each pair of cells shared a heat."""
 
@@ -63,7 +75,7 @@ class _Draw:
         self._cells = {cell.key: cell for cell in plan.cells}
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
-        self._twice = {cell.key for cell in plan.cells if cell.is_baseline}
+        self._twice = {cell.key for cell in plan.cells if cell.is_baseline} | _of_another_kind(plan.cells)
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
                 if of is over:

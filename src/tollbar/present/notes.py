@@ -113,12 +113,12 @@ def two_costs(study: StudyJudgement) -> str:
 def noise(study: StudyJudgement) -> str:
     """What the twins came out as, and what follows from it."""
     if study.noise is None:
-        return "No baseline was measured twice in blocks enough, so that the noise is not known."
+        return "Nothing was measured twice in blocks enough, so that the noise is not known."
     return (
-        "In each block every baseline is measured twice. The baseline measured twice differed by"
+        "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
         f" {words.apart(study.noise.estimate)} where the two came out furthest apart: their ratio is"
         f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given nearer to × 1"
-        " than the far end of that interval of a cell's own baseline."
+        " than the far end of that interval, for a cell's own baseline and kind."
     )
 
 

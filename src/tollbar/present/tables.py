@@ -1,4 +1,4 @@
-"""A study's tables: every result, the baselines that were measured twice, and the sources."""
+"""A study's tables: every result, what was measured twice, and the sources."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tollbar.families import Authority, Choice, Part, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
+from tollbar.judge.noise import reach
 from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present import cells, notes, words
@@ -173,22 +174,24 @@ def _few(places: Sequence[str]) -> str:
 
 
 def twins_table(study: StudyJudgement) -> Table:
-    """Each baseline's own toll, which is its twin's cost over its own."""
+    """What was measured beside itself: its twin's cost over its own."""
     names = ("choice", *(n for n in varying(study.rows) if n != "choice"))
     place = places(study)
     rows = [
         (
-            Cell(place(t.row.coordinates, names)),
-            Cell(words.times_exactly(t.ratio.estimate), t.ratio.estimate, words.bracket_exactly(t.ratio)),
-            Cell("–") if t.noise_floor is None else Cell(words.times_exactly(t.noise_floor), t.noise_floor),
-            count_cell(t.ratio.n),
+            Cell(place(row.coordinates, names)),
+            Cell(words.times_exactly(ratio.estimate), ratio.estimate, words.bracket_exactly(ratio)),
+            Cell(words.times_exactly(reach(ratio)), reach(ratio)) if ratio.is_bounded else Cell("–"),
+            count_cell(ratio.n),
         )
-        for t in study.tolls
-        if is_baseline(t.row) and t.ratio is not None
+        for row, ratio in study.twins
     ]
-    columns = (Column("baseline"), *numbers("measured again", "no verdict within", "blocks"))
+    columns = (Column("cell"), *numbers("measured again", "no verdict within", "blocks"))
     return Table(
-        "Each baseline measured twice, which should differ by nothing: the second over the first", columns, rows
+        "Each baseline, and a cell of each other kind, measured twice, which should differ by nothing: the second over"
+        " the first",
+        columns,
+        rows,
     )
 
 

@@ -34,7 +34,7 @@ def how(study: StudyJudgement) -> str:
     baseline = ", ".join(words.coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
     blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
     # Without twins nothing is known of the noise: a warning says so.
-    twins = [] if study.noise is None else [f"the baseline measured twice differed by {words.twins_words(study.noise)}"]
+    twins = [] if study.noise is None else [f"what was measured twice differed by {words.twins_words(study.noise)}"]
     said = (
         f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike",
         words.counted(blocks, "block"),

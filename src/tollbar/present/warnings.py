@@ -52,11 +52,11 @@ def _on_noise(study: StudyJudgement) -> Iterator[str]:
     if study.noise is None:
         # With too few blocks that has been said already.
         if study.trust.blocks >= study.trust.fewest_blocks:
-            yield "No baseline was measured twice, so the noise is not known and no verdict is given."
+            yield "Nothing was measured twice, so the noise is not known and no verdict is given."
     elif reach(study.noise) > 1 + worth:
         yield (
-            f"A baseline measured twice differed by {words.twins_words(study.noise)}, and this study ignores only what"
-            f" is under {words.percent(worth)}: nothing held against that baseline can be called free. Quiet the"
+            f"A cell measured twice differed by {words.twins_words(study.noise)}, and this study ignores only what"
+            f" is under {words.percent(worth)}: nothing of its kind can be called free. Quiet the"
             " machine or add blocks."
         )
 
@@ -65,9 +65,9 @@ def _on_twins(study: StudyJudgement) -> Iterator[str]:
     if study.trust.twins_apart is not None:
         outside, of = study.trust.twins_apart
         yield (
-            f"{outside:,} of {counted(of, 'baseline')} measured twice came out with an interval that excludes ×1, more"
-            " than chance allows: intervals are too narrow here, and nothing nearer to ×1 than a baseline measured"
-            " twice may differ is to be believed."
+            f"{outside:,} of {counted(of, 'cell')} measured twice came out with an interval that excludes ×1, more than"
+            " chance allows: intervals are too narrow here, and nothing nearer to ×1 than a cell measured twice may"
+            " differ is to be believed."
         )
 
 

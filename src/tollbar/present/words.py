@@ -209,9 +209,9 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
         return "too few blocks for an interval"
     within = 1 / (1 + worth) <= low and high <= 1 + worth
     if not within and (high < 1 / (1 + worth) or low > 1 + worth):
-        border = "" if noise is None else f", but the baseline measured twice may differ by {apart(noise)}"
+        border = "" if noise is None else f", but what was measured twice may differ by {apart(noise)}"
     elif within:
-        known = "" if noise is None else f", but the baseline measured twice may differ by {apart(noise)}"
+        known = "" if noise is None else f", but what was measured twice may differ by {apart(noise)}"
         border = f", within your {percent(worth)}{known}"
     else:
         border = f", around your {percent(worth)}"
