@@ -148,7 +148,7 @@ def test_nothing_is_told_that_is_nearer_than_twins(
 
 
 def test_without_twins_nothing_is_told() -> None:
-    """A study whose baseline was never measured twice does not know its noise."""
+    """A study in which nothing was measured twice does not know its noise."""
     found = judge_study(
         study_run(
             cells({("a",): 1.0, ("b",): 2.0}, ("choice",)),
@@ -156,7 +156,7 @@ def test_without_twins_nothing_is_told() -> None:
             study(claims=[claim({"choice": "a"}, {"choice": "b"}, 2.0)]),
         )
     ).claims
-    assert [(ClaimVerdict.CANNOT_TELL, "no baseline was measured twice, so that the noise is not known")] == [
+    assert [(ClaimVerdict.CANNOT_TELL, "nothing was measured twice, so that the noise is not known")] == [
         (r.verdict, r.reason) for r in found
     ]
 

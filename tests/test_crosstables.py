@@ -174,7 +174,7 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
     )
     lines = {line.split()[0]: line for line in table.splitlines() if line.strip()}
     assert "unsupported" in lines["openssl"]
-    assert "186 ns" in lines["openssl"]
+    assert "188 ns" in lines["openssl"]
     assert "1.09 [1.08, 1.10] costs" in lines["openssl"]
     assert ["java", *["–"] * 7] == lines["java"].split()
     assert lines["java:"].startswith("  java: unsupported: no `java` on the path; hint: install a JDK")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,15 +18,17 @@ from builders import example, lognormal, measured, row, run, study_run, trial
 from simulated import HANDSHAKE, SHARED, simulate
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
-from tollbar.judge.costs import Ledger
+from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.tolls import suffers, tolls
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
+from tollbar.moments import quickness_of
+from tollbar.present.notes import as_disturbed
 from tollbar.present.warnings import warnings
 from tollbar.runner import ComponentRecord, LoadRecord
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
 
 TERMS = Terms(0.03, looks=1)
 
@@ -124,6 +127,7 @@ def test_tolls_of_an_example() -> None:
 def test_the_noise_floor_is_an_interval() -> None:
     """Twins at ×1.00 that may be 4 % apart: nothing is free, nor decided that is nearer to one than that."""
     base = [100.0, 108.0] * 10
+    # One of the two is as much cheaper in each block as the other is in the next.
     rows = [row({"choice": "none"}, base, twins_ns=base[::-1])]
     for times in (1.0, 1.035, 1.10):
         rows.append(row({"choice": str(times)}, [times * 100.0] * 20, against="none"))
@@ -134,12 +138,24 @@ def test_the_noise_floor_is_an_interval() -> None:
     assert [Verdict.UNCLEAR] * 3 + [Verdict.COSTS] == [toll.verdict for toll in judged.tolls]
 
 
+def disturbed(block: int, times: float) -> Trial:
+    """Two chunks between quiet probes, and two that cost so many times as much between slow ones."""
+    quiet = [builders.chunk(number, 100.0 + number / 10, block=block) for number in range(2)]
+    busy = [builders.chunk(n, 100.0 * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
+    return replace(trial(100.0, block=block), chunks=(*quiet, *busy))
+
+
+def disturbed_twins(trials: Sequence[Trial]) -> list[Trial]:
+    return [replace(trial, twin=True) for trial in trials]
+
+
 def test_undisturbed_and_typical_stand_side_by_side() -> None:
     """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
-    blocks = range(12)
-    base = [[100.0, 100.1, 110.0, 110.1] for _ in blocks]
-    cell = [[100.0, 100.1, 150.0, 150.1] for _ in blocks]
-    rows = [row({"choice": "none"}, base, twins_ns=base), row({"choice": "x"}, cell, against="none")]
+    base, cell = ([disturbed(block, times) for block in range(12)] for times in (1.1, 1.5))
+    rows = [
+        replace(row({"choice": "none"}, against="none"), trials=tuple(base), twins=tuple(disturbed_twins(base))),
+        replace(row({"choice": "x"}, against="none"), trials=tuple(cell)),
+    ]
     judged = judge_study(study_run(rows, (12,)))
     toll = judged.tolls[1]
     assert toll.ratio is not None
@@ -259,14 +275,70 @@ def test_failures_stay_in_their_place() -> None:
     assert ["none", "c", "d", "e", "f"] == [m.row.choice for m in judged.measurements if m.metric == "cpu"]
 
 
-def test_chunks_that_say_nothing_are_left_out() -> None:
-    """A chunk without an operation, or without CPU time that the clock saw, is in no cost, and the others are."""
+def test_chunks_without_an_operation_are_left_out() -> None:
+    """There is nothing in them to be shared out; one whose clock saw nothing counts, for another has that time."""
     rows = example()
     first = rows[1].trials[0]
     empty = (Chunk(4, 0, 5_000_000, {"runner": 5_000_000}), Chunk(5, 7, 5_000_000, {"runner": 0}))
     longer = replace(first, chunks=first.chunks + empty)
     seen = Ledger([replace(rows[1], trials=(longer,))], TERMS).visits(rows[1])
-    assert [0, 1, 2, 3] == seen[0].rounds.tolist()
+    assert [0, 1, 2, 3, 5] == seen[0].rounds.tolist()
+
+
+def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
+    """Nothing looks at the cost itself to decide whether it counts."""
+    rows = [row({"choice": "none"}, against="none"), row({"choice": "x"}, against="none")]
+    for place, (quick, slow) in enumerate(((100.0, 50.0), (100.0, 400.0))):
+        trials = []
+        for block in range(8):
+            chunks = [builders.chunk(n, quick, block=block) for n in range(2)]
+            chunks += [builders.chunk(n, slow, block=block, probes_ns=(25_000.0, 40_000.0)) for n in (2, 3)]
+            trials.append(replace(trial(1.0, block=block), chunks=tuple(chunks)))
+        rows[place] = replace(rows[place], trials=tuple(trials))
+    ledger = Ledger(rows, TERMS)
+    ratio, typical = ledger.undisturbed_ratio(rows[1], rows[0]), ledger.typical_ratio(rows[1], rows[0])
+    assert ratio is not None
+    assert typical is not None
+    assert (pytest.approx(1.0), Moments.UNDISTURBED) == (ratio.estimate, ratio.moments)
+    assert (pytest.approx(500 / 150, rel=1e-4), Moments.AS_DISTURBED) == (typical.estimate, typical.moments)
+
+
+@pytest.mark.parametrize("best_ns", [None, 20_000.0])
+def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: float | None) -> None:
+    """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
+    rows = [
+        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
+        row({"choice": "x"}, [210.0] * 8, against="none"),
+    ]
+    if best_ns is None:
+        # Three quiet blocks of eight.
+        rows = [replace(r, trials=tuple(t if t.block < 3 else slowed(t) for t in r.trials)) for r in rows]
+    judged = judge_study(study_run(rows, (8,)), quickness_of(readings(rows), best_ns))
+    toll = judged.tolls[1]
+    assert toll.ratio is not None
+    assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
+    assert toll.ratio.half_width < 0.01
+    assert "as disturbed: its core was left alone in too few blocks" == as_disturbed(toll)
+    assert any("as disturbed" in warning for warning in warnings(judged))
+
+
+def slowed(of: Trial) -> Trial:
+    """The same trial between slow probes."""
+    return replace(of, chunks=tuple(replace(chunk, probes_ns=(38_000.0, 38_000.0)) for chunk in of.chunks))
+
+
+def test_the_difference_has_the_sign_of_the_ratio() -> None:
+    """It is what the ratio comes to at the baseline's cost, whatever other heats the baseline was in."""
+    blocks = range(8)
+    base = tuple(trial(100.0 if heat else 300.0, block=b, heat=heat) for b in blocks for heat in (0, 1))
+    rows = [
+        replace(row({"choice": "none"}, against="none"), trials=base),
+        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(110.0, block=b, heat=1) for b in blocks)),
+    ]
+    toll = judge_study(study_run(rows, (8,))).tolls[1]
+    assert toll.ratio is not None
+    assert pytest.approx(1.1) == toll.ratio.estimate
+    assert pytest.approx(20.0, rel=1e-3) == toll.difference
 
 
 def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
@@ -325,14 +397,14 @@ def served(block: int) -> Trial:
     return replace(trial(1.0, block=block), chunks=chunks, paid_by=("web", "behind"), load=load)
 
 
-def test_operations_that_vary_by_nature_keep_their_mean() -> None:
-    """What the family says varies is told to the estimator, and nothing else is."""
-    family = builders.family()
-    searched = replace(family.choices["none"], name="rsa", varies=("generate-key",))
-    family = replace(family, choices={**family.choices, "rsa": searched})
-    rows = [row({"choice": "rsa", "op": op}, [100.0] * 8) for op in ("generate-key", "sign")]
-    ledger = Ledger(rows, TERMS, family=family)
-    assert [True, False] == [ledger.visits(r)[0].varies for r in rows]
+def test_a_cost_is_the_mean_over_operations() -> None:
+    """Of work that is dear now and then, what it costs then is in the cost of all, and counts by its operations."""
+    blocks = range(8)
+    dear = tuple(trial([100.0, 100.0, 100.0, 150.0], block=block) for block in blocks)
+    rows = [row({"choice": "none"}, [100.0] * 8), replace(row({"choice": "x"}), trials=dear)]
+    ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
+    assert ratio is not None
+    assert pytest.approx(1.125, rel=1e-4) == ratio.estimate
 
 
 def test_estimate_of_more_blocks_is_about_right() -> None:

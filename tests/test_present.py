@@ -122,9 +122,9 @@ def test_trust_is_told_in_numbers() -> None:
     study = digests()
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
-        "In each block every baseline is measured twice. What was measured twice differed by 0.27 % where the two"
-        f" came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. No verdict is given nearer to × 1 than the"
-        " far end of that interval of a cell's own baseline.",
+        "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
+        f" 0.27 % where the two came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. No verdict is given"
+        " nearer to × 1 than the far end of that interval, for a cell's own baseline and kind.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
         " a cell and its baseline work milliseconds apart, so that it changes both.",
     ]
@@ -151,7 +151,7 @@ def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
     (toll,) = [t for t in digests().tolls if t.suffers]
     assert "suffers more from neighbours than its baseline" == notes.suffers(toll)
     alike = replace(digests(), tolls=tuple(t for t in digests().tolls if not t.suffers))
-    assert notes.two_costs(alike).endswith("in the same rounds.")
+    assert notes.two_costs(alike).endswith("in the first try of every round.")
 
 
 def test_drift_reads_each_block_s_chunks_together() -> None:

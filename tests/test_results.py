@@ -266,24 +266,25 @@ def test_a_run_is_read_on_a_read_only_disk(planned: Plan, store: Store, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("schema", "lacks"), [(1, "no chunks to be judged"), (2, "no chunks"), (3, "named by the versions")]
+    ("schema", "lacks"),
+    [(1, "no chunks to be judged"), (2, "no chunks"), (3, "named by the versions"), (4, "have no probes")],
 )
 def test_an_old_run_is_told_why_not(store: Store, schema: int, lacks: str) -> None:
     """It is refused in one line, which says what is missing and what to do."""
     about = results.about(store.directory)
     (store.directory / "run.json").write_text(json.dumps({**about, "schema": schema}))
-    with pytest.raises(TollbarError, match=f"before version 4 of the run format: .*{lacks}") as caught:
+    with pytest.raises(TollbarError, match=f"before version 5 of the run format: .*{lacks}") as caught:
         results.read(store.directory)
-    assert "the version that made it" in (caught.value.hint or "")
-    with pytest.raises(TollbarError, match="before version 4"):
+    assert f"the version that made it: {about['tollbar']}" in (caught.value.hint or "")
+    with pytest.raises(TollbarError, match="before version 5"):
         results.reopen(store.directory)
 
 
-@pytest.mark.parametrize("text", ['{"schema": 5}', "[]", '"run"', "{}"])
+@pytest.mark.parametrize("text", ['{"schema": 6}', "[]", '"run"', "{}"])
 def test_what_is_no_run_is_refused(store: Store, text: str) -> None:
     """A run of a later version, or none."""
     (store.directory / "run.json").write_text(text)
-    with pytest.raises(TollbarError, match="not a run of schema 4"):
+    with pytest.raises(TollbarError, match="not a run of schema 5"):
         results.read(store.directory)
 
 
