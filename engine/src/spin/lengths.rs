@@ -183,7 +183,7 @@ mod tests {
             .map(|seed| {
                 let taken = taken(&mut lengths(stepped(50, 50), seed).expect("lengths"), 18);
                 assert_eq!(taken[..6], taken[6..12]);
-                assert_eq!(3 * whole.iter().sum::<u64>(), taken.iter().sum());
+                assert_eq!(3 * whole.iter().sum::<u64>(), taken.iter().sum::<u64>());
                 taken
             })
             .collect();

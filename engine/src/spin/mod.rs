@@ -78,7 +78,7 @@ struct Spinning<W> {
 
 impl<W: Work> Spinning<W> {
     fn of(lengths: Lengths, lead: u64) -> Spinning<W> {
-        Spinning { work: W::from(START), lengths, lead }
+        Spinning { work: W::starting_at(START), lengths, lead }
     }
 }
 
@@ -97,7 +97,7 @@ impl<W: Work> Operation for Spinning<W> {
     fn prove(&mut self) -> Result<Proof, Failure> {
         let whole = self.lengths.whole();
         let from = |start| {
-            let mut work = W::from(start);
+            let mut work = W::starting_at(start);
             whole.iter().for_each(|steps| work.steps(*steps));
             work
         };
@@ -125,7 +125,7 @@ mod tests {
     fn operations_go_on_and_the_known_answer_does_not() {
         let mut three = Spinning::<Chain>::of(Lengths::even(7), 0);
         three.batch(3).expect("a batch");
-        let mut chain = Chain::from(START);
+        let mut chain = Chain::starting_at(START);
         chain.steps(21);
         assert_eq!(chain.answer(), three.work.answer());
         assert_eq!(answer(&mut Spinning::<Chain>::of(Lengths::even(7), 0)), answer(&mut three));
@@ -138,13 +138,13 @@ mod tests {
         use std::rc::Rc;
         struct Counted(Rc<Cell<u64>>);
         impl Work for Counted {
-            fn from(_: u64) -> Counted {
+            fn starting_at(_: u64) -> Counted {
                 Counted(Rc::default())
             }
             fn steps(&mut self, count: u64) {
                 self.0.set(self.0.get() + count);
                 // A clock that stands still would be taken for an operation without any cost.
-                Chain::from(START).steps(count);
+                Chain::starting_at(START).steps(count);
             }
             fn answer(&self) -> u64 {
                 0

@@ -7,7 +7,7 @@
 /// as long.
 pub trait Work {
     /// At its beginning, from where a known answer starts; from another `start` the answer is another.
-    fn from(start: u64) -> Self;
+    fn starting_at(start: u64) -> Self;
 
     fn steps(&mut self, count: u64);
 
@@ -28,7 +28,7 @@ fn next(x: u64) -> u64 {
 }
 
 impl Work for Chain {
-    fn from(start: u64) -> Chain {
+    fn starting_at(start: u64) -> Chain {
         Chain(start)
     }
 
@@ -67,7 +67,7 @@ const ROWS: usize = 256;
 struct Table([[u64; LANES]; ROWS]);
 
 impl Work for Wide {
-    fn from(start: u64) -> Wide {
+    fn starting_at(start: u64) -> Wide {
         let mut x = START;
         let mut table = Box::new(Table([[0; LANES]; ROWS]));
         for word in table.0.as_flattened_mut() {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn goes_on<W: Work>() {
-        let (mut thrice, mut once) = (W::from(START), W::from(START));
+        let (mut thrice, mut once) = (W::starting_at(START), W::starting_at(START));
         (0..3).for_each(|_| thrice.steps(256));
         once.steps(768);
         assert_eq!(once.answer(), thrice.answer());
