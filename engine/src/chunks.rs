@@ -52,8 +52,11 @@ impl Chunks {
     /// Goes on for at least so long and at least so many operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
         let asked_ns = asked.seconds * 1e9;
-        if self.lead && self.each_ns <= LONG * asked_ns {
-            self.operation.batch(filling(LEAD * asked_ns, self.each_ns))?;
+        if self.lead {
+            self.operation.lead_in();
+            if self.each_ns <= LONG * asked_ns {
+                self.operation.batch(filling(LEAD * asked_ns, self.each_ns))?;
+            }
         }
         let start = Clocks::read();
         let mut operations = 0;

@@ -12,6 +12,10 @@ pub trait Operation {
     /// Shows that it does what it says: right things accepted, wrong things refused, known answers met.
     fn prove(&mut self) -> Result<Proof, Failure>;
 
+    /// Works before the clock of a chunk starts, however short the chunk: for an operation that is asked one by one,
+    /// whose chunk has no tenth to spare.
+    fn lead_in(&mut self) {}
+
     /// Bytes of data that one operation works on.
     fn bytes(&self) -> u64 {
         0

@@ -63,6 +63,10 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
         "rsa-api" if choice == "key-cached" => &["bytes", "call", "digest", "context"],
         "rsa-api" => &["bytes", "call", "digest"],
         "password-hash" if choice != "none" => &["algorithm"],
+        "spin" if choice == "spin-heavy-tailed" => &["iterations", "least", "sizes"],
+        "spin" if choice != "none" => {
+            &["iterations", "work", "stretch", "period", "dear", "extra-least", "extra-most"]
+        }
         "spin" => &["iterations"],
         "signature" if op == "generate-key" => &[],
         "signature" if choice.starts_with("rsa") => &["bytes", "digest", "padding"],
@@ -74,6 +78,9 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
         setting[*name] = match *name {
             "bytes" => json!(48),
             "iterations" => json!(20),
+            "work" => json!("wide"),
+            "least" | "sizes" | "stretch" | "period" => json!(4),
+            "dear" | "extra-least" | "extra-most" => json!(2),
             "algorithm" => json!(choice),
             "key" => json!("fresh"),
             "call" => json!("evp"),

@@ -1,0 +1,225 @@
+//! How many steps each operation takes: as many as the last one, more in a part of a period, or drawn.
+
+use crate::contract::{Failure, Task};
+use crate::random::Sequence;
+
+pub enum Lengths {
+    Periodic(Period),
+    Drawn(Drawn),
+}
+
+impl Lengths {
+    /// As the task's settings say. Where in its period a process starts, and what it draws, is by the task's seed.
+    pub fn of(task: &Task) -> Result<Lengths, Failure> {
+        let mut random = Sequence::of(task.seed, [0, 0]);
+        match setting(task, "sizes", 0)? {
+            0 => Period::of(task, &mut random).map(Lengths::Periodic),
+            sizes => Drawn::of(task, sizes, random).map(Lengths::Drawn),
+        }
+    }
+
+    /// As many steps every time.
+    pub fn even(steps: u64) -> Lengths {
+        Lengths::Periodic(Period { steps, operations: 1, dear: 0, extra: (0, 0), at: 0 })
+    }
+
+    /// The steps of the next operation.
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        match self {
+            Lengths::Periodic(period) => period.next(),
+            Lengths::Drawn(drawn) => drawn.next(),
+        }
+    }
+
+    /// All that there are, each as often as its share: a whole period from its start, or every size once. Their mean
+    /// is what an operation costs.
+    pub fn whole(&self) -> Vec<u64> {
+        match self {
+            Lengths::Periodic(period) => (0..period.operations).map(|at| period.steps_at(at)).collect(),
+            Lengths::Drawn(drawn) => drawn.sizes.clone(),
+        }
+    }
+}
+
+/// The last `dear` operations of a period take more steps, in a line from the least `extra` to the most.
+pub struct Period {
+    steps: u64,
+    operations: u64,
+    dear: u64,
+    extra: (u64, u64),
+    /// Operations since the period began.
+    at: u64,
+}
+
+/// What a setting of this family may be at most: a product of four of them is far from an overflow.
+const MOST: u64 = 1 << 20;
+
+fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
+    match task.number(name, default)? {
+        number if number <= MOST => Ok(number),
+        number => Err(Failure::Failed(format!("the setting `{name}` is {number}: at most {MOST}"))),
+    }
+}
+
+impl Period {
+    fn of(task: &Task, random: &mut Sequence) -> Result<Period, Failure> {
+        let stretch = setting(task, "stretch", 1)?;
+        let stretches = setting(task, "period", 1)?;
+        let dear = setting(task, "dear", 0)?;
+        let extra = (setting(task, "extra-least", 0)?, setting(task, "extra-most", 0)?);
+        if stretch == 0 || stretches == 0 || dear > stretches {
+            return Err(Failure::Failed(format!(
+                "`dear` is at most `period`, and `stretch` at least 1: {dear} of {stretches}, {stretch}"
+            )));
+        }
+        // With an odd difference the steps of a line cannot be shared out so that their mean is in the middle.
+        if extra.0 > extra.1 || !(extra.1 - extra.0).is_multiple_of(2) {
+            return Err(Failure::Failed(format!(
+                "`extra-most` is above `extra-least` by an even number, or the same: {} and {}",
+                extra.1, extra.0
+            )));
+        }
+        let operations = stretch * stretches;
+        let steps = setting(task, "iterations", 0)?;
+        Ok(Period { steps, operations, dear: dear * stretch, extra, at: random.under(operations) })
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        let steps = self.steps_at(self.at);
+        self.at += 1;
+        if self.at == self.operations {
+            self.at = 0;
+        }
+        steps
+    }
+
+    /// The steps of an operation so far into the period. Of those that are dear, the first and the last, the second
+    /// and the last but one, and so on have the same sum: their mean is in the middle of `extra`, exactly.
+    #[inline]
+    fn steps_at(&self, at: u64) -> u64 {
+        match at.checked_sub(self.operations - self.dear) {
+            None => self.steps,
+            Some(into) => {
+                let levels = self.extra.1 - self.extra.0 + 1;
+                self.steps + self.extra.0 + (2 * into + 1) * levels / (2 * self.dear)
+            }
+        }
+    }
+}
+
+/// Sizes of a Pareto distribution of shape 2, each drawn as likely as any other.
+///
+/// Of this shape the mean is twice the least, and the variance has no bound but the number of sizes.
+pub struct Drawn {
+    sizes: Vec<u64>,
+    random: Sequence,
+}
+
+impl Drawn {
+    /// `iterations` is the mean and `least` the least. A size is the distribution's quantile in the middle of its
+    /// share, and the last one, which stands for the whole tail, is what the others leave of the mean.
+    fn of(task: &Task, count: u64, random: Sequence) -> Result<Drawn, Failure> {
+        let (mean, least) = (setting(task, "iterations", 0)?, setting(task, "least", 0)?);
+        let mut sizes: Vec<u64> = (1..count).rev().map(|above| quantile(least, count, above)).collect();
+        let others: u64 = sizes.iter().sum();
+        let last = (mean * count).checked_sub(others).filter(|last| *last >= quantile(least, count, 0));
+        sizes.push(last.ok_or_else(|| {
+            Failure::Failed(format!("`least` of {least} is too much for a mean `iterations` of {mean}"))
+        })?);
+        Ok(Drawn { sizes, random })
+    }
+
+    #[inline]
+    fn next(&mut self) -> u64 {
+        self.sizes[self.random.under(self.sizes.len() as u64) as usize]
+    }
+}
+
+/// least / √(share that is larger), in whole numbers, which come out the same on every machine.
+fn quantile(least: u64, count: u64, above: u64) -> u64 {
+    (least * least * 2 * count / (2 * above + 1)).isqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn lengths(setting: Value, seed: u64) -> Result<Lengths, Failure> {
+        let task = json!({"mode": "measure", "provider": {"kind": "spin"}, "setting": setting, "seed": seed});
+        Lengths::of(&serde_json::from_value(task).expect("a task"))
+    }
+
+    fn taken(lengths: &mut Lengths, operations: usize) -> Vec<u64> {
+        (0..operations).map(|_| lengths.next()).collect()
+    }
+
+    const STEP: [(&str, u64); 4] = [("stretch", 2), ("period", 3), ("dear", 1), ("iterations", 100)];
+
+    fn stepped(least: u64, most: u64) -> Value {
+        let mut setting = json!({"extra-least": least, "extra-most": most});
+        STEP.iter().for_each(|(name, value)| setting[*name] = json!(value));
+        setting
+    }
+
+    #[test]
+    fn a_period_ends_with_what_is_dear() {
+        let even = lengths(json!({"iterations": 100}), 0).expect("lengths");
+        assert_eq!(vec![100], even.whole());
+        let dear = lengths(stepped(50, 50), 0).expect("lengths");
+        assert_eq!(vec![100, 100, 100, 100, 150, 150], dear.whole());
+        let line = json!({"iterations": 100, "stretch": 5, "dear": 1, "extra-least": 0, "extra-most": 20});
+        assert_eq!(vec![102, 106, 110, 114, 118], lengths(line, 0).expect("lengths").whole());
+    }
+
+    /// From operation to operation it goes on through its periods, from where the seed says.
+    #[test]
+    fn a_seed_is_a_phase() {
+        let whole = lengths(stepped(50, 50), 0).expect("lengths").whole();
+        let starts: std::collections::BTreeSet<Vec<u64>> = (0..40)
+            .map(|seed| {
+                let taken = taken(&mut lengths(stepped(50, 50), seed).expect("lengths"), 18);
+                assert_eq!(taken[..6], taken[6..12]);
+                assert_eq!(3 * whole.iter().sum::<u64>(), taken.iter().sum::<u64>());
+                taken
+            })
+            .collect();
+        assert_eq!(whole.len(), starts.len());
+    }
+
+    #[test]
+    fn drawn_sizes_have_their_mean_and_a_long_tail() {
+        let setting = json!({"iterations": 4000, "least": 2000, "sizes": 256});
+        let drawn = lengths(setting.clone(), 1).expect("lengths");
+        let whole = drawn.whole();
+        assert_eq!(4000 * 256, whole.iter().sum::<u64>());
+        assert!(whole.is_sorted() && whole[0] >= 2000 && whole[255] > 15 * 4000, "{whole:?}");
+        let [one, again, other] = [1, 1, 2].map(|seed| {
+            let mut drawn = lengths(setting.clone(), seed).expect("lengths");
+            taken(&mut drawn, 100)
+        });
+        assert_eq!(one, again);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn what_has_no_exact_mean_is_refused() {
+        let rows = [
+            (stepped(0, 7), "`extra-most`"),
+            (stepped(8, 0), "`extra-most`"),
+            (json!({"dear": 2}), "`dear`"),
+            (json!({"stretch": 0}), "`stretch`"),
+            (json!({"iterations": MOST + 1}), "`iterations`"),
+            (json!({"iterations": 1000, "least": 1000, "sizes": 64}), "`least`"),
+        ];
+        for (setting, words) in rows {
+            match lengths(setting.clone(), 0).err() {
+                Some(Failure::Failed(reason)) if reason.contains(words) => (),
+                outcome => panic!("{setting}: {outcome:?}"),
+            }
+        }
+    }
+}

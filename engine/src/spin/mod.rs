@@ -1,0 +1,162 @@
+//! Work of a known amount: the lab is tested with it before it is believed about anything else, and asks it
+//! between chunks whether the core was left alone.
+
+mod lengths;
+mod work;
+
+use lengths::Lengths;
+use work::{Chain, START, Wide, Work};
+
+use crate::contract::{Failure, Proof, Receipt, Task};
+use crate::operation::{Operation, Prepared};
+use crate::provider::{Offers, Provider};
+
+pub struct Spin;
+
+const CHOICES: &[&str] = &[
+    "spin-1",
+    "spin-1-again",
+    "spin-2",
+    "spin-5",
+    "spin-periodic",
+    "spin-rare",
+    "spin-heavy-tailed",
+    "spin-drifting",
+    "spin-wide-1",
+    "spin-wide-2",
+];
+
+/// Wide work that takes 25 to 60 µs: the witness of a moment. It is the same amount on every machine, so that
+/// readings of one machine can be set side by side whenever they were taken.
+const PROBE_STEPS: u64 = 20_000;
+/// What the probe works before its clock starts: its table and its code are then in the caches again.
+const PROBE_LEAD_STEPS: u64 = 3_000;
+
+impl Provider for Spin {
+    fn receipt(&self) -> Receipt {
+        Receipt {
+            provider: format!("spin {}", env!("CARGO_PKG_VERSION")),
+            name: format!("spin {}", env!("CARGO_PKG_VERSION")),
+            ..Receipt::default()
+        }
+    }
+
+    fn offers(&self) -> Offers {
+        vec![("spin", CHOICES.to_vec())]
+    }
+
+    fn prepare(&self, task: &Task) -> Prepared {
+        if task.family != "spin" {
+            return Err(Failure::Unsupported(format!("spin performs nothing of the family {}", task.family)));
+        }
+        let prepare = task.operation::<fn(&Task) -> Prepared>(&[("spin", spin), ("probe", probe)])?;
+        prepare(task)
+    }
+}
+
+fn spin(task: &Task) -> Prepared {
+    let prepare = task.one_of::<fn(Lengths) -> Box<dyn Operation>>(
+        "work",
+        &[
+            ("chain", |lengths| Box::new(Spinning::<Chain>::of(lengths, 0))),
+            ("wide", |lengths| Box::new(Spinning::<Wide>::of(lengths, 0))),
+        ],
+    )?;
+    Ok(prepare(Lengths::of(task)?))
+}
+
+fn probe(_: &Task) -> Prepared {
+    Ok(Box::new(Spinning::<Wide>::of(Lengths::even(PROBE_STEPS), PROBE_LEAD_STEPS)))
+}
+
+/// Work, and how many steps of it each operation takes.
+struct Spinning<W> {
+    work: W,
+    lengths: Lengths,
+    lead: u64,
+}
+
+impl<W: Work> Spinning<W> {
+    fn of(lengths: Lengths, lead: u64) -> Spinning<W> {
+        Spinning { work: W::starting_at(START), lengths, lead }
+    }
+}
+
+impl<W: Work> Operation for Spinning<W> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        self.work.steps(self.lengths.next());
+        Ok(())
+    }
+
+    fn lead_in(&mut self) {
+        self.work.steps(self.lead);
+    }
+
+    /// The answer is that of a whole period from the start, however many operations went before: it is right only if
+    /// the period has exactly the steps that its mean promises.
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let whole = self.lengths.whole();
+        let from = |start| {
+            let mut work = W::starting_at(start);
+            whole.iter().for_each(|steps| work.steps(*steps));
+            work
+        };
+        let mut right = from(START);
+        let answer = right.answer();
+        let mut proof = Proof { answer: Some(format!("{answer:016x}")), ..Proof::default() };
+        right.steps(1);
+        proof.refuse("one step more", right.answer() != answer)?;
+        proof.refuse("a start from elsewhere", from(START + 1).answer() != answer)?;
+        Ok(proof)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunks::Chunks;
+    use crate::session::Advance;
+
+    fn answer(operation: &mut impl Operation) -> Option<String> {
+        operation.prove().expect("a proof").answer
+    }
+
+    #[test]
+    fn operations_go_on_and_the_known_answer_does_not() {
+        let mut three = Spinning::<Chain>::of(Lengths::even(7), 0);
+        three.batch(3).expect("a batch");
+        let mut chain = Chain::starting_at(START);
+        chain.steps(21);
+        assert_eq!(chain.answer(), three.work.answer());
+        assert_eq!(answer(&mut Spinning::<Chain>::of(Lengths::even(7), 0)), answer(&mut three));
+    }
+
+    /// One probe where one is asked for, with the steps before its clock and no others.
+    #[test]
+    fn a_probe_is_one_operation() {
+        use std::cell::Cell;
+        use std::rc::Rc;
+        struct Counted(Rc<Cell<u64>>);
+        impl Work for Counted {
+            fn starting_at(_: u64) -> Counted {
+                Counted(Rc::default())
+            }
+            fn steps(&mut self, count: u64) {
+                self.0.set(self.0.get() + count);
+                // A clock that stands still would be taken for an operation without any cost.
+                Chain::starting_at(START).steps(count);
+            }
+            fn answer(&self) -> u64 {
+                0
+            }
+        }
+        let counted = Spinning::<Counted>::of(Lengths::even(PROBE_STEPS), PROBE_LEAD_STEPS);
+        let steps = counted.work.0.clone();
+        let (mut chunks, _) = Chunks::warm(Box::new(counted), true).expect("a probe");
+        for _ in 0..5 {
+            let before = steps.get();
+            let chunk = chunks.advance(Advance { seconds: 0.0, operations: 1 }).expect("a chunk");
+            assert_eq!((1, PROBE_LEAD_STEPS + PROBE_STEPS), (chunk.operations, steps.get() - before));
+        }
+    }
+}
