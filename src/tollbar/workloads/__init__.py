@@ -86,7 +86,7 @@ class Work:
     command: tuple[str, ...]
     task: Mapping[str, Any]
     core: int | None
-    """Where the runner is kept."""
+    """Where the runner is kept in rounds."""
     metrics: tuple[str, ...] = ()
     """The family's own, which the runner observes in its chunks."""
     fewest: int = 1
@@ -96,6 +96,8 @@ class Work:
     those before it have left, cells are compared after equally many."""
     settles: bool = False
     """Whether what users notice needs a longer stretch than a chunk."""
+    stretch_core: int | None = None
+    """Where the runner is in that stretch; None: where it is in rounds."""
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""
