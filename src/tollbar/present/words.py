@@ -42,7 +42,9 @@ _TITLES = {
     "bed": "server",
     "users": "users",
     "rate": "arrivals a second",
+    "client": "load client",
 }
+_CLIENT_PLACES = {"beside": "client on the server's core", "apart": "client on a core of its own"}
 
 
 def column_title(family: Family, name: str) -> str:
@@ -57,6 +59,8 @@ def value_words(family: Family, name: str, value: Value) -> str:
         return family.choices[str(value)].title
     if name == "bed" and str(value).partition(" ")[0] == "embedded":
         return EMBEDDED_SERVER
+    if name == "client":
+        return _CLIENT_PLACES.get(str(value), str(value))
     if isinstance(value, str):
         return value
     if name == "users":
