@@ -42,9 +42,8 @@ _TITLES = {
     "bed": "server",
     "users": "users",
     "rate": "arrivals a second",
-    "client": "load client",
 }
-_CLIENT_PLACES = {"beside": "client on the server's core", "apart": "client on a core of its own"}
+_CLIENT_PLACES = {"beside": "on the server's core", "apart": "on a core of its own"}
 
 
 def column_title(family: Family, name: str) -> str:
@@ -81,7 +80,7 @@ def named_value(family: Family, name: str, value: Value) -> str:
 
 def coordinate(family: Family, name: str, value: Value) -> str:
     """A coordinate as a command has it: a choice by its name, a number with its own: `blake3`, `4 KiB`, `cost 12`."""
-    return named_value(family, name, value) if name in family.settings else str(value)
+    return named_value(family, name, value) if name in family.settings or name == "client" else str(value)
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:

@@ -312,7 +312,7 @@ class _Asked:
         """What is compared with, in the question: a number with what it is of."""
         setting = self.family.settings.get(name)
         if setting is None:
-            return str(value)
+            return f"a client {value}" if name == "client" else str(value)
         shown = setting.words(setting.read(value))
         return shown if setting.is_size or setting.values else f"{name} {shown}"
 
