@@ -9,7 +9,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench import cheap, chunks, equal, load, precise, questions, repeatable, servers, sign_in, storage, true, warm
+from bench import (
+    beside,
+    cheap,
+    chunks,
+    equal,
+    load,
+    precise,
+    questions,
+    repeatable,
+    servers,
+    sign_in,
+    storage,
+    true,
+    warm,
+)
 from bench.figures import Figure
 
 PARTS = {
@@ -22,6 +36,7 @@ PARTS = {
     "repeatable": repeatable.figures,
     "load": load.figures,
     "servers": servers.figures,
+    "beside": beside.figures,
     "storage": storage.figures,
     "sign-in": sign_in.figures,
     "questions": questions.figures,

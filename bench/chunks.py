@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from math import log
 from statistics import median
 
@@ -18,6 +19,7 @@ import numpy as np
 from bench.figures import Figure
 from bench.studies import half_width
 from tollbar import machine, plan, study, workloads
+from tollbar.beds import proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.heat import STRETCH_S
 from tollbar.plan import Cell
@@ -82,7 +84,7 @@ AFTER = (
 
 def figures() -> Iterator[Figure]:
     """Bias after each other work, with and without the unclocked beginning; then rates."""
-    core = machine.measuring_core()
+    core = _core()
     machine.keep_off(core)
     for what, before in AFTER:
         yield Figure(
@@ -92,6 +94,12 @@ def figures() -> Iterator[Figure]:
             None,
         )
     yield from _rates()
+
+
+@cache
+def _core() -> int | None:
+    """The measuring core, as it was before this process kept off it."""
+    return machine.measuring_core()
 
 
 def _bias(what: str, before: str, *, lead: bool) -> str:
@@ -124,7 +132,7 @@ def _cell(text: str) -> Cell:
 
 def _session(stack: ExitStack, name: str, seed: int, *, lead: bool) -> Session:
     cell = _cell(WORK[name])
-    core = machine.measuring_core()
+    core = _core()
     sandbox = stack.enter_context(Sandbox()) if cell.bed else None
     work = stack.enter_context(workloads.of(cell).up(cell, seed, sandbox, core))
     task = dict(work.task)
@@ -136,15 +144,17 @@ def _session(stack: ExitStack, name: str, seed: int, *, lead: bool) -> Session:
 
 
 def _rates() -> Iterator[Figure]:
-    """Requests a second and response times: chunks, the stretch that every trial ends with, and one long load."""
-    found: dict[str, list[LoadRecord]] = {"chunks": [], "stretch": [], "long": []}
+    """Requests a second and response times: the stretch that trials end with, and one long load."""
+    found: dict[str, list[LoadRecord]] = {"stretch": [], "long": []}
     for block in range(BLOCKS):
         with ExitStack() as stack:
             session = _session(stack, "an nginx handshake", block, lead=True)
-            chunks = [session.advance(CHUNK_S, 16, LIMIT_S) for _ in range(ROUNDS)]
-            stretch, long = (session.advance(seconds, 16, LIMIT_S) for seconds in (STRETCH_S, LONG_S))
-            for name, seen in (("chunks", chunks), ("stretch", [stretch]), ("long", [long])):
-                found[name].append(load_record(None, None, seen))
+            for _ in range(ROUNDS):
+                session.advance(CHUNK_S, 16, LIMIT_S)
+            if (core := _core()) is not None:
+                proc.keep_on(session.pid, machine.client_core(core))
+            for name, seconds in (("stretch", STRETCH_S), ("long", LONG_S)):
+                found[name].append(load_record(None, session.advance(seconds, 16, LIMIT_S), ()))
     long = found.pop("long")
     for name, records in found.items():
         for what, of in (
@@ -153,7 +163,7 @@ def _rates() -> Iterator[Figure]:
             ("99 % response time", lambda load: load.latency_at(0.99)),
         ):
             off = median(of(one) / of(other) for one, other in zip(records, long, strict=True)) - 1
-            judged = name == "stretch" and what != "99 % response time"
+            judged = what != "99 % response time"
             yield Figure(
                 f"chunks: {what} by {name}, over one load of {LONG_S:.0f} s",
                 f"within {RATE_GOAL:.0%}" if judged else "(for comparison)",

@@ -64,7 +64,7 @@ def closed(connections: int) -> LoadRecord:
                 ),
             ],
             (20,),
-            "In 5 of 20 trials the server or its client stood",
+            "In 5 of 20 loads that requests a second are taken from the server or its client stood",
         ),
         (
             [

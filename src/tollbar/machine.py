@@ -100,9 +100,10 @@ def measuring_core() -> int | None:
     return cores[-1] if len(cores) > 1 else None
 
 
-def client_core() -> int:
-    """The core that load clients are kept on: the last that the lab may use, once it keeps off the measuring core."""
-    return max(os.sched_getaffinity(0))
+def client_core(core: int | None = None) -> int:
+    """Where load clients are that are not on the measuring core `core`: the last that the lab may use beside it."""
+    cores = os.sched_getaffinity(0)
+    return max(cores - {core} or cores)
 
 
 def keep_off(core: int | None) -> None:

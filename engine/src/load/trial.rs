@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::thread::set_current_timer_slack;
 
@@ -162,6 +163,7 @@ impl Trial {
         let opening = self.accounts.read();
         let cpu_ns = clock::process_cpu_ns();
         let counts = self.pass(work, length_ns, least)?;
+        let wall_ns = self.whole(&counts, length_ns);
         let cpu_ns = clock::process_cpu_ns() - cpu_ns;
         let settled = self.accounts.settle() && settled;
         let closing = self.accounts.read();
@@ -169,7 +171,7 @@ impl Trial {
         Ok(Chunk {
             operations: counts.right,
             cpu_ns,
-            wall_ns: counts.wall_ns(),
+            wall_ns,
             observed: Observed {
                 components: closing.since(&opening),
                 exchanged: self.plan.load.exchange.is_some().then_some(counts.exchanged),
@@ -178,6 +180,17 @@ impl Trial {
                 unsettled: !settled,
             },
         })
+    }
+
+    /// How long a phase took. At the end of an open loop that nothing arrives any more is part of the load as well:
+    /// it is waited for.
+    fn whole(&self, counts: &Counts, length_ns: u64) -> u64 {
+        if !self.plan.is_open_loop() {
+            return counts.wall_ns();
+        }
+        let ends_ns = counts.began_ns + length_ns;
+        std::thread::sleep(Duration::from_nanos(ends_ns.saturating_sub(clock::wall_ns())));
+        counts.wall_ns().max(length_ns)
     }
 
     /// A phase that ends with its work, which the limit of each request bounds.

@@ -58,6 +58,36 @@ def tree(root: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def keep_on(root: int, core: int) -> None:
+    """Keeps every thread of the process, and of all below it, on this core. Raises OSError where one cannot be."""
+    kept: set[int] = set()
+    # What one of them starts meanwhile may have its old core, so that they are looked through again.
+    while new := {thread for pid in tree(root) for thread in _threads(pid)} - kept:
+        for thread in new:
+            # One that has ended is on no core.
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, {core})
+        kept |= new
+
+
+def only_core(pids: Iterable[int]) -> int | None:
+    """The one core that all these processes and all below them are kept on; None: they may move, or are on several."""
+    cores: set[int] = set()
+    for pid in pids:
+        for one in tree(pid):
+            with suppress(OSError):
+                cores |= os.sched_getaffinity(one)
+    return cores.pop() if len(cores) == 1 else None
+
+
+def run_queue_wait_ns(root: int) -> int:
+    """For how long the threads of the process, and of all below it, would have run and others had their core."""
+    threads = (f"/proc/{pid}/task/{thread}" for pid in tree(root) for thread in _threads(pid))
+    scheduled = (_read(f"{thread}/schedstat").split() for thread in threads)
+    # Time on a core, time in the queue for one, times it got one; nothing where the kernel does not tell.
+    return sum(int(fields[1]) for fields in scheduled if len(fields) > 1)
+
+
 def end_session(leader: int, limit_s: float) -> bool:
     """Kills what is left of the session that this process, which has ended, once began. False: a process is left.
 
@@ -152,6 +182,12 @@ def _children(pid: int) -> list[int]:
         # The process is gone (in the midst of reading it, perhaps), or the kernel was built without these lists.
         return [other for other in _all_pids() if (_stat(other) or ["", ""])[1] == str(pid)]
     return [int(child) for children in lists for child in children.split()]
+
+
+def _threads(pid: int) -> list[int]:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+    return []
 
 
 def _is_of_session(pid: int, leader: int) -> bool:

@@ -17,7 +17,7 @@ from tollbar.results import Row
 from tollbar.runner import LoadRecord
 from tollbar.stats import Interval, Moments, Visit
 
-# What a load client saw, in the longest stretch of each trial.
+# What a load client saw in the stretch of a trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
     "throughput": lambda load: load.requests_per_s,
     "latency-p50": lambda load: load.latency_at(0.50),
@@ -40,7 +40,7 @@ def measurements(ledger: Ledger) -> tuple[Measurement, ...]:
 
 
 def limit_of(trials: Sequence[Trial]) -> Limit | None:
-    """What limited the requests other than the server itself, in the middle one of these trials."""
+    """What limited the requests other than the server itself, in the middle one of these trials' stretches."""
     loads = settled(trials)
     if not loads:
         return None
@@ -62,9 +62,8 @@ def rate_of(row: Row) -> float | None:
 
 
 def settled(trials: Sequence[Trial]) -> list[LoadRecord]:
-    """What load clients saw in stretches long enough for rates; in chunks, where there was none."""
-    loads = [trial.load for trial in trials if trial.load is not None]
-    return [load for load in loads if load.is_settled] or loads
+    """What load clients saw in stretches, from which alone rates, response times and what limited them are taken."""
+    return [trial.load for trial in trials if trial.load is not None and trial.load.is_settled]
 
 
 def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
@@ -83,9 +82,11 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
         # A study of arrivals at a rate means the server to have time to spare.
         limit = None
-    stretches = [t for t in trials if t.load is not None and t.load.is_settled] or trials
+    stretches = [t for t in trials if settled([t])]
     for name, of_load in _OF_LOADS.items():
-        yield from _per_trial(row, name, stretches, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
+        # What a server holds is told of its whole trial.
+        seen_in = trials if name == "server-memory" else stretches
+        yield from _per_trial(row, name, seen_in, lambda t, of=of_load: of(t.load) if t.load else 0.0, ledger, limit)  # type: ignore[misc]
 
 
 def _components(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurement]:

@@ -10,6 +10,7 @@ from statistics import fmean, median
 from tollbar.judge.costs import Ledger, Visits, readings
 from tollbar.judge.decisions import Terms
 from tollbar.judge.lattice import lattice
+from tollbar.judge.measurements import settled
 from tollbar.judge.noise import twins_apart
 from tollbar.judge.verdicts import Trust
 from tollbar.measure import Outcome, Trial
@@ -38,7 +39,8 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
     """What happened during the trials that the verdicts do not show."""
     trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]
-    waits = [max(_others(load), load.client_run_queue_wait) for load in loads]
+    # In rounds the server and its client wait for each other, on the one core that they have.
+    waits = [max(_others(load), load.client_run_queue_wait) for load in settled(trials)]
     blocks = ledger.blocks()
     heats, stolen_heats = _stolen(trials)
     good = (row for row in ledger.rows if row.outcome is Outcome.OK)
@@ -57,6 +59,7 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
         heats=heats,
         stolen_heats=stolen_heats,
         loads=len(loads),
+        stretches=len(waits),
         contended_loads=sum(wait > MUCH_WAIT for wait in waits),
         reopened_loads=sum(load.reopened > 0 for load in loads),
         reopened_connections=sum(load.reopened for load in loads),

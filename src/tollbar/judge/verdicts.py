@@ -229,8 +229,10 @@ class Trust:
     stolen_heats: int = 0
     """In which the hypervisor gave others much of the time."""
     loads: int = 0
+    stretches: int = 0
+    """In which rates and response times were taken."""
     contended_loads: int = 0
-    """In which other programs had the server's or the client's core for much of the time."""
+    """Of these: in which other programs had the server's or the client's core for much of the time."""
     reopened_loads: int = 0
     """In which the server closed connections that its clients kept."""
     reopened_connections: int = 0

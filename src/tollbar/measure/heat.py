@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tollbar import machine, workloads
-from tollbar.beds import NotStarted
+from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.probe import Probe
 from tollbar.measure.trial import Chunk, Trial
@@ -29,7 +29,8 @@ SLOW_CHUNKS = 4
 # A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
 # machine's states, so that fewer of them do.
 MOST_SPENT = 2
-# Requests a second and response times want a load that has settled, which chunks have not: see METHOD.md.
+# Requests a second and response times want a load that has settled, and a client that does not take the server's core
+# from it: chunks have neither.
 STRETCH_S = 0.05
 # They get no verdict, so that some of the blocks are enough to show them.
 BLOCKS_A_STRETCH = 3
@@ -99,7 +100,7 @@ def measure(
         for member in members if heat.block % BLOCKS_A_STRETCH == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
-                member.stretch = _chunk(member, STRETCH_S)
+                member.stretch = _stretch(member)
         budget.earn(time.monotonic() - began_s)
         if probe is not None:
             rounds.make_up(budget)
@@ -266,6 +267,32 @@ def _chunk(member: _Member, seconds: float) -> ChunkRecord | None:
     except Stopped as stopped:
         _stop(member, stopped)
         return None
+
+
+def _stretch(member: _Member) -> ChunkRecord | None:
+    """A longer chunk, for which the load client moves to a core of its own where there is one; and its waits there."""
+    assert member.session is not None
+    assert member.work is not None
+    if not _is_moved(member, member.work.stretch_core):
+        return None
+    before_ns = proc.run_queue_wait_ns(member.session.pid)
+    record = _chunk(member, STRETCH_S)
+    waited_ns = max(0, proc.run_queue_wait_ns(member.session.pid) - before_ns)
+    if record is None or not _is_moved(member, member.work.core):
+        return None
+    observed = record.observed.model_copy(update={"client_run_queue_wait_ns": waited_ns})
+    return record.model_copy(update={"observed": observed})
+
+
+def _is_moved(member: _Member, core: int | None) -> bool:
+    """Whether its runner is on this core from here on; if it cannot be, that is the trial's failure."""
+    assert member.session is not None
+    try:
+        if core is not None:
+            proc.keep_on(member.session.pid, core)
+    except OSError as error:
+        _stop(member, Stopped(failed(f"the load client cannot be moved to core {core}: {error.strerror}")))
+    return member.fault is None
 
 
 def _finish(member: _Member) -> None:

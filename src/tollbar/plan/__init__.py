@@ -248,7 +248,7 @@ class _Grid:
         for name, setting in self.study.family.settings.items():
             if setting.applies(coordinates) and (not self.study.remotes or name in wanted):
                 coordinates[name] = wanted.get(name, setting.default)
-        return coordinates | {n: wanted[n] for n in ("users", "rate") if n in wanted}
+        return coordinates | {n: wanted[n] for n in ("users", "rate", "client") if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
@@ -298,6 +298,7 @@ def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
     """What the load adds to what varies."""
     if study.load is None:
         return {}
+    where: dict[str, tuple[Value, ...]] = {"client": study.load.clients} if study.load.clients else {}
     if study.load.is_open:
-        return {"rate": tuple(int(rate) for rate in study.load.rates_hz)}
-    return {"users": study.load.users}
+        return {"rate": tuple(int(rate) for rate in study.load.rates_hz), **where}
+    return {"users": study.load.users, **where}

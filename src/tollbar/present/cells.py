@@ -206,22 +206,27 @@ class AtOneLoad:
 
 
 def at_one_load(study: StudyJudgement) -> AtOneLoad:
-    """The cells at the highest load that all of them have; the study itself where there is only one."""
+    """The cells at the highest load that all of them have; the study itself where there is only one.
+
+    What a server pays for a client on another core is seen under the lowest.
+    """
     name = load_name(study)
     if name is None:
         return AtOneLoad(study, "")
     rows = study.rows
     cells = by_cell(rows)
+    pick, which = (min, "least") if "client" in study.about.baseline else (max, "most")
     common = set.intersection(*({_load(r) for r in found} for found in cells))
     family = study.about.family
     if common:
-        most = max(common)
-        chosen = [r for found in cells for r in found if _load(r) == most]
+        picked = pick(common)
+        chosen = [r for found in cells for r in found if _load(r) == picked]
         at = words.named_value(family, name, chosen[0].coordinates[name])
-        note = f"At {at}, the most that all cells have; the full table has the others."
+        note = f"At {at}, the {which} that all cells have; the full table has the others."
     else:
-        chosen = [found[-1] for found in cells]
-        note = f"Each cell at the most {words.column_title(family, name)} that it has; the full table has the others."
+        chosen = [pick(found, key=_load) for found in cells]
+        title = words.column_title(family, name)
+        note = f"Each cell at the {which} {title} that it has; the full table has the others."
     kept = {r.key for r in chosen}
     return AtOneLoad(
         replace(

@@ -136,9 +136,9 @@ def _on_loads(study: StudyJudgement) -> Iterator[str]:
     trust = study.trust
     if trust.contended_loads:
         yield (
-            f"In {trust.contended_loads:,} of {counted(trust.loads, 'trial')} the server or its client stood for more"
-            f" than {MUCH_WAIT:.0%} of the time while other programs had its core. CPU time per request is right,"
-            " and dearer by what that did to the caches: end the other programs, or add blocks."
+            f"In {trust.contended_loads:,} of {counted(trust.stretches, 'load')} that requests a second are taken from"
+            f" the server or its client stood for more than {MUCH_WAIT:.0%} of the time while other programs had its"
+            " core: end the other programs, or add blocks."
         )
     if trust.reopened_connections:
         yield (

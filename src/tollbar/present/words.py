@@ -43,6 +43,7 @@ _TITLES = {
     "users": "users",
     "rate": "arrivals a second",
 }
+_CLIENT_PLACES = {"beside": "on the server's core", "apart": "on a core of its own"}
 
 
 def column_title(family: Family, name: str) -> str:
@@ -57,6 +58,8 @@ def value_words(family: Family, name: str, value: Value) -> str:
         return family.choices[str(value)].title
     if name == "bed" and str(value).partition(" ")[0] == "embedded":
         return EMBEDDED_SERVER
+    if name == "client":
+        return _CLIENT_PLACES.get(str(value), str(value))
     if isinstance(value, str):
         return value
     if name == "users":
@@ -77,7 +80,7 @@ def named_value(family: Family, name: str, value: Value) -> str:
 
 def coordinate(family: Family, name: str, value: Value) -> str:
     """A coordinate as a command has it: a choice by its name, a number with its own: `blake3`, `4 KiB`, `cost 12`."""
-    return named_value(family, name, value) if name in family.settings else str(value)
+    return named_value(family, name, value) if name in family.settings or name == "client" else str(value)
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:

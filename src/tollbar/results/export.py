@@ -145,11 +145,11 @@ _SEEN = ("bytes_sent", "bytes_received", "connections", "handshakes_full", "hand
 
 
 def _of_load(load: LoadRecord) -> dict[str, Any]:
-    """What a load client saw in all chunks of a trial together."""
+    """What a load client saw in its stretch, or of what it asked in all chunks of a trial together."""
     return {
         "requests": load.requests,
-        "requests_per_s": load.requests_per_s,
-        **{f"latency_p{share}_us": load.latency_at(share / 100) for share in (50, 95, 99)},
+        "requests_per_s": load.requests_per_s if load.is_settled else None,
+        **{f"latency_p{share}_us": load.latency_at(share / 100) or None for share in (50, 95, 99)},
         **{name: getattr(load, name) for name in _SEEN},
         **{
             f"{name}_{what}": value

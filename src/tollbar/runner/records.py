@@ -98,6 +98,8 @@ class Requested(BaseModel):
     reopened: int = 0
     """Kept connections that the server had closed and that were made again."""
     components: Mapping[str, ComponentRecord] = {}
+    client_run_queue_wait_ns: int = 0
+    """Time in which the load client would have run and others had its core; the lab looks in the stretch alone."""
 
 
 class Totals(BaseModel):
@@ -109,23 +111,23 @@ class Totals(BaseModel):
     """The TLS libraries that its clients spoke through."""
     client_context_switches: int = 0
     client_memory_bytes: int = 0
-    client_run_queue_wait_ns: int = 0
-    """Time in which the load client would have run and others had its core."""
     components: Mapping[str, ComponentRecord] = {}
 
 
 class LoadRecord(Requested, Totals):
-    """What a load client saw of a server: in a longer stretch, or in all chunks together."""
+    """What a load client saw of a server: in a longer stretch; or, without one, what it asked in all chunks."""
 
     wall_ns: int
     """To the last answer: what was in flight when nothing new was started any more is part of the account."""
     is_settled: bool = True
-    """Whether it is of a stretch long enough for requests a second and response times, which chunks are not."""
+    """Whether it is of a stretch, which requests a second, response times and what limited them are taken from."""
     client_cpu_ns: int = 0
 
     @property
     def requests_per_s(self) -> float:
-        """Answers a second, while new requests were started."""
+        """Answers a second, while new requests were started; 0 where there was no stretch."""
+        if not self.is_settled:
+            return 0.0
         part = self.steady or self
         return part.requests / part.wall_ns * 1e9 if part.wall_ns else 0.0
 

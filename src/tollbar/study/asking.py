@@ -16,7 +16,7 @@ from tollbar import beds, families, libraries, runners, units
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
 from tollbar.libraries import BUILT_IN, Provider, normal
-from tollbar.study.definition import DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
+from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
 
 ASKED = "ask"
@@ -102,7 +102,7 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
 def _example(family: Family, name: str) -> str:
     setting = family.settings.get(name)
     if setting is None:
-        examples = {"op": family.operations[0], "bed": DEFAULT_BED, "users": "8", "rate": "200/s"}
+        examples = {"op": family.operations[0], "bed": DEFAULT_BED, "users": "8", "rate": "200/s", "client": "apart"}
         return examples.get(name, DEFAULT_PROVIDERS[0])
     if setting.values:
         return str(setting.values[-1])
@@ -136,7 +136,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
             units.per_second(said)
         except ValueError as error:
             raise TollbarError(str(error), where=word) from error
-    known = {"op": family.operations, "bed": tuple(beds.all_beds())}.get(name)
+    known = {"op": family.operations, "bed": tuple(beds.all_beds()), "client": CLIENT_PLACES}.get(name)
     if known is not None and said not in known:
         raise TollbarError(f"no such {name}: `{said}`", where=word, hint=nearest(said, known))
     return said
@@ -189,7 +189,7 @@ class _Asked:
         }
         echo: dict[str, Sequence[Value]] = {"choice": choices, "provider": providers}
         echo |= {"bed": bed_names} if bed_names else {}
-        echo |= {**vary, **{name: self.varied[name] for name in ("users", "rate") if name in self.varied}}
+        echo |= {**vary, **{name: self.varied[name] for name in ("users", "rate", "client") if name in self.varied}}
         return Question(tables, {name: self._shown(name, values) for name, values in echo.items()})
 
     @property
@@ -199,7 +199,7 @@ class _Asked:
 
     def _beds(self) -> list[Value]:
         found = [*self.varied.get("bed", self.family.beds)]
-        for name in ("users", "rate"):
+        for name in ("users", "rate", "client"):
             if name in self.varied and not (found and self.family.load):
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
                 if not self.family.load:
@@ -230,7 +230,7 @@ class _Asked:
         if settings:
             return settings
         sizes = [name for name in several if name in self.family.settings]
-        for name in ("provider", "bed", "op", *sizes, "users"):
+        for name in ("provider", "bed", "op", *sizes, "users", "client"):
             if name in several:
                 return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
         return {"choice": self.family.null.name}
@@ -282,6 +282,8 @@ class _Asked:
         users = self.varied.get("users", (USUAL_USERS,))
         load: dict[str, object] = {"shape": "open", "rates": rates} if rates else {}
         load["users"] = users
+        if "client" in self.varied:
+            load["client"] = self.varied["client"]
         if self._is_served:
             usual = default_load(self.family)
             load["request"] = {"get": usual.get}
@@ -310,7 +312,7 @@ class _Asked:
         """What is compared with, in the question: a number with what it is of."""
         setting = self.family.settings.get(name)
         if setting is None:
-            return str(value)
+            return f"a client {value}" if name == "client" else str(value)
         shown = setting.words(setting.read(value))
         return shown if setting.is_size or setting.values else f"{name} {shown}"
 

@@ -11,9 +11,10 @@ from tollbar.beds.remote import Remote
 from tollbar.families import Family, Value
 
 Coordinates = Mapping[str, Value]
-"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`."""
+"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`; and
+`client`, where the study says it."""
 
-NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate")
+NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate", "client")
 """Coordinates that are no settings of a family."""
 
 CHOSEN_ELSEWHERE = {
@@ -22,6 +23,7 @@ CHOSEN_ELSEWHERE = {
     "bed": "beds",
     "users": "load.users",
     "rate": "load.rates",
+    "client": "load.client",
 }
 """Where a study says which values of these coordinates it has: varied elsewhere, they would only rename its cells."""
 
@@ -91,6 +93,11 @@ class Measure:
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
 
 
+ClientPlace = Literal["beside", "apart"]
+"""Where a load client is in rounds: on the server's core, or on a core of its own."""
+CLIENT_PLACES: tuple[ClientPlace, ...] = ("beside", "apart")
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """What users ask of a server: a closed loop of so many at a time, or arrivals at a rate."""
@@ -108,6 +115,9 @@ class Load:
     status: int
     expected_bytes: str | None
     """How long the answer's body must be, as a template that gives a whole number; None: not said."""
+    clients: tuple[ClientPlace, ...] = ()
+    """Where the load client is in rounds, each a cell of its own. Empty: beside the lab's own servers, apart from the
+    user's; and then it is no coordinate."""
 
     @property
     def is_open(self) -> bool:

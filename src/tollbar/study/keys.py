@@ -12,6 +12,7 @@ from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_WORTH,
     STATISTIC_OF,
+    ClientPlace,
     Cost,
     Statistic,
 )
@@ -55,6 +56,7 @@ class WireLoad(Wire):
     users: tuple[int, ...] = (1,)
     rates: tuple[Rate, ...] = ()
     think: Seconds = 0.0
+    client: tuple[ClientPlace, ...] = ()
     connection: Literal["new", "user"] | None = None
     request: WireRequest = WireRequest()
     expect: WireExpect = WireExpect()

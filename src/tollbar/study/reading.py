@@ -16,6 +16,7 @@ from tollbar.families import Family, Value
 from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
+    CLIENT_PLACES,
     NOT_SETTINGS,
     Claim,
     Coordinates,
@@ -105,6 +106,12 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
         raise TollbarError("`beds` is missing: a load needs a server", where=where)
     if wire.request.get is None and not study.url:
         raise TollbarError("`load.request.get` is missing: it says what is asked of the server", where=where)
+    if study.url and "beside" in wire.client:
+        raise TollbarError(
+            "`load.client`: which core a server of your own is on is not known, so that no client is `beside` it",
+            where=where,
+            hint="leave it out: the client is on a core of its own",
+        )
     expected = None if wire.expect.bytes is None else str(wire.expect.bytes)
     _check_template(wire.request.get or "", "load.request.get", family, where)
     _check_template(expected or "", "load.expect.bytes", family, where)
@@ -117,6 +124,7 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
         unique_query=wire.request.unique,
         status=wire.expect.status,
         expected_bytes=expected,
+        clients=wire.client,
     )
 
 
@@ -238,7 +246,12 @@ class _Reader:
             return tuple(normal(str(value)) for value in given)
         if name in ("users", "rate"):
             return self._counts(key, given)
-        known = {"choice": tuple(self.family.choices), "op": self.family.operations, "bed": self.beds}
+        known = {
+            "choice": tuple(self.family.choices),
+            "op": self.family.operations,
+            "bed": self.beds,
+            "client": CLIENT_PLACES,
+        }
         if name in known:
             return self.known(name, given, known[name], key)
         try:

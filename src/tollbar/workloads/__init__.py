@@ -86,7 +86,7 @@ class Work:
     command: tuple[str, ...]
     task: Mapping[str, Any]
     core: int | None
-    """Where the runner is kept."""
+    """Where the runner is kept in rounds."""
     paid_on: int | None = None
     """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
     metrics: tuple[str, ...] = ()
@@ -98,6 +98,8 @@ class Work:
     those before it have left, cells are compared after equally many."""
     settles: bool = False
     """Whether what users notice needs a longer stretch than a chunk."""
+    stretch_core: int | None = None
+    """Where the runner is in that stretch; None: where it is in rounds."""
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""

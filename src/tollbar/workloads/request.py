@@ -1,4 +1,4 @@
-"""The workload of requests: a bed that is started for the trial, and the load client that asks it from another core.
+"""The workload of requests: a bed that is started for the trial, and the load client that asks it.
 
 In the general one a request stands for the operation of the family, which the embedded server performs by the same
 code as a runner. A family whose servers do something else of their own overrides what the bed is asked for, and which
@@ -7,7 +7,6 @@ kinds of client ask it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tollbar import beds, families, machine
-from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading
+from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading, proc
 from tollbar.beds.configuration import Request, rendered
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Standing
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Steady, Totals, engine, failed
+from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Totals, engine, failed
 from tollbar.runner.records import Observed
 from tollbar.study import NOT_SETTINGS, Load
 from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
@@ -121,14 +120,16 @@ class RequestWorkload(Workload):
         """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
         with self._server(cell, seed, sandbox, core) as server:
             users = cell.coordinates.get("users")
+            in_rounds, in_stretch = _client_cores(cell, core)
             yield RequestWork(
                 command(),
                 self._task(cell, "measure", seed, server, sandbox),
-                machine.client_core() if isinstance(cell.bed, Remote) else core,
-                paid_on=None if isinstance(cell.bed, Remote) else core,
+                in_rounds,
+                paid_on=_paid_on(cell, server, core),
                 metrics=tuple(families.family(cell.family).metrics),
                 fewest=REQUESTS_A_USER * users if isinstance(users, int) else 1,
                 settles=True,
+                stretch_core=in_stretch,
                 server=server,
             )
 
@@ -186,6 +187,15 @@ class RequestWorkload(Workload):
         }
 
 
+def _paid_on(cell: Cell, server: Server, core: int | None) -> int | None:
+    """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
+    if not isinstance(cell.bed, Remote):
+        return core
+    if core is None:
+        return None
+    return proc.only_core(server.components.values()) if server.components else machine.client_core()
+
+
 def _path(cell: Cell, load: Load) -> str:
     if load.get is not None:
         return load.get.format_map(dict(cell.coordinates))
@@ -200,6 +210,21 @@ def _shape(load: Load, at: Mapping[str, str | int]) -> dict[str, Any]:
         "rate_hz": float(at.get("rate", 0)),
         "think_s": load.think_s,
     }
+
+
+def _client_cores(cell: Cell, core: int | None) -> tuple[int | None, int | None]:
+    """The load client's core in rounds, and in the stretch where that is another; `core` is the measuring core.
+
+    A client on a core of its own has neighbours of its own. Whenever they slow it the server sleeps, and pays for
+    being woken across cores, which is no part of what a choice costs. On the server's core the server runs when the
+    client blocks, takes all that is pending, and hardly sleeps.
+    """
+    apart = machine.client_core(core)
+    if isinstance(cell.bed, Remote) or cell.coordinates.get("client") == "apart":
+        # Where the user's own server runs is not the lab's to say.
+        return apart, None
+    # None: there is one core for all.
+    return core, None if core is None else apart
 
 
 def settings_of(cell: Cell) -> dict[str, str | int]:
@@ -248,7 +273,7 @@ class RequestWork(Work):
     def load(
         self, last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]
     ) -> LoadRecord | None:
-        """Requests a second and response times in the stretch, or else in all chunks together."""
+        """What was asked and answered; requests a second and response times in the stretch alone."""
         return load_record(last, stretch, chunks)
 
 
@@ -263,25 +288,20 @@ def _with_fault(record: Record, server: Server) -> Record:
 
 
 def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequence[ChunkRecord]) -> LoadRecord:
-    """What a load client saw: requests a second and response times in its stretch, or else in all chunks together."""
+    """What a load client saw in its stretch; without one, what it asked in all chunks together.
+
+    Requests a second and response times are those of the stretch, or there are none: in chunks the client is on the
+    server's core.
+    """
     totals = last.load if last and last.load else Totals()
     records = [stretch] if stretch else chunks
-    # What is known of the whole session alone is taken to be spread evenly over it.
-    session_ns = sum(record.wall_ns for record in (*chunks, *([stretch] if stretch else [])))
-    share = sum(record.wall_ns for record in records) / session_ns if session_ns else 0.0
     observed = [record.observed for record in records]
-    latencies: Counter[int] = Counter()
-    for one in observed:
-        latencies.update(dict(one.latency_us))
-    steady = [one.steady for one in observed if one.steady]
-    of_client = ("client_run_queue_wait_ns", "client_context_switches")
     return LoadRecord(wall_ns=0, **dict(totals)).model_copy(
         update={
             **{name: sum(getattr(one, name) for one in observed) for name in _COUNTS},
-            **{name: round(share * getattr(totals, name)) for name in of_client},
             "wall_ns": sum(record.wall_ns for record in records),
-            "steady": Steady(requests=sum(s.requests for s in steady), wall_ns=sum(s.wall_ns for s in steady)),
-            "latency_us": tuple(sorted(latencies.items())),
+            "steady": stretch.observed.steady if stretch else None,
+            "latency_us": tuple(sorted(stretch.observed.latency_us)) if stretch else (),
             "is_settled": stretch is not None,
             "reopened": sum(record.observed.reopened for record in chunks),
             "client_cpu_ns": sum(record.cpu_ns for record in records),
@@ -290,7 +310,8 @@ def load_record(last: Record | None, stretch: ChunkRecord | None, chunks: Sequen
     )
 
 
-_COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed")
+_COUNTS = ("requests", "bytes_sent", "bytes_received", "connections", "handshakes_full", "handshakes_resumed",
+           "client_run_queue_wait_ns")  # fmt: skip
 
 
 def _spent(total: ComponentRecord, name: str, observed: Sequence[Observed]) -> ComponentRecord:

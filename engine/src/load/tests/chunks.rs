@@ -93,6 +93,7 @@ fn a_rate_of_arrivals_goes_to_the_end() {
     for _ in 0..100 {
         let chunk = trial.advance(Advance { seconds: 0.005, operations: 0 }).expect("a chunk");
         assert!(chunk.observed.counts.steady.wall_ns >= 5_000_000, "{chunk:?}");
+        assert!(chunk.wall_ns >= 5_000_000, "{chunk:?}");
         requests += chunk.observed.counts.steady.requests;
         wall_ns += chunk.observed.counts.steady.wall_ns.min(5_000_000);
     }

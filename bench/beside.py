@@ -1,0 +1,85 @@
+"""Beside: what the client's work in the server's caches costs, by a server that is busy either way. A minute.
+
+With many users a server finds the next request when it is done with one, wherever the client is: it hardly sleeps, and
+what is left between a client on its core and one on a core of its own is what the two do to each other's caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.figures import Figure
+from bench.studies import Document, Unmeasured, half_width, measured, toll
+
+STUDY = """
+question  = "What is left between a client on the server's core and one apart?"
+family    = "tls"
+beds      = ["{bed}"]
+providers = ["libcrypto"]
+choices   = ["plaintext", "tls-1.3"]
+baseline  = "plaintext"
+
+[vary]
+op           = ["connect"]
+certificate  = ["rsa-2048", "ecdsa-p256"]
+key-exchange = ["x25519"]
+bytes        = ["4 KiB"]
+
+[load]
+users   = [32]
+client  = ["beside", "apart"]
+request = {{ get = "/bytes/{{bytes}}" }}
+expect  = {{ status = 200, bytes = "{{bytes}}" }}
+
+[measure]
+blocks = 12
+"""
+BEDS = ("nginx", "embedded")
+CERTIFICATES = ("rsa-2048", "ecdsa-p256")
+# What a choice costs over another may not depend on where the client is.
+RATIOS_GOAL = 0.03
+
+
+def figures() -> Iterator[Figure]:
+    """For each server: each cost and each ratio, with the client beside it over the client apart."""
+    for bed in BEDS:
+        try:
+            yield from _of(bed, measured(STUDY.format(bed=bed), name="beside"))
+        except Unmeasured as why:
+            yield Figure(f"beside: {bed}", "(for comparison)", str(why), None)
+
+
+def _of(bed: str, study: Document) -> Iterator[Figure]:
+    for name in ("plaintext", *CERTIFICATES):
+        beside_us, apart_us = (_cost_ns(study, name, client) / 1e3 for client in ("beside", "apart"))
+        yield Figure(
+            f"beside: server CPU a connection, {name} on {bed}, client beside over client apart",
+            "(for comparison)",
+            f"{beside_us / apart_us - 1:+.1%} ({beside_us:.1f} / {apart_us:.1f} µs)",
+            None,
+        )
+    for name in CERTIFICATES:
+        beside, apart = (toll(study, "tls-1.3", certificate=name, client=client) for client in ("beside", "apart"))
+        change = beside["ratio"] / apart["ratio"] - 1
+        sure = half_width(beside["low"], beside["high"]) + half_width(apart["low"], apart["high"])
+        yield Figure(
+            f"beside: the ratio of {name} to plaintext on {bed}, client beside over client apart",
+            f"within {RATIOS_GOAL:.0%}, where both are known so well",
+            f"{change:+.1%} ± {sure:.1%} ({beside['ratio']:.2f} / {apart['ratio']:.2f})",
+            abs(change) <= RATIOS_GOAL + sure if sure <= RATIOS_GOAL else None,
+        )
+
+
+def _cost_ns(study: Document, name: str, client: str) -> float:
+    """The server's CPU nanoseconds for a connection, undisturbed. Raises Unmeasured."""
+    found = [
+        one["value"]
+        for one in study["results"]
+        if one["metric"] == "server-cpu"
+        and one["component"] is None
+        and name in (one["choice"], one["setting"].get("certificate"))
+        and one["setting"].get("client") == client
+    ]
+    if len(found) != 1 or found[0] is None:
+        raise Unmeasured(f"{len(found)} costs of {name} with the client {client}")
+    return float(found[0])

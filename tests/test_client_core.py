@@ -1,0 +1,250 @@
+"""Where the load client is: on the server's core in rounds, with all that answers it, and off it in the stretch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import here
+from tollbar import machine, plan, study, workloads
+from tollbar.beds import driver, proc
+from tollbar.beds.driver import Server
+from tollbar.beds.remote import Remote
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.measure import Trial, heat
+from tollbar.plan import Cell
+from tollbar.plan.heats import Heat, Visit
+from tollbar.runner import ChunkRecord, LoadRecord, Observed, Outcome, Record, Session, Steady, Totals
+from tollbar.workloads import request
+from tollbar.workloads.request import RequestWork, load_record
+
+SERVED = """
+question  = "What does a hash cost?"
+family    = "digest"
+providers = ["libcrypto"]
+choices   = ["none"]
+beds      = ["embedded"]
+load      = {{ users = [2], {load}request = {{ get = "/op/digest/{{choice}}?bytes={{bytes}}" }} }}
+vary      = {{ op = ["hash"], bytes = ["16 B"] }}
+measure   = {{ rounds = 2 }}
+"""
+OF_URL = """
+question  = "What does TLS cost?"
+family    = "tls"
+url       = "http://127.0.0.1:{port}/"
+choices   = ["plaintext"]
+vary      = {{ op = ["request"] }}
+load      = {{ {load} }}
+"""
+SIGN_IN = """
+question  = "What does it cost to know who asks?"
+family    = "web-auth"
+providers = ["libcrypto"]
+choices   = ["{choice}"]
+beds      = ["{bed}"]
+load      = {{ request = {{ get = "/bytes/{{bytes}}" }} }}
+[vary]
+op        = ["request"]
+accounts  = [1000]
+{settings}
+"""
+# What answers the server, and how it is had: services of the run and of the trial, a proxy, and another server.
+BEHIND = {
+    "postgresql-accounts": ("httpd", "basic", 'store = ["sql"]\npassword-hash = ["bcrypt"]'),
+    "mit": ("httpd", "kerberos", 'directory = ["mit"]\ngroups = [50]\nruns = ["in-server"]'),
+    "gssproxy": ("httpd", "kerberos", 'directory = ["mit"]\ngroups = [50]\nruns = ["gssproxy"]'),
+    "authenticator": ("nginx", "kerberos", 'directory = ["mit"]\ngroups = [50]\nruns = ["auth-request"]'),
+}
+
+Cores = frozenset[int]
+
+
+@pytest.fixture
+def core() -> Iterator[int]:
+    """The measuring core, which the lab keeps off."""
+    cores, core = os.sched_getaffinity(0), machine.measuring_core()
+    if core is None:
+        pytest.skip("one core has no other beside it")
+    machine.keep_off(core)
+    yield core
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
+    """For each chunk its length, the cores that the client's processes may use, and those of the servers'."""
+    found: list[tuple[float, Cores, Cores]] = []
+    servers: list[Server] = []
+    start, advance = driver.start, Session.advance
+
+    def started(*given: Any, **more: Any) -> Server:
+        servers.append(start(*given, **more))
+        return servers[-1]
+
+    def advanced(session: Session, seconds: float, operations: int, limit_s: float) -> ChunkRecord:
+        roots = [pid for server in servers for pid in server.components.values()]
+        found.append((seconds, cores_of(session.pid), cores_of(*roots)))
+        return advance(session, seconds, operations, limit_s)
+
+    monkeypatch.setattr(request.driver, "start", started)
+    monkeypatch.setattr(Session, "advance", advanced)
+    return found
+
+
+def cores_of(*roots: int) -> Cores:
+    """The cores that any thread of these processes, or of any below them, may use."""
+    threads = [
+        Path(f"/proc/{pid}/task/{thread}/status").read_text()
+        for root in roots
+        for pid in proc.tree(root)
+        for thread in os.listdir(f"/proc/{pid}/task")
+    ]
+    lists = (text.split("Cpus_allowed_list:")[1].split("\n")[0].strip() for text in threads)
+    ranges = (part.partition("-") for one in lists for part in one.split(","))
+    return frozenset(n for low, _, high in ranges for n in range(int(low), int(high or low) + 1))
+
+
+def cells(text: str) -> Sequence[Cell]:
+    """The cells of a study."""
+    return plan.make([study.read("some", text, where="some.toml")], seed=1).studies[0].cells
+
+
+def measured(text: str, core: int | None) -> Trial:
+    """A trial of a study's one cell, with its stretch."""
+    (cell,) = cells(text)
+    (one,) = plan.make([study.read("some", text, where="some.toml")], seed=1).studies
+    with Sandbox() as sandbox:
+        visits = (Visit(cell, twin=False, block=0, heat=0),)
+        heat_ = Heat("some", 0, 0, visits)
+        (trial,) = heat.measure(heat_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
+    return trial
+
+
+def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
+    core: int, seen: list[tuple[float, Cores, Cores]]
+) -> None:
+    """Every thread of it, and no thread of the server, which stays where it is."""
+    trial = measured(SERVED.format(load=""), core)
+    assert (Outcome.OK, None) == (trial.outcome, trial.reason)
+    apart = machine.client_core(core)
+    beside = (0.005, {core}, {core})
+    assert [beside, beside, (heat.STRETCH_S, {apart}, {core})] == seen
+    assert trial.load is not None
+    assert trial.load.requests_per_s > 0 < trial.load.latency_at(0.5)
+
+
+def test_a_client_that_is_apart_stays_so(core: int, seen: list[tuple[float, Cores, Cores]]) -> None:
+    """Where a study says `apart`, rounds have the client on a core of its own too, and the cell says so."""
+    text = SERVED.format(load='client = ["apart"], ')
+    assert Outcome.OK == measured(text, core).outcome
+    assert [({machine.client_core(core)}, {core})] * 3 == [(client, server) for _, client, server in seen]
+    assert ["apart"] == [cell.coordinates["client"] for cell in cells(text)]
+
+
+def test_where_there_is_one_core_nothing_moves(
+    monkeypatch: pytest.MonkeyPatch, seen: list[tuple[float, Cores, Cores]]
+) -> None:
+    """The stretch is measured all the same: its marks say what the one core limits."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        assert machine.measuring_core() is None
+        trial = measured(SERVED.format(load=""), None)
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert (Outcome.OK, None) == (trial.outcome, trial.reason)
+    assert [({max(cores)}, {max(cores)})] * 3 == [(client, server) for _, client, server in seen]
+    assert trial.load is not None
+    assert trial.load.is_settled
+
+
+def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its trial says which core was not to be had, and no stretch is taken on the server's core instead."""
+    monkeypatch.setattr(machine, "client_core", lambda core=None: 4095)
+    trial = measured(SERVED.format(load=""), core)
+    assert (Outcome.FAILED, None) == (trial.outcome, trial.load)
+    assert "the load client cannot be moved to core 4095: Invalid argument" == trial.reason
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_answers_the_server_is_on_its_core(core: int, name: str) -> None:
+    """Every process of every component, those that are for the whole run as well."""
+    bed, choice, settings = BEHIND[name]
+    for needed in {bed, name, *(["mit"] if "mit" in settings else [])}:
+        here(needed)
+    (cell,) = (
+        cell
+        for cell in cells(SIGN_IN.format(bed=bed, choice=choice, settings=settings))
+        if cell.choice.name == choice and cell.provider.spec == "libcrypto"
+    )
+    with Sandbox() as sandbox, workloads.of(cell).up(cell, 1, sandbox, core) as work:
+        assert isinstance(work, RequestWork)
+        found = {component: cores_of(pid) for component, pid in work.server.components.items()}
+        assert len(found) > 1
+        assert {component: {core} for component in found} == found
+        assert (core, machine.client_core(core)) == (work.core, work.stretch_core)
+
+
+def test_a_server_of_the_user_s_own_is_asked_from_another_core(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rounds and in the stretch: which core it is on is the user's to say."""
+    monkeypatch.setattr(Remote, "fault", lambda remote: None)
+    (cell,) = cells(OF_URL.format(port=1, load="users = [2]"))
+    with workloads.of(cell).up(cell, 1, None, core) as work:
+        assert (machine.client_core(core), None) == (work.core, work.stretch_core)
+
+
+def test_no_client_is_beside_a_server_of_the_user_s_own() -> None:
+    """It is refused in words, before anything starts; `apart` is what it is."""
+    with pytest.raises(TollbarError, match="which core a server of your own is on is not known"):
+        cells(OF_URL.format(port=1, load='client = ["beside", "apart"]'))
+    assert ["apart"] == [c.coordinates["client"] for c in cells(OF_URL.format(port=1, load='client = ["apart"]'))]
+
+
+def test_waking_asks_from_both_cores_and_nothing_else_says_so() -> None:
+    """Each of its cells stands beside the same one with the client on the server's core; others have their old keys."""
+    (one,) = plan.make(study.load(["waking"]), seed=1).studies
+    places = [(cell.coordinates["op"], cell.coordinates["users"], cell.coordinates["client"]) for cell in one.cells]
+    wanted = {(op, n, at) for op in ("request", "connect") for n in (1, 2, 8, 32) for at in ("beside", "apart")}
+    assert wanted == {*places}
+    assert len(wanted) == len(places)
+    for cell in one.cells:
+        assert plan.key_of({**cell.coordinates, "client": "beside"}) == cell.against
+    shipped = (cell for made in plan.make(study.load(["quick"]), seed=1).studies for cell in made.cells)
+    assert not any("client" in cell.coordinates for cell in shipped)
+
+
+def test_a_load_without_a_stretch_has_no_rate() -> None:
+    """What chunks asked is known; how fast, and how long answers took, they cannot say."""
+    chunk = ChunkRecord(
+        operations=3,
+        cpu_ns=1000,
+        wall_ns=2000,
+        observed=Observed(
+            requests=3, connections=3, bytes_sent=30, latency_us=((5, 3),), steady=Steady(requests=3, wall_ns=1000)
+        ),
+    )
+    last = Record(outcome=Outcome.OK, load=Totals(client_memory_bytes=7))
+    without = load_record(last, None, [chunk, chunk])
+    assert (False, 6, 6, 60, 4000, 7) == _told(without)
+    assert (0.0, 0.0, None) == (without.requests_per_s, without.latency_at(0.5), without.steady)
+    settled = load_record(last, chunk, [chunk, chunk])
+    assert (True, 3, 3, 30, 2000, 7) == _told(settled)
+    assert (3e6, 5.0) == (settled.requests_per_s, settled.latency_at(0.5))
+
+
+def _told(load: LoadRecord) -> tuple[Any, ...]:
+    counts = (load.requests, load.connections, load.bytes_sent)
+    return load.is_settled, *counts, load.wall_ns, load.client_memory_bytes
+
+
+def test_waits_of_the_stretch_are_its_own() -> None:
+    """What the client waited in rounds, for the server that it shares a core with, contends with nothing."""
+    chunk = ChunkRecord(operations=1, cpu_ns=1, wall_ns=1000)
+    waited = chunk.model_copy(update={"observed": Observed(client_run_queue_wait_ns=300)})
+    last = Record(outcome=Outcome.OK, load=Totals.model_validate({"client_run_queue_wait_ns": 10**9}))
+    assert 0.3 == load_record(last, waited, [chunk] * 9).client_run_queue_wait
