@@ -135,7 +135,6 @@ BAD = {
     "unknown table": ("[choice.md5]", "[choices.md5]", "`choices`: no such key", "did you mean `choice`?"),
     "no file": ('spec = "RFC 1321"', 'spec = ""\nanswers = [{ file = "md5.json" }]', "answers/md5.json", None),
     "two nulls": ('"broken"', '"null"', 'exactly one choice with `standing = "null"`', None),
-    "unknown operation": ('"broken"', '"broken"\nvaries = ["hush"]', "`choice.md5.varies`", "`hash`"),
     "unit and values": (
         "",
         SETTING.format('unit = "bytes"\nvalues = [1]\ndefault = "1 B"'),

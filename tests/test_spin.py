@@ -117,8 +117,3 @@ def test_rehearsals_claim_the_means(name: str) -> None:
         assert float(MEANS[of] / MEANS[over]) == claim.ratio
         claimed |= {of, over}
     assert {*rehearsal.choices} == claimed
-
-
-def test_only_what_is_drawn_varies_by_nature() -> None:
-    """A period is not chance: only drawn sizes are declared as varying."""
-    assert {"spin-heavy-tailed"} == {name for name, choice in CHOICES.items() if choice.varies}

@@ -20,16 +20,13 @@ class Metric:
     is_limited: bool = False
     """Whether a busy client, an idle server or other programs take its meaning away: it says little of the server."""
 
-    is_rare: bool = False
-    """Whether most chunks show none of it, so that it is shared out among all operations of a trial."""
-
     @property
     def is_per_operation(self) -> bool:
         """Whether what a chunk showed is shared out among its operations."""
         return self.unit.endswith("/op")
 
 
-BACKGROUND = Metric("background", "of it, CPU time between chunks (collector, compiler)", "ns/op", is_rare=True)
+BACKGROUND = Metric("background", "of it, CPU time between chunks (collector, compiler)", "ns/op")
 """What a runner's other threads used while it was asked nothing: part of its cost, and shown apart."""
 
 # Those of every family; a family's folder adds its own.

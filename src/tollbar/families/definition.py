@@ -118,8 +118,6 @@ class Choice:
     note: str | None
     mitigates: Mapping[str, Mitigation] = field(default_factory=dict)
     """For each threat of the family, unless a setting's value has its own word on it."""
-    varies: tuple[str, ...] = ()
-    """Operations of which one costs more than the next by nature, as a search for primes does: their cost is a mean."""
     unanswered: tuple[str, ...] = ()
     """Operations whose result is new each time, so that no known answer can come."""
     levels: tuple[Level, ...] = ()

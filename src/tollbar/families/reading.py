@@ -84,7 +84,6 @@ class _WireChoice(Wire):
     setting: dict[str, Value] = {}
     key: str | None = None
     note: str | None = None
-    varies: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _has_a_standing(self) -> _WireChoice:
@@ -209,10 +208,6 @@ def _complaints(family: Family) -> Iterator[str]:
         yield 'a family has exactly one choice with `standing = "null"`'
     for choice in family.choices.values():
         yield from _unknown_threats(f"choice.{choice.name}", choice.mitigates, family)
-        for operation in choice.varies:
-            if operation not in family.operations:
-                known = nearest(operation, family.operations)
-                yield f"`choice.{choice.name}.varies`: the family has no operation `{operation}`; {known}"
         if choice.standing is Standing.NULL:
             if choice.mitigates:
                 yield f"`choice.{choice.name}.mitigates`: the null choice mitigates nothing"
