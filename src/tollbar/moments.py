@@ -20,8 +20,11 @@ from pathlib import Path
 from tollbar.files import cache_folder, write_atomically
 
 # A quick probe takes at most so much longer than the quickest, in logarithms. A core that is left alone gives 0.01 to
-# 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike.
-QUIET = 0.1
+# 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike, and a
+# step of the clock's frequency, which makes all work dearer alike, is a few hundredths.
+QUIET = 0.15
+# Beyond this, a run's quickest probe was beside a neighbour: what the other cores do lowers the frequency by less.
+_NEVER_ALONE = 0.25
 # The quickest probe of a run, as a quantile: not the minimum, which one lucky reading makes.
 _QUICKEST = 0.02
 # So many of a run's probes must be quick: fewer are the tail of a disturbed machine's one kind of moments.
@@ -51,7 +54,7 @@ class Quickness:
     @property
     def slower_than_known(self) -> float | None:
         """How many times as long as in earlier runs the quickest probes took; None where a quiet core explains that."""
-        if self.best_ns is None or not self.is_known or self.quickest_ns <= self.best_ns * math.exp(QUIET):
+        if self.best_ns is None or not self.is_known or self.quickest_ns <= self.best_ns * math.exp(_NEVER_ALONE):
             return None
         return self.quickest_ns / self.best_ns
 
