@@ -113,6 +113,13 @@ def test_nothing_in_common_is_an_error() -> None:
     assert ("cpu: None / another",) == compare(judge(one), elsewhere, across_machines=True).fingerprint_differences
 
 
+def test_a_run_from_just_after_boot_is_of_the_same_machine() -> None:
+    """How its kernel counts interrupts was not known then, and is now."""
+    run_of = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    young, later = (judge(replace(run_of, fingerprint={"interrupts_apart": at})) for at in ("not stated", False))
+    assert () == compare(young, later).fingerprint_differences
+
+
 def test_the_system_s_libcrypto_is_one_provider_by_either_name() -> None:
     """`libcrypto` and `libcrypto:system` are the same row, in runs of two versions too."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
