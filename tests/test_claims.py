@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from builders import claim, lognormal, measured, row, study, study_run
 from tollbar.families import Value
 from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
-from tollbar.judge.claims import _too_few, _tolerated, judge_order, judge_ratio
+from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.measure import Outcome
