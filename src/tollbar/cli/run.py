@@ -79,7 +79,7 @@ def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | No
 def status_of(judged: Judgement) -> ExitStatus:
     """Whether everything that could be measured was. What a library does not have is no failure."""
     rows = [row for one in judged.studies for row in one.study.rows]
-    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.was_set_aside for row in rows)
+    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.set_aside is not None for row in rows)
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 
@@ -148,7 +148,9 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
     said = results.about(directory)
     entries = {one.name: {**said["studies"][one.name], "blocks": one.measure.blocks} for one in asked}
     results.update_about(directory, {"studies": entries})
-    store.event("resumed")
+    again = store.resume()
+    if again:
+        console.say(f"  resumed    {counted(again, 'cell')} that failed too often before: tried again")
     return planned, store
 
 
@@ -196,12 +198,12 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) 
         if within_s is not None:
             planned = _fitted(planned, store, proven_only, within_s)
         counts = {one.study.name: one.study.measure.blocks for one in planned.studies}
-        heats = measure.heats_left(planned, counts=counts, done=store.done(), excluded=excluded)
+        heats = measure.heats_left(planned, counts=counts, done=store.done(), made=store.made(), excluded=excluded)
         left_s = estimates.of_heats(planned, heats, timings)
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         trials = measure.measured(planned, heats, first_order=store.next_order(), core=core, sandbox=sandbox)
-        for heat in progress.follow("measure", trials, max(len(heats), 1)):
-            store.record(heat)
+        for heat, set_aside in progress.follow("measure", trials, max(len(heats), 1)):
+            store.record(heat, set_aside)
 
 
 def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:

@@ -41,6 +41,7 @@ def trust(study: StudyJudgement) -> list[str]:
         drift(study),
         steal(study),
         load(study),
+        *set_aside(study),
     ]
 
 
@@ -82,6 +83,25 @@ def commands(run: Run) -> dict[str, str]:
         "Compare with another run": f"tollbar compare {path} OTHER-RUN",
         "The numbers as a file": f"tollbar export {path} --format csv",
     }
+
+
+def set_aside(study: StudyJudgement) -> list[str]:
+    """A sentence for each time that a cell failed too often and had no more trials: which, why, what became of it."""
+    rows, names = {row.key: row for row in study.rows}, varying(study.rows, always=("choice",))
+    said = []
+    for one in study.study.set_aside:
+        row = rows.get(one.cell)
+        named = words.place(study.about.family, row.shown, names) if row else one.cell
+        later = (
+            "`tollbar run --resume RUN` tries it again"
+            if one.tried_again_s is None
+            else "it was tried again when the run was resumed"
+        )
+        said.append(
+            f"{named} was set aside after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
+            f" ({one.reason.rstrip('.')}), so that it has fewer blocks than the others: {later}."
+        )
+    return said
 
 
 def largest_noise(study: StudyJudgement) -> float | None:
