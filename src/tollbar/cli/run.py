@@ -132,15 +132,17 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
     planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
-    names = {spec: str(receipt["name"]) for spec, receipt in planned.receipts.items()}
-    begun_on = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
+    changed = results.changes(said, results.made_with(planned))
     store = results.reopen(directory)
-    if names != begun_on or store.cells() != {
-        (one.study.name, cell.key) for one in planned.studies for cell in one.cells
-    }:
+    cells = {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}
+    if store.cells() != cells:
+        gone, new = store.cells() - cells, cells - store.cells()
+        changed.append(f"cells: {len(gone)} of the run are not planned now, and {len(new)} are new")
+    if changed:
         store.close()
+        lines = "".join(f"\n  {line}" for line in changed)
         raise TollbarError(
-            "what is installed has changed since the run began: its cells are not those of today",
+            f"what is installed has changed since the run began:{lines}",
             where=str(directory),
             hint="begin a new run",
         )

@@ -20,6 +20,7 @@ from tollbar.families import Family
 from tollbar.files import write_atomically
 from tollbar.measure import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.plan import Plan, StudyPlan
+from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
 from tollbar.results.reading import SCHEMA, about, looks, reach
 
@@ -196,9 +197,7 @@ def create(
             "seed": plan.seed,
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
-            "providers": dict(plan.receipts),
-            "servers": dict(plan.servers),
-            "broken": dict(plan.broken),
+            **made_with(plan),
             "studies": studies,
         }
         store = _open(directory)
