@@ -47,6 +47,7 @@ def comparison_document(comparison: Comparison, increases: Sequence[Increase] = 
         "upgrades": list(comparison.upgrades),
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
+        "left_out": [_fields(left, "study", "reason", "rows") for left in comparison.left_out],
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
             for one in increases
