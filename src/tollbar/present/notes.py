@@ -41,6 +41,7 @@ def trust(study: StudyJudgement) -> list[str]:
         drift(study),
         steal(study),
         load(study),
+        *by_chance(study),
         *set_aside(study),
     ]
 
@@ -83,6 +84,20 @@ def commands(run: Run) -> dict[str, str]:
         "Compare with another run": f"tollbar compare {path} OTHER-RUN",
         "The numbers as a file": f"tollbar export {path} --format csv",
     }
+
+
+def by_chance(study: StudyJudgement) -> list[str]:
+    """How many of the study's tolls miss the truth although nothing went wrong; nothing where that is less than one."""
+    tolls = sum(toll.ratio is not None and toll.ratio.is_bounded for toll in real_tolls(study))
+    misses = tolls * (1 - study.confidence)
+    # To a hundredth: 20 × (1 − 0.95) is a hair below one.
+    if round(misses, 2) < 1:
+        return []
+    return [
+        f"Of {tolls:,} tolls at {percent(study.confidence)} confidence about {misses:.0f}"
+        f" {'misses' if round(misses) == 1 else 'miss'} by chance alone: one row that stands out among many may be"
+        " among them. The answer's own comparisons hold together."
+    ]
 
 
 def set_aside(study: StudyJudgement) -> list[str]:
