@@ -133,7 +133,7 @@ class Lab:
         """The trials of each heat."""
         counts = {one.study.name: one.study.measure.blocks for one in plan.studies}
         left = measure.heats_left(plan, counts=counts, done=(), excluded=())
-        return list(measure.measured(plan, left, sandbox=self.sandbox))
+        return [trials for trials, _ in measure.measured(plan, left, sandbox=self.sandbox)]
 
     def trials(self, plan: Plan) -> dict[object, list[Trial]]:
         """The trials of each cell, by its bytes, in the order they were made."""

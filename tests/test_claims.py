@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from builders import claim, lognormal, measured, row, study, study_run
 from tollbar.families import Value
 from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
-from tollbar.judge.claims import _tolerated, judge_order, judge_ratio
+from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms
 from tollbar.measure import Outcome
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
@@ -55,7 +57,9 @@ def interval(low: float, high: float) -> Interval:
         (1.05, 1.03, 1.08, ClaimVerdict.STILL_TRUE),
         (1.05, 0.98, 0.99, ClaimVerdict.SMALLER),
         (1.05, 0.80, 0.90, ClaimVerdict.INVERTED),
-        (1.0, 0.95, 1.05, ClaimVerdict.STILL_TRUE),
+        (1.0, 0.98, 1.02, ClaimVerdict.STILL_TRUE),
+        (1.0, 0.95, 1.05, ClaimVerdict.CANNOT_TELL),
+        (1.0, 1.04, 1.06, ClaimVerdict.LARGER),
         (1.0, 0.70, 0.80, ClaimVerdict.LARGER),
         (1.0, 1.20, 1.30, ClaimVerdict.LARGER),
         (2.0, 0.0, math.inf, ClaimVerdict.CANNOT_TELL),
@@ -95,8 +99,27 @@ def test_a_claim_turned_round_has_the_same_verdict(published: float, low: float,
 
 
 def borders(published: float) -> tuple[float, ...]:
-    found = [1.0, 1.03, 1 / 1.03, *_tolerated(max(published, 1 / published), 1.03)]
+    found = [1.0, 1.03, 1 / 1.03, *_tolerated(published, 1.03)]
     return (*found, *(1 / border for border in found))
+
+
+@given(st.floats(0.1, 10), st.floats(0, 0.01), st.floats(1.001, 1.1))
+def test_what_is_still_true_moves_as_little_as_what_was_published(published: float, by: float, margin: float) -> None:
+    """Both borders rise with the published ratio, and by no more than a tenth more than it: there is no jump."""
+    here, there = _tolerated(published, margin), _tolerated(published * math.exp(by), margin)
+    for one, other in zip(here, there, strict=True):
+        assert -1e-9 <= math.log(other / one) <= 1.1 * by + 1e-9
+    assert here[0] * margin <= published * (1 + 1e-9)
+    assert published * margin <= here[1] * (1 + 1e-9)
+    # Seen from the other side the borders are the same.
+    low, high = _tolerated(1 / published, margin)
+    assert (pytest.approx(1 / high), pytest.approx(1 / low)) == here
+
+
+def test_two_that_are_alike_are_so_within_what_the_study_ignores() -> None:
+    """×1.00 has the rule that ×1.01 has; where a toll would be free, `they are alike` is still true."""
+    assert pytest.approx((1 / 1.03, 1.03)) == _tolerated(1.0, 1.03)
+    assert pytest.approx((1.01 / 1.03, 1.01 * 1.03)) == _tolerated(1.01, 1.03)
 
 
 def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> list[Row]:
@@ -216,6 +239,21 @@ def test_a_cell_over_itself_uses_its_twin() -> None:
     assert "both sides are one cell, which was not measured twice in a block" == alone.reason
 
 
+@pytest.mark.parametrize(
+    ("both", "carry", "expected"),
+    [
+        (3, 3, "3 of 5 blocks have both sides: too few for an interval, which needs 4"),
+        (5, 5, "5 of 5 blocks have both sides: too few for an interval"),
+        (5, 2, "5 of 5 blocks have both sides, and 2 carry the ratio: too few for an interval, which needs 4"),
+    ],
+)
+def test_too_few_blocks_do_not_contradict_themselves(both: int, carry: int, expected: str) -> None:
+    """How many there are is said, and how many an interval needs only where there are fewer."""
+    rows = [row({"choice": "a"}, [100.0] * 5), row({"choice": "b"}, [100.0] * both)]
+    ledger = Ledger(rows, Terms(0.03, 1))
+    assert expected == _too_few(*rows, Interval(1.0, 0.0, math.inf, 0.95, carry), ledger)
+
+
 def test_what_cannot_be_tried_says_why() -> None:
     """Nothing here, nothing alike, failed, too few blocks, not enough blocks: each has its reason."""
     rows = cells({("a", "p"): 1.0, ("b", "q"): 2.0}, ("choice", "provider"))
@@ -235,6 +273,6 @@ def test_what_cannot_be_tried_says_why() -> None:
         "no cell here has choice gone, bytes 64",
         "no two cells here are alike but for this",
         "c p was not measured: wrong answer",
-        "3 blocks are too few: at least 4",
+        "3 of 20 blocks have both sides: too few for an interval, which needs 4",
         "the interval reaches across an edge of what counts as the published ratio: add blocks",
     ] == [r.reason for r in found]

@@ -113,6 +113,81 @@ def test_nothing_in_common_is_an_error() -> None:
     assert ("cpu: None / another",) == compare(judge(one), elsewhere, across_machines=True).fingerprint_differences
 
 
+def test_a_run_from_just_after_boot_is_of_the_same_machine() -> None:
+    """How its kernel counts interrupts was not known then, and is now."""
+    run_of = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    young, later = (judge(replace(run_of, fingerprint={"interrupts_apart": at})) for at in ("not stated", False))
+    assert () == compare(young, later).fingerprint_differences
+
+
+def altered(of: Run, **changes: object) -> Run:
+    """The run, its study asked otherwise."""
+    (one,) = of.studies
+    return replace(of, studies=(replace(one, study=replace(one.study, **changes)),))  # type: ignore[arg-type]
+
+
+def test_two_questions_of_one_name_are_not_one() -> None:
+    """Every `ask` is called so; with another question it is another study, and that is said."""
+    one = altered(measured({SYSTEM: ("openssl 3.0.19", 2.0)}), name="ask", question="Which digest?")
+    other = altered(one, question="Which digest at 4 KiB?")
+    assert 3 == len(compared(one, one).pairs)
+    with pytest.raises(TollbarError, match="ask: another question"):
+        compared(one, other)
+    both = replace(one, studies=(*one.studies, *measured({SYSTEM: ("openssl 3.0.19", 2.0)}).studies))
+    too = replace(other, studies=(*other.studies, *measured({SYSTEM: ("openssl 3.0.20", 2.0)}).studies))
+    found = compared(both, too)
+    assert ["study"] == list(found.studies)
+    assert [("ask", "another question: “Which digest?” / “Which digest at 4 KiB?”", 3)] == [
+        (one.study, one.reason, one.rows) for one in found.left_out
+    ]
+    assert any("not compared: 3 rows of ask: another question" in note for note in comparison_notes(found))
+
+
+def test_another_kind_of_cost_is_no_change() -> None:
+    """What a server pays is not set beside what its client does."""
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    other = altered(one, measure=replace(one.studies[0].study.measure, cost="client-cpu"))
+    with pytest.raises(TollbarError, match="another cost: cpu / client-cpu"):
+        compared(one, other)
+
+
+def test_another_family_is_no_partner() -> None:
+    """Two studies of one name, of things that have nothing in common but the names of coordinates."""
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    other = altered(one, family=replace(one.studies[0].study.family, name="mac"))
+    with pytest.raises(TollbarError, match="another family: digest / mac"):
+        compared(one, other)
+
+
+def test_ratios_to_another_baseline_are_left_out() -> None:
+    """Costs are compared all the same; ratios to unlike things are not, and how many is said."""
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    (study,) = one.studies
+    none, c0, c1 = study.rows
+    rows = (replace(none, against=c0.key), replace(c0, against=c0.key, twins=none.twins), replace(c1, against=c0.key))
+    other = replace(one, studies=(replace(study, rows=rows),))
+    found = compared(one, other)
+    assert [None] * 3 == [pair.ratio_change for pair in found.pairs]
+    assert all(pair.cost_change for pair in found.pairs)
+    assert [("study", "ratios to another baseline", 3)] == [(o.study, o.reason, o.rows) for o in found.left_out]
+    assert any("3 rows" in note and "another baseline" in note for note in comparison_notes(found))
+    assert (None, None) == (found.median_difference, found.overlapping)
+
+
+def test_a_choice_with_other_parameters_is_no_partner() -> None:
+    """`interactive` of one version may be another amount of work in the next."""
+    one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})
+    family = one.studies[0].study.family
+    null = family.choices["none"]
+    runs = [
+        altered(one, family=replace(family, choices={**family.choices, "c0": replace(null, setting={"n": n})}))
+        for n in (16384, 32768)
+    ]
+    found = compared(*runs)
+    assert ["none", "c1"] == [pair.row.choice for pair in found.pairs]
+    assert [("study", "another c0: n 16384 / 32768", 1)] == [(o.study, o.reason, o.rows) for o in found.left_out]
+
+
 def test_the_system_s_libcrypto_is_one_provider_by_either_name() -> None:
     """`libcrypto` and `libcrypto:system` are the same row, in runs of two versions too."""
     one = measured({SYSTEM: ("openssl 3.0.19", 2.0)})

@@ -46,8 +46,24 @@ def test_machines_that_count_otherwise_differ() -> None:
     """Whether interrupts count apart is part of what a machine is."""
     here = machine.fingerprint()
     assert here["interrupts_apart"] in (True, False, "not stated")
-    other = {**here, "interrupts_apart": "unlike any"}
-    assert [f"interrupts_apart: {here['interrupts_apart']} / unlike any"] == machine.differences(here, other)
+    known, other = ({**here, "interrupts_apart": at} for at in (True, "unlike any"))
+    assert ["interrupts_apart: True / unlike any"] == machine.differences(known, other)
+
+
+@pytest.mark.parametrize("now", [True, False, "not stated"])
+def test_what_is_not_known_yet_is_no_difference(now: bool | str) -> None:
+    """A machine that was just started cannot say how it counts interrupts, and minutes later is the same machine."""
+    young, here = ({"cpu": "one", "interrupts_apart": at} for at in ("not stated", now))
+    assert [] == machine.differences(young, here)
+    assert [] == machine.differences(here, young)
+    assert ["cpu: one / another"] == machine.differences(young, {**here, "cpu": "another"})
+
+
+def test_a_machine_that_counts_interrupts_apart_is_not_one_that_does_not() -> None:
+    """Where both are known and differ, the machines do."""
+    assert ["interrupts_apart: True / False"] == machine.differences(
+        {"interrupts_apart": True}, {"interrupts_apart": False}
+    )
 
 
 def test_a_busy_machine_is_told_by_what_others_use_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def measured(at: Sandbox, choice: str, said: Mapping[str, str | int]) -> Trial:
     """A short trial of the cell."""
     made = planned(choice, said)
     left = measure.heats_left(made, counts={"some": 1}, done=(), excluded=())
-    trials = [trial for heat in measure.measured(made, left, sandbox=at) for trial in heat]
+    trials = [trial for heat, _ in measure.measured(made, left, sandbox=at) for trial in heat]
     (trial,) = (trial for trial in trials if trial.cell == made.studies[0].cells[-1].key and not trial.twin)
     assert (Outcome.OK, None) == (trial.outcome, trial.reason)
     return trial

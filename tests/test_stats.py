@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollbar import stats
-from tollbar.stats import Visit, critical_rank, fewest_blocks, signed_rank_interval, student
+from tollbar.stats import Visit, critical_rank, signed_rank_interval, student
 
 LOGS = st.lists(st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=3, max_size=3), min_size=4, max_size=12)
 
@@ -116,9 +116,9 @@ def test_chunks_are_paired_by_round() -> None:
 
 def test_too_few_blocks_say_so() -> None:
     """Then there is an estimate, and no end to the interval."""
-    few = visits([[0.0, 0.1]] * (fewest_blocks() - 1))
+    few = visits([[0.0, 0.1]] * (FEWEST_BLOCKS - 1))
     assert not stats.undisturbed(few).is_bounded
-    assert stats.undisturbed(visits([[0.0, 0.1]] * fewest_blocks())).is_bounded
+    assert stats.undisturbed(visits([[0.0, 0.1]] * FEWEST_BLOCKS)).is_bounded
 
 
 def test_no_visit_is_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from tollbar import beds, libraries, plan, study, units
 from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.plan import heats
+from tollbar.present import words
 from tollbar.study.definition import CHOSEN_ELSEWHERE
+from tollbar.workloads.request import _shape
 
 GOOD = """
 question  = "?"
@@ -210,6 +213,31 @@ def test_a_study_of_servers_is_planned() -> None:
     users = {cell.key: cell.coordinates["users"] for cell in one.cells}
     assert all(cell.against and users[cell.against] == cell.coordinates["users"] for cell in one.cells)
     assert {("embedded", True)} == {(c.coordinates["bed"], (c.server or "").startswith("embedded ")) for c in one.cells}
+
+
+AT_RATES = SERVED.replace("users   = [1, 8]", 'shape = "open"\nrates = ["0.5 /s", "0.2/s", "200 /s"]')
+
+
+def test_a_rate_below_one_a_second_is_a_rate() -> None:
+    """Half an arrival a second stays half: in the cell, its key, its words and what the load client is told."""
+    (planned,) = plan.make([study.read("rates", AT_RATES, where="rates.toml")], seed=1).studies
+    # Plaintext, and two certificates.
+    assert {0.5: 3, 0.2: 3, 200: 3} == Counter(cell.coordinates["rate"] for cell in planned.cells)
+    assert {'"rate":0.5', '"rate":0.2', '"rate":200'} == {
+        re.findall('"rate":[^,}]*', cell.key)[0] for cell in planned.cells
+    }
+    assert {0.5, 0.2, 200.0} == {_shape(cell.load, cell.coordinates)["rate_hz"] for cell in planned.cells if cell.load}
+    family = planned.study.family
+    assert ["0.5\u00a0/s", "200\u00a0/s"] == [words.value_words(family, "rate", rate) for rate in (0.5, 200)]
+
+
+def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:
+    """What is left out is found by its rate, however that was written; of users there is no half."""
+    text = AT_RATES + '[[leave-out]]\nwhere = { rate = [0.5, 200.0] }\nbecause = "too slow, too fast"\n'
+    (planned,) = plan.make([study.read("rates", text, where="rates.toml")], seed=1).studies
+    assert {0.2} == {cell.coordinates["rate"] for cell in planned.cells}
+    with pytest.raises(TollbarError, match="users are whole numbers here"):
+        study.read("rates", text.replace("rate = [0.5, 200.0]", "users = 0.5"), where="rates.toml")
 
 
 def test_a_provider_has_one_name_on_every_bed() -> None:

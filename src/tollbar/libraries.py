@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import site
 from collections import Counter
@@ -147,6 +148,17 @@ def names(providers: Iterable[Provider]) -> Mapping[str, str]:
     by_spec = {one.spec: one.name for one in providers}
     alike = Counter(by_spec.values())
     return {spec: name if alike[name] == 1 else f"{name} ({_label(spec)})" for spec, name in by_spec.items()}
+
+
+def engine_build() -> str:
+    """Which engine this is: its version and profile as it says them, and a digest of its program.
+
+    Two builds of one version may be of different code, or by different compilers.
+    """
+    found = open_provider("spin")
+    says = "tollbar-engine" if isinstance(found, Broken) else str(found.receipt.get("engine", "tollbar-engine"))
+    with engine().open("rb") as program:
+        return f"{says} {hashlib.file_digest(program, 'sha256').hexdigest()[:16]}"
 
 
 def _is_pattern(spec: str) -> bool:

@@ -30,7 +30,7 @@ def fingerprint() -> dict[str, Any]:
         "architecture": platform.machine(),
         "kernel": platform.release(),
         "interrupts_apart": interrupts_apart(),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or "not stated",
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or NOT_STATED,
         "virtual": "hypervisor" in flags,
         "memory_bytes": _memory_bytes(),
         "mitigations": _mitigations(),
@@ -48,7 +48,7 @@ def interrupts_apart(root: Path = Path("/")) -> bool | str:
     fields = _read(str(root / "proc/stat")).split("\n", 1)[0].split()[1:]
     ticks = [int(field) for field in fields]
     if len(ticks) <= IRQ or sum(ticks) < ENOUGH_TICKS:
-        return "not stated"
+        return NOT_STATED
     # A kernel that only samples, at each tick, what it has interrupted never finds a hard interrupt, and counts none.
     return ticks[IRQ] > 0
 
@@ -59,10 +59,23 @@ IRQ = 5
 ENOUGH_TICKS = 30_000
 
 
+# What a kernel without a configuration to read tells by what it has counted, which is nothing when it was just started.
+KNOWN_LATER = ("interrupts_apart",)
+NOT_STATED = "not stated"
+
+
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """In what two fingerprints differ, a line each."""
+    """In what two fingerprints differ, a line each.
+
+    What one of them could not know yet is no difference: it would make a machine another one minutes after its start.
+    """
     names = sorted(set(one) | set(other))
-    return [f"{name}: {one.get(name)} / {other.get(name)}" for name in names if one.get(name) != other.get(name)]
+    return [
+        f"{name}: {one.get(name)} / {other.get(name)}"
+        for name in names
+        if one.get(name) != other.get(name)
+        and not (name in KNOWN_LATER and NOT_STATED in (one.get(name), other.get(name)))
+    ]
 
 
 def load() -> float:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tollbar import console, judge, machine, measure, moments, results, units
 from tollbar.beds.sandbox import Sandbox
 from tollbar.cli.options import cells_of
 from tollbar.judge import StudyJudgement, Toll
-from tollbar.measure import Trial
+from tollbar.measure import Trial, TrialKey
+from tollbar.measure.aside import Aside, SetAside
 from tollbar.measure.heat import BUDGET, Budget
 from tollbar.measure.timing import Timing
 from tollbar.moments import Watch
@@ -44,7 +45,7 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) 
         timings = _prove(store, planned, progress, sandbox, core)
         if within_s is not None:
             planned = _fitted(planned, store, timings, within_s)
-        lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s)
+        lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s, measure.aside_of(planned))
         lab.measure_planned()
         for one in planned.studies:
             lab.go_on(one)
@@ -72,6 +73,10 @@ def _prove(
     return {name: seen for name, seen in timings.items() if name not in excluded}
 
 
+Measured = tuple[list[Trial], list[SetAside]]
+"""The trials of a heat, and the cells that they set aside."""
+
+
 @dataclass(slots=True)
 class _Lab:
     """What measures heats into a store, until there are enough."""
@@ -84,13 +89,15 @@ class _Lab:
     watch: Watch
     timings: estimates.Timings
     within_s: float | None
+    aside: Aside
     budgets: dict[str, Budget] = field(default_factory=dict)
     spent_s: dict[str, float] = field(default_factory=dict)
 
     def measure_planned(self) -> None:
         """The blocks that the studies have by themselves."""
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
-        heats = self._left(counts)
+        # What is taken up again makes up for what an earlier stretch left out.
+        heats = self._left(counts, self.store.made())
         left_s = estimates.of_heats(self.planned, heats, self.timings)
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         self._measure(heats)
@@ -139,9 +146,11 @@ class _Lab:
         results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], "blocks": blocks}}})
         self._measure(self._left({name: blocks}))
 
-    def _left(self, counts: dict[str, int]) -> list[Heat]:
+    def _left(self, counts: dict[str, int], made: Collection[TrialKey] | None = None) -> list[Heat]:
         planned = replace(self.planned, studies=tuple(o for o in self.planned.studies if o.study.name in counts))
-        return measure.heats_left(planned, counts=counts, done=self.store.done(), excluded=self.store.excluded())
+        return measure.heats_left(
+            planned, counts=counts, done=self.store.done(), made=made, excluded=self.store.excluded()
+        )
 
     def _measure(self, heats: Sequence[Heat]) -> None:
         trials = measure.measured(
@@ -152,12 +161,13 @@ class _Lab:
             sandbox=self.sandbox,
             watch=self.watch,
             budgets=self.budgets,
+            aside=self.aside,
         )
         followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1))
-        for heat in followed:
-            self.store.record(heat)
+        for heat, set_aside in followed:
+            self.store.record(heat, set_aside)
 
-    def _timed(self, heats: Sequence[Heat], trials: Iterator[list[Trial]]) -> Iterator[list[Trial]]:
+    def _timed(self, heats: Sequence[Heat], trials: Iterator[Measured]) -> Iterator[Measured]:
         """The same trials; how long each heat took is added to what its study has spent."""
         for heat in heats:
             began_s = time.monotonic()

@@ -78,7 +78,7 @@ def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | No
 def status_of(judged: Judgement) -> ExitStatus:
     """Whether everything that could be measured was. What a library does not have is no failure."""
     rows = [row for one in judged.studies for row in one.study.rows]
-    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.was_set_aside for row in rows)
+    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.set_aside is not None for row in rows)
     return ExitStatus.SOME_FAILED if bad else ExitStatus.DONE
 
 
@@ -165,15 +165,17 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
     if found:
         raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
     planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
-    names = {spec: str(receipt["name"]) for spec, receipt in planned.receipts.items()}
-    begun_on = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
+    changed = results.changes(said, results.made_with(planned))
     store = results.reopen(directory)
-    if names != begun_on or store.cells() != {
-        (one.study.name, cell.key) for one in planned.studies for cell in one.cells
-    }:
+    cells = {(one.study.name, cell.key) for one in planned.studies for cell in one.cells}
+    if store.cells() != cells:
+        gone, new = store.cells() - cells, cells - store.cells()
+        changed.append(f"cells: {len(gone)} of the run are not planned now, and {len(new)} are new")
+    if changed:
         store.close()
+        lines = "".join(f"\n  {line}" for line in changed)
         raise TollbarError(
-            "what is installed has changed since the run began: its cells are not those of today",
+            f"what is installed has changed since the run began:{lines}",
             where=str(directory),
             hint="begin a new run",
         )
@@ -181,7 +183,9 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
     said = results.about(directory)
     entries = {one.name: {**said["studies"][one.name], "blocks": one.measure.blocks} for one in asked}
     results.update_about(directory, {"studies": entries})
-    store.event("resumed")
+    again = store.resume()
+    if again:
+        console.say(f"  resumed    {counted(again, 'cell')} that failed too often before: tried again")
     return planned, store
 
 

@@ -92,6 +92,9 @@ def compare(
     above = None if fail_above is None else _share(fail_above)
     judged = [_judged(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
+    if above is not None and of == "ratio" and comparison.median_difference is None:
+        hint = "`--of cost` looks at costs"
+        raise TollbarError("no ratio of the two runs can be compared, so that none is known to have risen", hint=hint)
     found = () if above is None else comparison.increases(above, of)
     notes = [] if above is None else compared.increases(comparison, found, above)
     if json:

@@ -27,6 +27,7 @@ from tollbar.families.definition import (
     Standing,
     Threat,
     Value,
+    whole,
 )
 from tollbar.families.reading import read_family
 from tollbar.files import folders_with
@@ -49,6 +50,7 @@ __all__ = [
     "families",
     "family",
     "read_family",
+    "whole",
 ]
 
 

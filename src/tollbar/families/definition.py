@@ -14,8 +14,14 @@ from typing import Literal
 from tollbar import units
 from tollbar.metrics import Metric
 
-Value = str | int
-"""A setting's value: a word or a whole number (sizes are bytes, shares are percent)."""
+Value = str | int | float
+"""A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
+is every number that can be, so that equal ones are one text; arrivals a second may be a fraction."""
+
+
+def whole(number: float) -> int | float:
+    """The number as a whole one where it is: 200.0 and 200 are one coordinate."""
+    return int(number) if number == int(number) else number
 
 
 class Standing(StrEnum):
@@ -232,11 +238,12 @@ class Setting:
         """A value as a person writes it: `46 MiB`, `50 %`, `2^17`, `600,000`, `native`."""
         if isinstance(value, str):
             return value
+        number = int(value)
         if self.unit in IN_BYTES:
-            return units.show_size(value)
+            return units.show_size(number)
         if self.is_share:
-            return f"{value} %"
-        return f"2^{value.bit_length() - 1}" if self.unit == "power-of-two" else f"{value:,}"
+            return f"{number} %"
+        return f"2^{number.bit_length() - 1}" if self.unit == "power-of-two" else f"{number:,}"
 
     def _check(self, number: int, said: str | int) -> None:
         """Raises ValueError for a number that is out of bounds, or between two values."""

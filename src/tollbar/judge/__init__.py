@@ -6,7 +6,7 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 from __future__ import annotations
 
 from tollbar.judge.claims import claim_results
-from tollbar.judge.comparison import Comparison, Increase, Pair, Quantity, compare
+from tollbar.judge.comparison import Comparison, Increase, LeftOut, Pair, Quantity, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
@@ -43,6 +43,7 @@ __all__ = [
     "CrossTableResult",
     "Increase",
     "Judgement",
+    "LeftOut",
     "Limit",
     "Measurement",
     "Pair",

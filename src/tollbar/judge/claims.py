@@ -19,7 +19,8 @@ from tollbar.stats import FEWEST_BLOCKS, Interval
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
-# claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth.
+# claim says, which is how much more than the other one has. Of ×1.12 that is a hundredth, and not a tenth. The study's
+# own margin is the least of it: a claim that two are alike holds where a toll between them would be free.
 _TOLERANCE = 0.10
 
 
@@ -67,13 +68,13 @@ def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdic
 
 
 def _tolerated(published: float, margin: float) -> tuple[float, float]:
-    """The ratios that are still the published one, which is no less than one.
+    """The ratios that are still the published one: the excess a tenth more or less, or `margin` where that is wider.
 
-    Whatever the claim, a difference within `margin` is none. A claim that two are alike has no excess, and holds where
-    neither has a tenth more.
+    Both ends move with what was published, without a jump; of the reciprocal ratio they are the reciprocals.
     """
-    if published == 1:
-        return 1 / (1 + _TOLERANCE), 1 + _TOLERANCE
+    if published < 1:
+        low, high = _tolerated(1 / published, margin)
+        return 1 / high, 1 / low
     excess = published - 1
     low, high = 1 + excess / (1 + _TOLERANCE), 1 + excess * (1 + _TOLERANCE)
     return min(low, published / margin), max(high, published * margin)
@@ -115,7 +116,7 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
     if not ratio.is_bounded:
-        reason = f"{ratio.n} blocks are too few: at least {FEWEST_BLOCKS}"
+        reason = _too_few(of, over, ratio, ledger)
     elif floor is None:
         reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
@@ -133,6 +134,16 @@ def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledge
         reason=reason,
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
     )
+
+
+def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
+    """Why a ratio has no interval: how many blocks there are, and how many were needed if there are fewer."""
+    own, others = ledger.sides(of, over)
+    both = {visit.block for visit in own} & {visit.block for visit in others}
+    carry = f", and {ratio.n} carry the ratio" if ratio.n < len(both) else ""
+    fewest = FEWEST_BLOCKS
+    needs = f", which needs {fewest}" if min(ratio.n, len(both)) < fewest else ""
+    return f"{len(both)} of {len(ledger.blocks())} blocks have both sides{carry}: too few for an interval{needs}"
 
 
 def widened(ratio: Interval, floor: float) -> Interval:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal
 
@@ -14,6 +15,8 @@ from tollbar.judge.verdicts import Judgement, StudyJudgement
 from tollbar.machine import differences
 from tollbar.results import Row
 from tollbar.stats import Interval, quotient
+from tollbar.study import Load, Study
+from tollbar.study.asking import ASKED
 
 At = frozenset[tuple[str, Value]]
 """Coordinates, in no order."""
@@ -65,6 +68,16 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What has the same name in both runs and is not the same thing, so that it is not compared."""
+
+    study: str
+    reason: str
+    """In what the two differ, the first run's before the second's."""
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Increase:
     """A row that became dearer, by more than was asked for with the whole interval."""
 
@@ -88,6 +101,8 @@ class Comparison:
     """For each study of either run, the rows that were measured in that run and not in the other."""
     families: Mapping[str, Family] = field(default_factory=dict)
     """Each study's, by which its rows are named."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What both have by name and is not alike, and why."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -104,15 +119,16 @@ class Comparison:
         return sum(one for one, _ in self.alone.values()), sum(other for _, other in self.alone.values())
 
     @property
-    def median_difference(self) -> float:
-        """The median relative difference of the ratios."""
-        return median(d for pair in self.pairs if (d := pair.relative_difference) is not None)
+    def median_difference(self) -> float | None:
+        """The median relative difference of the ratios; None where there are none to be compared."""
+        found = [d for pair in self.pairs if (d := pair.relative_difference) is not None]
+        return median(found) if found else None
 
     @property
-    def overlapping(self) -> float:
-        """The share of ratios whose intervals overlap."""
+    def overlapping(self) -> float | None:
+        """The share of ratios whose intervals overlap; None where there are none to be compared."""
         found = [pair.overlap for pair in self.pairs if pair.overlap is not None]
-        return sum(found) / len(found)
+        return sum(found) / len(found) if found else None
 
     def increases(self, above: float, of: Quantity = "ratio") -> tuple[Increase, ...]:
         """What became dearer by more than this share, its whole interval beyond it.
@@ -131,7 +147,8 @@ class Comparison:
 def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) -> Comparison:
     """The rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
 
-    Raises TollbarError if they have no toll in common, or were not measured alike.
+    Like is set beside like: studies of one question, family, cost and load, choices with the same parameters, and
+    ratios to the same baseline. Raises TollbarError if there is nothing of that, or they were not measured alike.
     """
     found = differences(one.run.fingerprint, other.run.fingerprint)
     if found and not across_machines:
@@ -139,27 +156,82 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
             f"the runs were not measured on the same machine: {'; '.join(found)}",
             hint="compare them all the same with --across-machines",
         )
-    mine, theirs = ({study.about.name: _found(study) for study in each.studies} for each in (one, other))
+    mine, theirs = ({study.about.name: study for study in each.studies} for each in (one, other))
     studies: dict[str, tuple[Pair, ...]] = {}
     unmatched: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
+    left_out: list[LeftOut] = []
     for name in dict.fromkeys([*mine, *theirs]):
-        own, others = mine.get(name, {}), theirs.get(name, {})
-        pairs = tuple(
-            Pair(seen.row, others[at].row, seen.ratio, others[at].ratio, seen.cost, others[at].cost)
-            for at, seen in own.items()
-            if at in others
-        )
+        own, others = (_found(found[name]) if name in found else {} for found in (mine, theirs))
+        in_both = name in mine and name in theirs
+        unlike = _unlike(mine[name].about, theirs[name].about) if in_both else None
+        if unlike is not None:
+            left_out.append(LeftOut(name, unlike, len(own.keys() & others.keys())))
+            continue
+        families = (mine[name].about.family, theirs[name].about.family) if in_both else None
+        pairs, apart = _paired(name, own, others, families)
+        left_out += apart
         unmatched[name] = (
             tuple(seen.row for at, seen in own.items() if at not in others),
             tuple(seen.row for at, seen in others.items() if at not in own),
         )
-        if any(pair.one and pair.other for pair in pairs):
+        if any(pair.cost_change or pair.ratio_change for pair in pairs):
             studies[name] = pairs
     if not studies:
-        raise TollbarError("the two runs have no toll in common", hint="compare two runs of the same study")
+        why = "".join(f"; {out.study}: {out.reason}" for out in left_out)
+        raise TollbarError(f"the two runs have no toll in common{why}", hint="compare two runs of the same study")
     changes = _upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
     of = {study.about.name: study.about.family for each in (other, one) for study in each.studies}
-    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of)
+    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out))
+
+
+def _unlike(one: Study, other: Study) -> str | None:
+    """In what two studies of one name are not the same; None: they are."""
+    if one.family.name != other.family.name:
+        return f"another family: {one.family.name} / {other.family.name}"
+    if one.measure.cost != other.measure.cost:
+        return f"another cost: {one.measure.cost} / {other.measure.cost}"
+    # A question without a file has no name of its own.
+    if one.name == ASKED and one.question != other.question:
+        return f"another question: “{one.question}” / “{other.question}”"
+    if _asked_of_servers(one) != _asked_of_servers(other):
+        return "another load: users ask for something else, or otherwise"
+    return None
+
+
+def _asked_of_servers(study: Study) -> Load | None:
+    """What users ask; how many, or how often, is a coordinate of each row."""
+    return study.load and replace(study.load, rates_hz=(), users=study.load.users if study.load.is_open else ())
+
+
+def _paired(
+    name: str, own: Mapping[At, _Seen], others: Mapping[At, _Seen], families: tuple[Family, Family] | None
+) -> tuple[tuple[Pair, ...], list[LeftOut]]:
+    """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
+    pairs: list[Pair] = []
+    reasons: Counter[str] = Counter()
+    for at, seen in own.items():
+        if at not in others:
+            continue
+        theirs = others[at]
+        unlike = _other_parameters(seen.row.choice, families) if families else None
+        if unlike is not None:
+            reasons[unlike] += 1
+            continue
+        ratios = seen.ratio, theirs.ratio
+        if seen.against != theirs.against:
+            reasons["ratios to another baseline"] += 1
+            ratios = None, None
+        pairs.append(Pair(seen.row, theirs.row, *ratios, seen.cost, theirs.cost))
+    return tuple(pairs), [LeftOut(name, reason, rows) for reason, rows in reasons.items()]
+
+
+def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | None:
+    """What a choice does otherwise in the second run: `another scrypt: n 16384 / 32768`."""
+    found = [family.choices[choice].setting for family in families if choice in family.choices]
+    if len(found) < len(families) or found[0] == found[1]:
+        return None
+    names = [name for name in dict.fromkeys((*found[0], *found[1])) if found[0].get(name) != found[1].get(name)]
+    return f"another {choice}: " + ", ".join(f"{name} {found[0].get(name)} / {found[1].get(name)}" for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +241,21 @@ class _Seen:
     row: Row
     cost: Interval
     ratio: Interval | None
+    against: At | None
+    """What its baseline is; None where it has none."""
 
 
 def _found(study: StudyJudgement) -> Mapping[At, _Seen]:
     """The rows that were measured, by what each is."""
     ratios = {t.row.key: t.ratio for t in study.tolls if t.row.key != t.against.key}
+    at = {row.key: _at(row) for row in study.rows}
     return {
-        _at(m.row): _Seen(m.row, Interval(m.value, m.low, m.high, study.confidence, m.blocks), ratios.get(m.row.key))
+        _at(m.row): _Seen(
+            m.row,
+            Interval(m.value, m.low, m.high, study.confidence, m.blocks),
+            ratios.get(m.row.key),
+            at.get(m.row.against) if m.row.against is not None else None,
+        )
         for m in study.measurements
         if m.metric == study.about.measure.cost and m.component is None
     }

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from tollbar.judge.verdicts import Verdict
 from tollbar.results import StudyRun
-from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval
+from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, student
 
 # A study of fifty times the length to settle one row is not worth running: that row is too near the margin.
 _HOPELESS = 50
@@ -66,6 +66,20 @@ def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
     if ratio.high < 1 / bar:
         return Verdict.SAVES
     return Verdict.UNCLEAR
+
+
+def jointly(ratio: Interval, comparisons: int) -> Interval:
+    """The interval of a ratio that is one of so many compared at once: together they miss no oftener than one did.
+
+    Bonferroni: each has the error that is allowed, divided by their number. Intervals are Student's over blocks, in
+    logarithms, so that it is wider by the ratio of the two quantiles.
+    """
+    if comparisons < 2 or not ratio.is_bounded or ratio.n < 2:
+        return ratio
+    confidence = 1 - (1 - ratio.confidence) / comparisons
+    wider = student(ratio.n - 1.0, confidence) / student(ratio.n - 1.0, ratio.confidence)
+    low, high = (ratio.estimate * (end / ratio.estimate) ** wider for end in (ratio.low, ratio.high))
+    return Interval(ratio.estimate, low, high, confidence, ratio.n)
 
 
 def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from tollbar import workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
+from tollbar.measure.aside import Aside, SetAside
 from tollbar.measure.trial import Chunk, Trial
 from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
@@ -19,20 +19,22 @@ from tollbar.runner import Outcome, ask
 from tollbar.workloads import Ask, Given, Proven
 
 __all__ = [
-    "MOST_FAILURES",
+    "Aside",
     "Chunk",
     "Outcome",
     "Proven",
+    "SetAside",
     "Trial",
+    "TrialKey",
+    "aside_of",
     "heats_left",
     "measured",
     "prove",
     "sandbox_for",
 ]
 
-# A trial may fail by accident once, and its cell has the other blocks; one that fails again is set aside until the
-# run is resumed.
-MOST_FAILURES = 2
+TrialKey = tuple[str, str, bool, int, int]
+"""(study, cell, whether it is the twin, block, heat) of a trial."""
 
 
 def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:
@@ -57,15 +59,49 @@ def heats_left(
     counts: Mapping[str, int],
     done: Collection[tuple[str, int, int]],
     excluded: Collection[tuple[str, str]],
+    made: Collection[TrialKey] | None = None,
 ) -> list[Heat]:
     """The heats that are still to be run, in order, without the cells that may not be measured.
 
     `counts` is the number of blocks of each study, `done` holds (study, block, heat) of what is there already,
-    `excluded` (study, cell) of cells that were not proven.
+    `excluded` (study, cell) of cells that were not proven. With `made`, the trials that are there, heats that some
+    cells were left out of are made up for, with these cells alone and their baselines.
     """
-    drawn = (heat for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name]) for heat in block)
-    left = (_without(heat, excluded) for heat in drawn if (heat.study, heat.block, heat.number) not in done)
-    return [heat for heat in left if heat is not None]
+    drawn = (block for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name]))
+    left = (_left(heat, len(block), done, made) for block in drawn for heat in block)
+    allowed = (_without(heat, excluded) for heat in left if heat is not None)
+    return [heat for heat in allowed if heat is not None]
+
+
+def _left(
+    heat: Heat, heats: int, done: Collection[tuple[str, int, int]], made: Collection[TrialKey] | None
+) -> Heat | None:
+    """What is to be run of a heat of a block of so many heats; None where nothing is.
+
+    What is made up for has the next number that is free, counted in whole blocks: each heat is kept under its own.
+    """
+    numbers = [heat.number]
+    while (heat.study, heat.block, numbers[-1]) in done:
+        numbers.append(numbers[-1] + heats)
+    if len(numbers) == 1:
+        return heat
+    there = made if made is not None else ()
+    missing = [
+        visit
+        for visit in heat.visits
+        if not any((heat.study, visit.cell.key, visit.twin, heat.block, number) in there for number in numbers)
+    ]
+    if made is None or not missing:
+        return None
+    # A baseline that is missing leaves its cells without a partner, and a cell or a twin needs its baseline beside it.
+    lost = {visit.cell.key for visit in missing if not visit.twin}
+    wanted = {visit.cell.against for visit in missing} | {visit.cell.key for visit in missing}
+    again = (
+        visit
+        for visit in heat.visits
+        if visit in missing or visit.cell.against in lost or (not visit.twin and visit.cell.key in wanted)
+    )
+    return replace(heat, number=numbers[-1], visits=tuple(replace(visit, heat=numbers[-1]) for visit in again))
 
 
 def measured(
@@ -77,21 +113,21 @@ def measured(
     sandbox: Sandbox | None = None,
     watch: Watch | None = None,
     budgets: dict[str, heats_of.Budget] | None = None,
-) -> Iterator[list[Trial]]:
-    """The trials of each heat, heat after heat, measured as they are asked for.
+    aside: Aside | None = None,
+) -> Iterator[tuple[list[Trial], list[SetAside]]]:
+    """The trials of each heat, heat after heat, measured as they are asked for, and the cells that they set aside.
 
-    `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds.
-
-    A cell whose trials fail more than once is left out of the heats that follow.
+    `watch` is what is known of quiet moments on this machine, `budgets` the time that each study has for lost rounds. A
+    cell that is set `aside` is left out of the heats that follow.
     """
     how = {one.study.name: one.study.measure for one in plan.studies}
-    failures: Counter[tuple[str, str]] = Counter()
+    aside = aside or aside_of(plan)
     order = first_order
     watch, budgets = watch or Watch(), {} if budgets is None else budgets
     for drawn in heats:
-        heat = _without(drawn, {cell for cell, count in failures.items() if count >= MOST_FAILURES})
+        heat = _without(drawn, aside.set_aside)
         if heat is None:
-            yield []
+            yield [], []
             continue
         trials = heats_of.measure(
             heat,
@@ -103,9 +139,13 @@ def measured(
             watch=watch,
             budget=budgets.setdefault(heat.study, heats_of.Budget()),
         )
-        failures.update((trial.study, trial.cell) for trial in trials if trial.outcome is not Outcome.OK)
         order += len(trials)
-        yield trials
+        yield trials, aside.note(trials)
+
+
+def aside_of(plan: Plan) -> Aside:
+    """Nothing set aside yet, of the cells of this plan."""
+    return Aside({(one.study.name, cell.key) for one in plan.studies for cell in one.cells if cell.is_baseline})
 
 
 def _without(heat: Heat, left_out: Collection[tuple[str, str]]) -> Heat | None:

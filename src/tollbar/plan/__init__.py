@@ -12,7 +12,7 @@ from tollbar import beds, libraries
 from tollbar.beds import Bed, Installed, Unavailable
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
-from tollbar.families import Answer, Choice, Standing, Value
+from tollbar.families import Answer, Choice, Standing, Value, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import tabled
 from tollbar.runner import CONTRACT
@@ -300,5 +300,5 @@ def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
         return {}
     where: dict[str, tuple[Value, ...]] = {"client": study.load.clients} if study.load.clients else {}
     if study.load.is_open:
-        return {"rate": tuple(int(rate) for rate in study.load.rates_hz), **where}
+        return {"rate": tuple(whole(rate) for rate in study.load.rates_hz), **where}
     return {"users": study.load.users, **where}

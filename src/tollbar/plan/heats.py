@@ -166,15 +166,12 @@ class _Draw:
         for key in self._cells:
             if key in self._twice:
                 twins[source.choice([n for n, heat in enumerate(heats) if key in heat])].append(key)
-        return [
-            Heat(
-                self._study,
-                block,
-                number,
-                (
-                    *(Visit(self._cells[key], False, block, number) for key in heat),
-                    *(Visit(self._cells[key], True, block, number) for key in twins[number]),
-                ),
-            )
-            for number, heat in enumerate(heats)
-        ]
+        return [self._heat(block, number, heat, twins[number], source) for number, heat in enumerate(heats)]
+
+    def _heat(self, block: int, number: int, heat: list[str], twins: list[str], source: random.Random) -> Heat:
+        """These cells and twins in a random order: what starts first finds the machine as the heat before has left it,
+        and what starts last has had the others beside it from its beginning."""
+        visits = [Visit(self._cells[key], False, block, number) for key in heat]
+        visits += [Visit(self._cells[key], True, block, number) for key in twins]
+        source.shuffle(visits)
+        return Heat(self._study, block, number, tuple(visits))

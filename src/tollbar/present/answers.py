@@ -69,6 +69,11 @@ class _Telling:
         self.pairs = Pairs(study)
         self.options = options(study)
         self.places = places(study, self.pairs)
+        # That one is the cheapest rests on its comparisons with all others of its place in good standing, of which the
+        # sentences tell a few: they hold together.
+        self.compared = {
+            p.good[0].row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.good
+        }
         self.label = labels(study, naming(study, self.options), whole=True)
         self.place = place_words(study)
         # Where a choice is what a reader has, its standing and strength are none of the answer.
@@ -90,6 +95,10 @@ class _Telling:
         operations = list(dict.fromkeys(operation for operation, _ in found))
         ordered = sorted(found.items(), key=lambda f: (operations.index(f[0][0]), f[0][1] is None, -len(f[1])))
         return tuple(_Finding(name, tuple(at)) for (_, name), at in ordered)
+
+    def pair(self, row: Row, best: Row) -> Pair | None:
+        """What is judged of a cell against the cheapest of its place, as one of the comparisons that this rests on."""
+        return self.pairs.of(row, best, self.compared.get(best.key, 1))
 
     # The line.
 
@@ -231,7 +240,7 @@ class _Telling:
         standing = "" if self.of_one_standing else " in good standing"
         last = rest[-1]
         said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._dearest(last, best)}"]
-        judged = [self.pairs.of(way.row, best.row) for way in rest[1:-1]]
+        judged = [self.pair(way.row, best.row) for way in rest[1:-1]]
         undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
         if undecided:
             cost = "it costs" if undecided == 1 else "they cost"
@@ -264,7 +273,7 @@ class _Telling:
         if null is None:
             return []
         without = f"without any ({self.label(null.row)}) it is {amount(null.cost)}"
-        pair = self.pairs.of(best.row, null.row) if best else None
+        pair = self.pairs.of(best.row, null.row, self.compared.get(best.row.key, 1)) if best else None
         if best is None or pair is None:
             return [without]
         costs = f"{amount(best.cost - null.cost)} of it" if best.cost > null.cost else "something"
@@ -289,7 +298,7 @@ class _Telling:
     def _beside(self, way: Way, best: Way | None) -> str:
         """What is judged of one beside the best; its cost alone where nothing is."""
         takes = f"takes {amount(way.cost)}"
-        pair = self.pairs.of(way.row, best.row) if best else None
+        pair = self.pair(way.row, best.row) if best else None
         if best is None or pair is None:
             return takes
         would = "costs" if self._is_good(way) else "would cost"

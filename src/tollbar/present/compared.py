@@ -66,8 +66,21 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         *(f"another version: {change}" for change in comparison.upgrades),
         *_alone(comparison, comparison.one, 0),
         *_alone(comparison, comparison.other, 1),
+        *(
+            f"not compared: {words.counted(left.rows, 'row')} of {left.study}: {left.reason}"
+            for left in comparison.left_out
+        ),
+        *_agreement(comparison),
+    ]
+
+
+def _agreement(comparison: Comparison) -> list[str]:
+    """How well the ratios of both runs agree, where there are any."""
+    if comparison.median_difference is None or comparison.overlapping is None:
+        return ["No ratio of the two runs can be compared."]
+    return [
         f"Median relative difference of the ratios {comparison.median_difference:.2%};"
-        f" {comparison.overlapping:.0%} of intervals overlap.",
+        f" {comparison.overlapping:.0%} of intervals overlap."
     ]
 
 
@@ -93,6 +106,8 @@ def increases(comparison: Comparison, found: Sequence[Increase], above: float) -
     """A line for each row that became dearer by more than was allowed; one that says so where none did."""
     share = words.percent(above)
     if not found:
+        if comparison.median_difference is None:
+            return []
         return [f"Nothing became dearer by more than {share} with its whole interval."]
     quantities = {"cost": "CPU time", "ratio": "ratio to its baseline"}
     return [

@@ -20,6 +20,7 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
+from tollbar.measure import SetAside
 from tollbar.present import answers
 from tollbar.present.sentences import sentences
 from tollbar.present.uses import uses_document
@@ -46,6 +47,7 @@ def comparison_document(comparison: Comparison, increases: Sequence[Increase] = 
         "upgrades": list(comparison.upgrades),
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
+        "left_out": [_fields(left, "study", "reason", "rows") for left in comparison.left_out],
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
             for one in increases
@@ -129,9 +131,17 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
+        "set_aside": [_set_aside(one, rows) for one in judged.study.set_aside],
         "uses": uses_document(judged),
         "warnings": list(warnings(judged)),
     }
+
+
+def _set_aside(one: SetAside, rows: Mapping[str, Row]) -> dict[str, Any]:
+    """A cell that failed too often; whether it was tried again since."""
+    where = _where(rows[one.cell]) if one.cell in rows else {}
+    counts = _fields(one, "failed", "trials", "after", "reason")
+    return {**where, **counts, "at": one.at_s, "tried_again": one.tried_again_s is not None}
 
 
 def _answers(judged: StudyJudgement) -> dict[str, Any]:

@@ -41,6 +41,8 @@ def trust(study: StudyJudgement) -> list[str]:
         drift(study),
         steal(study),
         load(study),
+        *by_chance(study),
+        *set_aside(study),
     ]
 
 
@@ -82,6 +84,39 @@ def commands(run: Run) -> dict[str, str]:
         "Compare with another run": f"tollbar compare {path} OTHER-RUN",
         "The numbers as a file": f"tollbar export {path} --format csv",
     }
+
+
+def by_chance(study: StudyJudgement) -> list[str]:
+    """How many of the study's tolls miss the truth although nothing went wrong; nothing where that is less than one."""
+    tolls = sum(toll.ratio is not None and toll.ratio.is_bounded for toll in real_tolls(study))
+    misses = tolls * (1 - study.confidence)
+    # To a hundredth: 20 × (1 − 0.95) is a hair below one.
+    if round(misses, 2) < 1:
+        return []
+    return [
+        f"Of {tolls:,} tolls at {percent(study.confidence)} confidence about {misses:.0f}"
+        f" {'misses' if round(misses) == 1 else 'miss'} by chance alone: one row that stands out among many may be"
+        " among them. The answer's own comparisons hold together."
+    ]
+
+
+def set_aside(study: StudyJudgement) -> list[str]:
+    """A sentence for each time that a cell failed too often and had no more trials: which, why, what became of it."""
+    rows, names = {row.key: row for row in study.rows}, varying(study.rows, always=("choice",))
+    said = []
+    for one in study.study.set_aside:
+        row = rows.get(one.cell)
+        named = words.place(study.about.family, row.shown, names) if row else one.cell
+        later = (
+            "`tollbar run --resume RUN` tries it again"
+            if one.tried_again_s is None
+            else "it was tried again when the run was resumed"
+        )
+        said.append(
+            f"{named} was set aside after {one.failed:,} of its {counted(one.trials, 'trial')} failed"
+            f" ({one.reason.rstrip('.')}), so that it has fewer blocks than the others: {later}."
+        )
+    return said
 
 
 def largest_noise(study: StudyJudgement) -> float | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tollbar.judge import StudyJudgement, Verdict
+from tollbar.judge.decisions import Terms, decide, jointly
+from tollbar.judge.noise import reach
 from tollbar.plan.pairs import contrasted
 from tollbar.present.cells import by_row, cost_metric
 from tollbar.results import Row
@@ -21,6 +23,8 @@ class Pair:
     verdict: Verdict
     ratio: Interval | None
     """Of the undisturbed costs; None where the judgement has it for several pairs of one verdict together."""
+    floor: float | None = None
+    """How far noise alone may take the ratio."""
 
     @property
     def turned(self) -> Pair:
@@ -30,7 +34,7 @@ class Pair:
             ratio = Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.confidence, ratio.n)
         else:
             ratio = None
-        return Pair(_TURNED.get(self.verdict, self.verdict), ratio)
+        return Pair(_TURNED.get(self.verdict, self.verdict), ratio, self.floor)
 
 
 class Pairs:
@@ -38,14 +42,25 @@ class Pairs:
 
     def __init__(self, study: StudyJudgement) -> None:
         self._found: dict[tuple[str, str], Pair] = {}
+        self._terms, self._noise = Terms.of(study.study), study.noise
         # Tolls last: where several parts judge the same two cells, the toll is what the page shows.
         for row, other, pair in (*_contrasts(study), *_tables(study), *_tolls(study)):
             self._found[row.key, other.key] = pair
             self._found[other.key, row.key] = pair.turned
 
-    def of(self, row: Row, against: Row) -> Pair | None:
-        """What is judged of a cell against another; None where nothing is."""
-        return self._found.get((row.key, against.key))
+    def of(self, row: Row, against: Row, among: int = 1) -> Pair | None:
+        """What is judged of a cell against another; None where nothing is.
+
+        Where it is one of several comparisons that a sentence rests on, `among` is their number: the interval is then
+        one of those that hold together, and a verdict that it does not carry is none.
+        """
+        pair = self._found.get((row.key, against.key))
+        if pair is None or pair.ratio is None or among < 2:
+            return pair
+        ratio = jointly(pair.ratio, among)
+        floor = reach(self._noise) if pair.floor is None and self._noise is not None else pair.floor
+        undecided = decide(ratio, floor, self._terms) is Verdict.UNCLEAR
+        return replace(pair, ratio=ratio, verdict=Verdict.UNCLEAR if undecided else pair.verdict)
 
 
 def _tolls(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
@@ -53,7 +68,7 @@ def _tolls(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
         if toll.metric != cost_metric(study) or toll.row.key == toll.against.key:
             continue
         if toll.ratio is not None and toll.verdict is not Verdict.NOT_MEASURED:
-            yield toll.row, toll.against, Pair(toll.verdict, toll.ratio)
+            yield toll.row, toll.against, Pair(toll.verdict, toll.ratio, reach(toll.noise) if toll.noise else None)
 
 
 def _tables(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:

@@ -108,7 +108,7 @@ def _coordinate(study: StudyJudgement, row: Row, name: str) -> Cell:
         return Cell(f"{value:,}", float(value))
     return Cell(
         words.value_words(study.about.family, name, value),
-        float(value) if isinstance(value, int) else None,
+        None if isinstance(value, str) else float(value),
     )
 
 

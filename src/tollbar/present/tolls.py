@@ -144,7 +144,7 @@ def panels(place: Place, rows: Iterable[Row], names: Sequence[str]) -> list[tupl
     for row in rows:
         panels.setdefault(spot(row, names), []).append(row)
 
-    def order(where: Spot) -> list[tuple[bool, bool, int]]:
-        return [(v is not None, isinstance(v, str), v if isinstance(v, int) else 0) for v in where]
+    def order(where: Spot) -> list[tuple[bool, bool, float]]:
+        return [(v is not None, isinstance(v, str), 0 if v is None or isinstance(v, str) else v) for v in where]
 
     return [(place(at_spot(names, where), names), panels[where]) for where in sorted(panels, key=order)]

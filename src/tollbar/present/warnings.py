@@ -8,6 +8,7 @@ from tollbar.judge import StudyJudgement
 from tollbar.judge.noise import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.present import words
+from tollbar.present.notes import set_aside
 from tollbar.present.words import counted
 from tollbar.study.definition import DEFAULT_MEASURE
 
@@ -18,7 +19,7 @@ MANY_CELLS = 0.1
 def warnings(study: StudyJudgement) -> tuple[str, ...]:
     """What a reader should know before believing the verdicts, each with what would help."""
     if not study.trust.blocks:
-        return ("Nothing was measured: see the cells' reasons.",)
+        return ("Nothing was measured: see the cells' reasons.", *set_aside(study))
     return (
         *_on_blocks(study),
         *_on_noise(study),
@@ -30,6 +31,7 @@ def warnings(study: StudyJudgement) -> tuple[str, ...]:
         *_on_heats(study),
         *_on_loads(study),
         *_on_failures(study),
+        *set_aside(study),
     )
 
 

@@ -5,6 +5,7 @@ The studies and what is known of their families as they were, `run.json` (comman
 Nothing that was measured is thrown away.
 """
 
+from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, write
 from tollbar.results.reading import about, read, studies
 from tollbar.results.run import Row, Run, StudyRun
@@ -16,9 +17,11 @@ __all__ = [
     "Store",
     "StudyRun",
     "about",
+    "changes",
     "create",
     "export",
     "look",
+    "made_with",
     "read",
     "reopen",
     "studies",

@@ -16,7 +16,7 @@ from typing import Any
 from tollbar import study
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
-from tollbar.measure import Outcome, Trial
+from tollbar.measure import Outcome, SetAside, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import Row, Run, StudyRun
@@ -146,12 +146,27 @@ def _study(
     for found in database.execute("select * from trial where study = ? order by block, heat", (asked.name,)):
         trial = _trial(found, chunks_of(series.get(found["id"], {})))
         trials[trial.cell, trial.twin].append(trial)
+    noted = database.execute("select * from set_aside where study = ? order by ord", (asked.name,))
+    set_aside = tuple(_set_aside(found) for found in noted)
+    # Tried again, it is set aside no more.
+    still = {one.cell: one for one in set_aside if one.tried_again_s is None}
     rows = tuple(
-        _row(found, names, *(tuple(trials.get((found["key"], twin), ())) for twin in (False, True)))
+        _row(
+            found,
+            names,
+            still.get(found["key"]),
+            *(tuple(trials.get((found["key"], twin), ())) for twin in (False, True)),
+        )
         for found in database.execute("select * from cell where study = ? order by position", (asked.name,))
     )
     left_out = database.execute("select coordinates, because from left_out where study = ?", (asked.name,))
-    return StudyRun(asked, rows, tuple((json.loads(at), because) for at, because in left_out), tuple(looked))
+    said = tuple((json.loads(at), because) for at, because in left_out)
+    return StudyRun(asked, rows, said, tuple(looked), set_aside)
+
+
+def _set_aside(found: sqlite3.Row) -> SetAside:
+    columns = {name: found[name] for name in found.keys() if name != "ord"}  # noqa: SIM118
+    return SetAside(**columns, after=found["ord"])
 
 
 def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
@@ -162,7 +177,13 @@ def _trial(found: sqlite3.Row, chunks: tuple[Chunk, ...]) -> Trial:
     return Trial(**columns)
 
 
-def _row(found: sqlite3.Row, names: Mapping[str, str], trials: tuple[Trial, ...], twins: tuple[Trial, ...]) -> Row:
+def _row(
+    found: sqlite3.Row,
+    names: Mapping[str, str],
+    set_aside: SetAside | None,
+    trials: tuple[Trial, ...],
+    twins: tuple[Trial, ...],
+) -> Row:
     outcome, reason = _outcome(found, sorted((*trials, *twins), key=lambda trial: trial.order))
     columns = {name: found[name] for name in ("key", "title", "strength", "against", "known_answers", "server")}
     columns |= {name: tuple(json.loads(found[name])) for name in ("accepted", "refused", "not_tried")}
@@ -170,7 +191,7 @@ def _row(found: sqlite3.Row, names: Mapping[str, str], trials: tuple[Trial, ...]
     spec = coordinates["provider"]
     columns |= {"coordinates": coordinates, "provider": names.get(spec, spec)}
     columns |= {"standing": Standing(found["standing"])}
-    return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins)
+    return Row(**columns, outcome=outcome, reason=reason, trials=trials, twins=twins, set_aside=set_aside)
 
 
 def _outcome(found: sqlite3.Row, trials: Sequence[Trial]) -> tuple[Outcome, str | None]:

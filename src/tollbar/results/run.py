@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.families import Standing, Value
-from tollbar.measure import MOST_FAILURES, Outcome, Trial
+from tollbar.measure import Outcome, SetAside, Trial
 from tollbar.study import Study
 
 
@@ -43,6 +43,8 @@ class Row:
     """Refusals that could not be tried, each with the reason."""
     server: str | None = None
     """Which server it was measured through, with its version (`nginx 1.22.1`), or the URL of one of the user's own."""
+    set_aside: SetAside | None = None
+    """Where it failed so often that no more trials of it are made until the run is resumed."""
 
     @property
     def choice(self) -> str:
@@ -69,12 +71,6 @@ class Row:
         return (*self.trials, *self.twins)
 
     @property
-    def was_set_aside(self) -> bool:
-        """Whether it failed so often in the end that no more trials of it were made."""
-        last = sorted(self.all_trials, key=lambda trial: trial.order)[-MOST_FAILURES:]
-        return len(last) == MOST_FAILURES and all(trial.outcome is not Outcome.OK for trial in last)
-
-    @property
     def client_libraries(self) -> tuple[str, ...]:
         """What load clients spoke TLS through; their own cost can only be compared where this is the same."""
         loads = (trial.load for trial in self.all_trials if trial.load is not None)
@@ -91,6 +87,8 @@ class StudyRun:
     """Combinations that were not planned, and why."""
     looks: tuple[int, ...]
     """How many blocks there were at each time the run was judged, this time included; each has its price."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Every time that a cell was set aside, in order; also where the run was resumed and the cell tried again."""
 
     def named(self, name: str, value: Value) -> Value:
         """A coordinate's value as rows show it: a provider by its name with the version."""

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -18,8 +18,9 @@ from tollbar import __version__
 from tollbar.errors import TollbarError
 from tollbar.families import Family
 from tollbar.files import write_atomically
-from tollbar.measure import Outcome, Proven, Trial
+from tollbar.measure import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.plan import Plan, StudyPlan
+from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
 from tollbar.results.reading import SCHEMA, about, looks, reach
 
@@ -46,6 +47,10 @@ create table observation (
 ) without rowid;
 create table left_out (study text, coordinates text not null, because text not null);
 create table event (at_s real not null, what text not null);
+create table set_aside (
+    study text not null, cell text not null, ord integer not null, failed integer not null, trials integer not null,
+    reason text not null, at_s real not null, tried_again_s real
+);
 """
 
 
@@ -57,9 +62,10 @@ class Store:
     database: sqlite3.Connection
     lock: IO[bytes]
 
-    def record(self, heat: Sequence[Trial]) -> None:
-        """Keeps all trials of a heat, or none. When this returns they are on the disk.
+    def record(self, heat: Sequence[Trial], set_aside: Sequence[SetAside] = ()) -> None:
+        """Keeps all trials of a heat and which cells were set aside because of them, or none of it.
 
+        When this returns they are on the disk.
         A heat that was left out, because none of its cells may be measured any more, has none to keep.
         """
         if not heat:
@@ -72,6 +78,8 @@ class Store:
             database.execute("insert into heat values (?, ?, ?, ?)", (first.study, first.block, first.heat, started_s))
             for trial in heat:
                 self._insert(database, trial)
+            for one in set_aside:
+                database.execute(f"insert into set_aside values ({_marks(astuple(one))})", astuple(one))
 
     def _insert(self, database: sqlite3.Connection, trial: Trial) -> None:
         values = (
@@ -97,10 +105,13 @@ class Store:
                 ),
             )  # fmt: skip
 
-    def event(self, what: str) -> None:
-        """Notes that something happened to the run."""
+    def resume(self) -> int:
+        """Notes that the run is gone on with, and that all cells which were set aside are tried again: how many."""
         with self._writing() as database:
-            database.execute("insert into event values (?, ?)", (time.time(), what))
+            now_s = time.time()
+            database.execute("insert into event values (?, ?)", (now_s, "resumed"))
+            again = "update set_aside set tried_again_s = ? where tried_again_s is null"
+            return database.execute(again, (now_s,)).rowcount
 
     def look(self) -> None:
         """Notes that the run is judged as it stands, unless that was noted: each new look costs confidence."""
@@ -115,6 +126,11 @@ class Store:
     def done(self) -> set[tuple[str, int, int]]:
         """(study, block, heat) of every heat that is there."""
         return set(self.database.execute("select study, block, heat from heat"))
+
+    def made(self) -> set[TrialKey]:
+        """Which trials are there, those that failed too."""
+        found = self.database.execute("select study, cell, twin, block, heat from trial")
+        return {(study, cell, bool(twin), block, heat) for study, cell, twin, block, heat in found}
 
     def cells(self) -> set[tuple[str, str]]:
         """(study, cell) of every cell of the run."""
@@ -183,9 +199,7 @@ def create(
             "started": started.isoformat(timespec="seconds"),
             "fingerprint": dict(fingerprint),
             "best_probe_ns": best_probe_ns,
-            "providers": dict(plan.receipts),
-            "servers": dict(plan.servers),
-            "broken": dict(plan.broken),
+            **made_with(plan),
             "studies": studies,
         }
         store = _open(directory)

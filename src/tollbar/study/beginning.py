@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from tollbar import families
-from tollbar.families import Choice, Family, Setting, Standing
+from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.families.definition import IN_BYTES
 from tollbar.study.asking import of_words, written
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
@@ -80,7 +80,7 @@ def _places(setting: Setting) -> str:
     return " and ".join(f"{name} is {' or '.join(values)}" for name, values in said)
 
 
-def _default(setting: Setting) -> str | int:
+def _default(setting: Setting) -> Value:
     return setting.default if setting.is_count or setting.values else setting.words(setting.default)
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tollbar import beds, families
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import Family, Value
+from tollbar.families import Family, Value, whole
 from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
@@ -245,7 +245,7 @@ class _Reader:
         if name == "provider":
             return tuple(normal(str(value)) for value in given)
         if name in ("users", "rate"):
-            return self._counts(key, given)
+            return self._loads(key, name, given)
         known = {
             "choice": tuple(self.family.choices),
             "op": self.family.operations,
@@ -266,10 +266,12 @@ class _Reader:
                 raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
         return tuple(given)
 
-    def _counts(self, key: str, given: Sequence[Value]) -> tuple[Value, ...]:
-        if not all(isinstance(value, int) for value in given):
-            raise TollbarError(f"`{key}`: users and rates are whole numbers here", where=self.where)
-        return tuple(given)
+    def _loads(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
+        numbers = [whole(value) for value in given if not isinstance(value, str)]
+        if len(numbers) < len(given) or (name == "users" and not all(isinstance(number, int) for number in numbers)):
+            wanted = "users are whole numbers" if name == "users" else "rates are numbers, without their unit"
+            raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
+        return tuple(numbers)
 
     def _known(self, key: str, name: str) -> None:
         known = [*NOT_SETTINGS, *self.family.settings]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,7 +30,7 @@ class OperationWorkload(Workload):
         too_large = beyond_memory(cell)
         if too_large:
             return unproven(cell, Outcome.UNSUPPORTED, too_large)
-        records = _records(cell, seed, given)
+        records, unanswered = _records(cell, seed, given)
         for record in records:
             if record.outcome is not Outcome.OK:
                 return unproven(cell, record.outcome, record.reason)
@@ -37,7 +38,7 @@ class OperationWorkload(Workload):
         known = sum(proof.answer is not None for proof in proofs)
         accepted = tuple(dict.fromkeys(what for proof in proofs for what in proof.accepted))
         refused = tuple(dict.fromkeys(what for proof in proofs for what in proof.refused))
-        not_tried = tuple(dict.fromkeys(what for proof in proofs for what in proof.not_tried))
+        not_tried = tuple(dict.fromkeys(what for proof in proofs for what in proof.not_tried)) + unanswered
         if cell.standing is not Standing.NULL and not refused:
             reason = "no proof: nothing wrong was tried and refused"
             return Proven(cell.study, cell.key, Outcome.FAILED, reason, known, accepted, refused, not_tried)
@@ -75,25 +76,47 @@ def beyond_memory(cell: Cell) -> str | None:
     return f"one operation takes {takes} of memory, and {free} are free here"
 
 
-def _records(cell: Cell, seed: int, given: Given) -> list[Record]:
-    """The cell's own proof, and one of each known answer."""
+def _records(cell: Cell, seed: int, given: Given) -> tuple[list[Record], tuple[str, ...]]:
+    """The cell's own proof and one of each known answer; and the answers that could not be tried, each with why."""
     answers = cell.choice.answers_of(str(cell.coordinates["op"]))
     # An answer that needs no settings of its own is met in the same process that proves the cell.
     first = next((answer for answer in answers if not answer.setting), None)
     records = [_ask_proof(cell, seed, first, given.ask)]
     if records[0].outcome is not Outcome.OK:
-        return records
+        return records, ()
+    unanswered: list[str] = []
     for answer in answers:
         if answer is first:
             continue
-        # The same answer is good for every cell that differs only in what the answer replaces.
-        at = (cell.choice.name, cell.provider.spec, cell.coordinates.get("cpu"), cell.coordinates["op"], id(answer))
+        at = _good_for(cell, seed, answer)
         if at not in given.verified:
             given.verified[at] = _ask_proof(cell, seed, answer, given.ask)
+        record = given.verified[at]
         # A library may lack what one answer needs (RSA-1024, say) and still do what the cell asks.
-        if given.verified[at].outcome is not Outcome.UNSUPPORTED:
-            records.append(given.verified[at])
-    return records
+        if record.outcome is Outcome.UNSUPPORTED:
+            unanswered.append(f"a known answer ({_named(answer)}): {record.reason}")
+        else:
+            records.append(record)
+    return records, tuple(unanswered)
+
+
+def _good_for(cell: Cell, seed: int, answer: Answer) -> tuple[str, ...]:
+    """Whose proof a known answer is: of all cells that give their runner the same task for it.
+
+    The size of a message is none of that, as the answer brings its own.
+    """
+    settings = families.family(cell.family).settings
+    task = cell.task("verify", seed, answer)
+    brought = {name for name in task["setting"] if name in settings and settings[name].is_size} - {*answer.setting}
+    same = {name: value for name, value in task["setting"].items() if name not in brought}
+    return cell.provider.spec, json.dumps({**task, "setting": same}, sort_keys=True)
+
+
+def _named(answer: Answer) -> str:
+    """By what tells a known answer from the others of its choice: its settings, or else what it is the answer of."""
+    if answer.setting:
+        return ", ".join(f"{name} {value}" for name, value in answer.setting.items())
+    return ", ".join(f"{name} {_short(value)}" for name, value in answer.inputs.items())
 
 
 def _checked(cell: Cell, made: Made, seed: int, ask: Ask) -> Record:

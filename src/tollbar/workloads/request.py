@@ -18,7 +18,7 @@ from tollbar.beds import Installed, NotStarted, Unavailable, driver, loading, pr
 from tollbar.beds.configuration import Request, rendered
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
-from tollbar.families import Standing
+from tollbar.families import Standing, Value
 from tollbar.plan import Cell
 from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Totals, engine, failed
 from tollbar.runner.records import Observed
@@ -203,7 +203,7 @@ def _path(cell: Cell, load: Load) -> str:
     return cell.bed.path
 
 
-def _shape(load: Load, at: Mapping[str, str | int]) -> dict[str, Any]:
+def _shape(load: Load, at: Mapping[str, Value]) -> dict[str, Any]:
     return {
         "shape": "open" if load.is_open else "closed",
         "users": load.users[0] if load.is_open else at["users"],
@@ -230,7 +230,9 @@ def _client_cores(cell: Cell, core: int | None) -> tuple[int | None, int | None]
 def settings_of(cell: Cell) -> dict[str, str | int]:
     """The choice and the settings of a cell, as plain words and numbers."""
     settings = {name: value for name, value in cell.coordinates.items() if name not in NOT_SETTINGS}
-    return {"choice": cell.choice.name, **settings}
+    # Numbers of settings are whole.
+    plain = {name: value if isinstance(value, str) else int(value) for name, value in settings.items()}
+    return {"choice": cell.choice.name, **plain}
 
 
 def command() -> tuple[str, ...]:

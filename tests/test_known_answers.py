@@ -1,0 +1,100 @@
+"""Known answers: each cell meets those of its choice, itself or by another that does the very same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tollbar import plan, study
+from tollbar.families import Answer
+from tollbar.plan import Cell
+from tollbar.runner import Outcome, Proof, Record
+from tollbar.workloads import Given, Proven
+from tollbar.workloads.operation import OperationWorkload
+
+STUDY = """
+question  = "What does a signature cost?"
+family    = "signature"
+providers = ["libcrypto"]
+choices   = ["none", "rsa-2048"]
+
+[vary]
+op    = ["verify"]
+bytes = ["64 B", "1 KiB"]
+"""
+
+KEYS = ("kept", "from-pem")
+# Needs no settings of its own, so that it is met where the cell itself is proved; and one that does.
+PLAIN = Answer({"of": "abc"}, "00", {})
+WITH_SHA_1 = Answer({"of": "Test"}, "11", {"digest": "sha-1"})
+
+Answers = Callable[[Mapping[str, Any]], Record]
+
+
+def cells(*answers: Answer) -> list[Cell]:
+    """RSA in two key forms at two sizes, with these known answers."""
+    (one,) = plan.make([study.read("some", STUDY, where="some.toml")], seed=1).studies
+    found = [cell for cell in one.cells if cell.choice.name == "rsa-2048"]
+    choice = replace(found[0].choice, answers=answers)
+    # As of a runner in another language, which reads keys in several forms.
+    return [
+        replace(cell, choice=choice, coordinates={**cell.coordinates, "key": key}) for cell in found for key in KEYS
+    ]
+
+
+def proved(of: Sequence[Cell], says: Answers) -> tuple[list[Proven], list[Mapping[str, Any]]]:
+    """What is proved of these cells in one run, and every task that their runner was given for it."""
+    tasks: list[Mapping[str, Any]] = []
+
+    def ask(command: Sequence[str], task: Mapping[str, Any], **limits: float) -> Record:
+        tasks.append(task)
+        return says(task)
+
+    given = Given(None, ask)
+    return [OperationWorkload().prove(cell, 1, given) for cell in of], tasks
+
+
+def right(task: Mapping[str, Any]) -> Record:
+    """A runner that always comes to the answer that must come."""
+    proof = Proof(answer=task["inputs"].get("expected_hex"), refused=("a tampered message",))
+    return Record(outcome=Outcome.OK, receipt={"provider": "a library"}, proof=proof)
+
+
+def test_an_answer_is_met_in_every_form_of_the_key() -> None:
+    """What was proved with a kept key says nothing of one read from PEM: that is another path through the library."""
+    of = cells(PLAIN, WITH_SHA_1)
+    proven, tasks = proved(of, right)
+    assert [(Outcome.OK, 2)] * 4 == [(one.outcome, one.known_answers) for one in proven]
+    met = [task["setting"]["key"] for task in tasks if task["inputs"]["expected_hex"] == "11"]
+    # One for both sizes: an answer brings its own message.
+    assert [*KEYS] == met
+
+
+def test_a_cell_does_not_pass_by_the_proof_of_another() -> None:
+    """Where the answer comes out wrong with a key read from PEM alone, the cells of such keys fail."""
+
+    def says(task: Mapping[str, Any]) -> Record:
+        record = right(task)
+        if record.proof and task["setting"]["key"] == "from-pem" and record.proof.answer == "11":
+            return record.model_copy(update={"proof": record.proof.model_copy(update={"answer": "12"})})
+        return record
+
+    of = cells(PLAIN, WITH_SHA_1)
+    proven, _ = proved(of, says)
+    assert ["from-pem", "from-pem"] == [
+        cell.coordinates["key"] for cell, one in zip(of, proven, strict=True) if one.outcome is Outcome.FAILED
+    ]
+
+
+def test_an_answer_that_cannot_be_tried_is_said() -> None:
+    """A library that refuses SHA-1 does what the cell asks all the same; which answer it was not asked for stands."""
+
+    def says(task: Mapping[str, Any]) -> Record:
+        if task["setting"].get("digest") == "sha-1":
+            return Record(outcome=Outcome.UNSUPPORTED, reason="SHA-1 signatures are switched off")
+        return right(task)
+
+    for one in proved(cells(PLAIN, WITH_SHA_1), says)[0]:
+        assert (Outcome.OK, 1) == (one.outcome, one.known_answers)
+        assert ("a known answer (digest sha-1): SHA-1 signatures are switched off",) == one.not_tried

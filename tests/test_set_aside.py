@@ -1,0 +1,162 @@
+"""Setting aside: by a share of failures, kept as an event, said everywhere, and forgotten by `--resume`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders import example, study_run, trial
+from conftest import BLOCKS, Tollbar
+from tollbar import measure, plan, results, study
+from tollbar.judge import judge_study
+from tollbar.measure import Aside, SetAside, Trial, TrialKey
+from tollbar.plan import Plan
+from tollbar.plan.heats import Heat, blocks
+from tollbar.present import notes
+from tollbar.present.warnings import warnings
+from tollbar.runner import Outcome
+
+CELL = "study", "cell"
+
+
+def stretch(ends: str, *, baseline: bool = False) -> int | None:
+    """After how many trials that ended like this (`.` well, `x` not) a cell is set aside; None: it is not."""
+    aside = Aside({CELL} if baseline else ())
+    for number, end in enumerate(ends, start=1):
+        outcome = Outcome.FAILED if end == "x" else Outcome.OK
+        if aside.note([replace(trial(1.0, outcome=outcome), order=number)]):
+            return aside.set_aside[CELL].after
+    return None
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ("x" + "." * 20, None),
+        ("xx", 2),
+        ("x..x", 4),
+        # Two of eight are a quarter, and not more.
+        ("x......x", None),
+        ("." * 200 + "x" + "." * 200 + "x" + "." * 50, None),
+        # As often as not, from the middle on.
+        ("." * 9 + "x" * 9, 13),
+    ],
+)
+def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) -> None:
+    """Two failed trials at least, and more than a quarter: two accidents in hundreds are none of it."""
+    assert expected == stretch(ends)
+
+
+@pytest.mark.parametrize(("ends", "expected"), [("xxx", None), ("xxxx", 4), ("xxx.xxx", None), ("." + "x" * 50, None)])
+def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, expected: int | None) -> None:
+    """Every toll needs it: four trials in a row from the first, and none that went well."""
+    assert expected == stretch(ends, baseline=True)
+
+
+@pytest.fixture
+def planned(fake_study: Path) -> Plan:
+    """A plan of three cells for the fake runner."""
+    return plan.make(study.load([str(fake_study)]), seed=1)
+
+
+def heats_after(planned: Plan, made: set[TrialKey]) -> list[Heat]:
+    """What is left of four blocks, where these trials are there."""
+    done = {(study, block, heat) for study, _, _, block, heat in made}
+    return measure.heats_left(planned, counts={"fake": 4}, done=done, made=made, excluded=())
+
+
+def test_what_was_left_out_of_a_heat_is_made_up_for(planned: Plan) -> None:
+    """A cell that was set aside has its trials of those blocks when it is tried again, beside its baseline."""
+    (one,) = planned.studies
+    drawn = [heat for block in blocks(one, planned.seed, 4) for heat in block]
+    struck = next(cell.key for cell in one.cells if cell.choice.name == "spin-2")
+    visits = [("fake", v.cell.key, v.twin, v.block, v.heat) for heat in drawn for v in heat.visits]
+    made = {visit for visit in visits if visit[1] != struck or visit[3] == 0}
+    found = heats_after(planned, made)
+    assert [1, 2, 3] == [heat.block for heat in found]
+    for heat in found:
+        names = sorted((v.cell.choice.name, v.twin) for v in heat.visits)
+        assert [("spin-1", False), ("spin-2", False)] == names
+        # Its number is its own: what is there of the block stays as it is.
+        assert heat.number not in {other.number for other in drawn if other.block == heat.block}
+    again = made | {("fake", v.cell.key, v.twin, v.block, v.heat) for heat in found for v in heat.visits}
+    assert [] == heats_after(planned, again)
+
+
+def test_a_heat_of_which_only_baselines_are_missing_is_measured_again(planned: Plan) -> None:
+    """A cell whose baseline was set aside has no partner there, and needs a second trial beside one."""
+    (one,) = planned.studies
+    drawn = [heat for block in blocks(one, planned.seed, 4) for heat in block]
+    made = {
+        ("fake", v.cell.key, v.twin, v.block, v.heat)
+        for heat in drawn
+        for v in heat.visits
+        if not (v.cell.is_baseline and v.block == 2)
+    }
+    (heat,) = heats_after(planned, made)
+    assert 2 == heat.block
+    assert Counter({"spin-1": 2, "spin-2": 1, "spin-1-again": 1}) == Counter(v.cell.choice.name for v in heat.visits)
+
+
+ASIDE = SetAside("study", "double", 7, 2, 3, "ended by SIGSEGV", 5.0)
+
+
+@pytest.mark.parametrize("again", [None, 9.0])
+def test_the_page_says_what_was_set_aside(again: float | None) -> None:
+    """Which cell, after how many failures, why, and that `--resume` tries it again: among warnings and under trust."""
+    kept = replace(study_run(example()), set_aside=(replace(ASIDE, tried_again_s=again),))
+    judged = judge_study(kept)
+    (said,) = [line for line in warnings(judged) if "set aside" in line]
+    assert "double was set aside after 2 of its 3 trials failed (ended by SIGSEGV)" in said
+    assert ("was tried again when the run was resumed" in said) == (again is not None)
+    assert ("`tollbar run --resume RUN` tries it again" in said) == (again is None)
+    assert said in notes.trust(judged)
+
+
+@pytest.fixture
+def crashed(fake_study: Path, tollbar: Tollbar) -> Path:
+    """A run in which one choice crashed in each of its chunks."""
+    os.environ["FAKE_FAULT"] = "chunk:crash:spin-2"
+    try:
+        done = tollbar("run", fake_study, "--no-report", "--json")
+    finally:
+        del os.environ["FAKE_FAULT"]
+    assert 1 == done.returncode, done.stderr
+    (event,) = json.loads(done.stdout)["studies"][0]["set_aside"]
+    assert ("spin-2", 2, 2, False) == (event["choice"], event["failed"], event["trials"], event["tried_again"])
+    assert "SIGSEGV" in event["reason"]
+    (run,) = (fake_study.parent / "runs").iterdir()
+    return run
+
+
+def trials_of(run: Path, choice: str) -> list[Trial]:
+    (row,) = [row for row in results.read(run).studies[0].rows if row.choice == choice]
+    return list(row.trials)
+
+
+def test_resuming_tries_again_what_was_set_aside(tollbar: Tollbar, crashed: Path) -> None:
+    """The blocks that it was left out of are made up for, and that it was set aside once stays said."""
+    assert 2 == len(trials_of(crashed, "spin-2"))
+    done = tollbar("run", "--resume", crashed, "--no-report", "--json")
+    (event,) = json.loads(done.stdout)["studies"][0]["set_aside"]
+    assert event["tried_again"]
+    found = trials_of(crashed, "spin-2")
+    assert sorted([0, 1, *range(2, BLOCKS)]) == sorted(one.block for one in found)
+    assert [Outcome.OK] * (BLOCKS - 2) == [one.outcome for one in found if one.block >= 2]
+    # It is set aside no more, and has had failures enough to be said, but not enough to have no number.
+    assert 0 == done.returncode, done.stderr
+    (run_of,) = results.read(crashed).studies
+    assert [None] * 3 == [row.set_aside for row in run_of.rows]
+
+
+def test_the_terminal_and_markdown_say_so(tollbar: Tollbar, crashed: Path) -> None:
+    """A cell that was set aside is a warning and a status, by whichever command the run is read."""
+    for words in (["judge", crashed], ["judge", crashed, "--format", "markdown"]):
+        done = tollbar(*words)
+        assert 1 == done.returncode
+        assert "set aside after 2 of its 2 trials failed" in " ".join((done.stdout + done.stderr).split())
