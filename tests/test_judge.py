@@ -133,7 +133,7 @@ def test_the_noise_floor_is_an_interval() -> None:
         rows.append(row({"choice": str(times)}, [times * 100.0] * 20, against="none"))
     judged = judge_study(study_run(rows))
     assert judged.noise is not None
-    assert pytest.approx(1.0) == judged.noise_floor == judged.noise.estimate
+    assert (pytest.approx(1.0), pytest.approx(1.0)) == (judged.noise_floor, judged.noise.estimate)
     assert judged.noise.low < 1 / 1.035 < 1.035 < judged.noise.high < 1.05
     assert [Verdict.UNCLEAR] * 3 + [Verdict.COSTS] == [toll.verdict for toll in judged.tolls]
 
@@ -303,7 +303,7 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
     assert (pytest.approx(500 / 150, rel=1e-4), Moments.AS_DISTURBED) == (typical.estimate, typical.moments)
 
 
-@pytest.mark.parametrize("best_ns", [None, 20_000.0])
+@pytest.mark.parametrize("best_ns", [None, 18_000.0])
 def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: float | None) -> None:
     """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
     rows = [

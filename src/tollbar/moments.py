@@ -12,12 +12,24 @@ import json
 import math
 import time
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tollbar.files import cache_folder, write_atomically
+
+PROBE: Mapping[str, object] = {
+    "mode": "measure",
+    "family": "spin",
+    "op": "probe",
+    "choice": "probe",
+    "provider": {"kind": "spin"},
+    "setting": {},
+    "inputs": {},
+    "seed": 0,
+}
+"""The task of the runner contract that the probe's session has."""
 
 # A quick probe takes at most so much longer than the quickest, in logarithms. A core that is left alone gives 0.01 to
 # 0.08, one with a busy neighbour 0.3 to 0.5, and hardly anything lies between: from 0.08 to 0.2 all do alike, and a

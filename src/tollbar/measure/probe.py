@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
+from tollbar.moments import PROBE
 from tollbar.runner import Session, Stopped, engine
 
 _READY_LIMIT_S = 30.0
@@ -12,17 +13,6 @@ _READY_LIMIT_S = 30.0
 _LIMIT_S = 10.0
 # A reading is of its moment: what comes later is asked again.
 _FRESH_S = 0.002
-
-TASK = {
-    "mode": "measure",
-    "family": "spin",
-    "op": "probe",
-    "choice": "probe",
-    "provider": {"kind": "spin"},
-    "setting": {},
-    "inputs": {},
-    "seed": 0,
-}
 
 
 class Probe:
@@ -32,7 +22,7 @@ class Probe:
     """
 
     def __init__(self, core: int) -> None:
-        self._session: Session | None = Session((str(engine()), "op"), TASK, core=core)
+        self._session: Session | None = Session((str(engine()), "op"), PROBE, core=core)
         self._last_ns: float | None = None
         self._read_s = 0.0
         self.asked_s = 0.0

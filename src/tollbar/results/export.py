@@ -130,8 +130,12 @@ def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
     """What is the chunk's own, by component where it has components; the rest of a row is its trial's."""
     if chunk is None:
         return {"round": None, "operations": None, "cpu_ns": None, "wall_ns": None}
+    before_ns, after_ns = chunk.probes_ns or (None, None)
     return {
         "round": chunk.round,
+        "made_up": chunk.is_made_up,
+        "probe_before_ns": before_ns,
+        "probe_after_ns": after_ns,
         "operations": chunk.operations,
         "cpu_ns": sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by),
         "wall_ns": chunk.wall_ns,
