@@ -27,6 +27,7 @@ from tollbar.metrics import METRICS
 from tollbar.moments import quickness_of
 from tollbar.present.notes import as_disturbed
 from tollbar.present.warnings import warnings
+from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
 from tollbar.stats import Interval, Moments
 
@@ -318,8 +319,33 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
     assert toll.ratio is not None
     assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
     assert toll.ratio.half_width < 0.01
-    assert "as disturbed: its core was left alone in too few blocks" == as_disturbed(toll)
+    why = "left alone in too few blocks" if best_ns is None else "never left alone"
+    assert f"as disturbed: its core was {why}" == as_disturbed(judged, toll)
     assert any("as disturbed" in warning for warning in warnings(judged))
+
+
+def test_a_core_that_no_probe_shares_is_said_once() -> None:
+    """Then all is as disturbed, with its own interval, and every row is marked."""
+    rows = [
+        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
+        row({"choice": "x"}, [210.0] * 8, against="none"),
+    ]
+    judged = judge_study(study_run([unprobed(r) for r in rows], (8,)))
+    (said,) = [warning for warning in warnings(judged) if "as disturbed" in warning]
+    assert said.startswith("No probe shares the core that is measured")
+    assert {"as disturbed: no probe shares the core that is measured"} == {
+        as_disturbed(judged, toll) for toll in judged.tolls
+    }
+    assert Verdict.COSTS == judged.tolls[1].verdict
+
+
+def unprobed(of: Row) -> Row:
+    """The same row, measured where no probe could be asked."""
+    trials, twins = (
+        tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
+        for some in (of.trials, of.twins)
+    )
+    return replace(of, trials=trials, twins=twins)
 
 
 def slowed(of: Trial) -> Trial:

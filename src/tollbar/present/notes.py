@@ -320,11 +320,14 @@ def left_alone(study: StudyJudgement) -> str:
     return f"the core was left alone {percent(share)} of the time"
 
 
-def as_disturbed(toll: Toll) -> str | None:
-    """Where the ratio is not that of undisturbed moments, because there were too few."""
+def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
+    """Where the ratio is not that of undisturbed moments, and why."""
     if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:
         return None
-    return "as disturbed: its core was left alone in too few blocks"
+    if study.trust.left_alone is None:
+        return "as disturbed: no probe shares the core that is measured"
+    alone = "never left alone" if study.trust.slower_than_known else "left alone in too few blocks"
+    return f"as disturbed: its core was {alone}"
 
 
 def suffers(toll: Toll) -> str | None:

@@ -133,7 +133,7 @@ def _judged(study: StudyJudgement, row: Row, toll: Toll | None) -> tuple[Cell, C
     if toll is None:
         return Cell("–"), Cell("–"), Cell("not compared", small=row.reason)
     missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-    said = (missing, notes.as_disturbed(toll), notes.undecided(study, toll), notes.suffers(toll))
+    said = (missing, notes.as_disturbed(study, toll), notes.undecided(study, toll), notes.suffers(toll))
     mark = words.VERDICT_MARKS[toll.verdict]
     verdict = Cell(str(toll.verdict), mark=mark, small="; ".join(filter(None, said)) or None)
     return ratio_cell(toll.ratio), ratio_cell(toll.typical), verdict

@@ -169,7 +169,7 @@ class _Columns:
             typical = [Cell("")] if self.has_typical else []
             return Cell("1"), Cell(""), Cell("", bar=0.0), *typical, Cell("baseline")
         suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
-        disturbed = f" {AS_DISTURBED}" if notes.as_disturbed(toll) else ""
+        disturbed = f" {AS_DISTURBED}" if notes.as_disturbed(self.study, toll) else ""
         good = good_news(toll.verdict, row)
         return (
             Cell(words.ratio_words(toll.ratio.estimate)),
@@ -194,7 +194,7 @@ class _Columns:
             for toll in found
             if toll.suffers
         }
-        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := notes.as_disturbed(toll))}
+        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := notes.as_disturbed(self.study, toll))}
         limits = {
             f"{words.LIMIT_MARKS[m.limit]} {m.limit}": None
             for seen in self.others.values()

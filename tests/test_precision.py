@@ -1,0 +1,66 @@
+"""A precision that is asked for: blocks are added until it is reached, or the time is over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import BLOCKS, Tollbar
+from tollbar.cli.measuring import MORE_BLOCKS
+
+
+def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_study: Path) -> None:
+    """Each look is noted and paid for, and what came of it is said."""
+    done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.2%", "--for", "20s", "--seed", 4)
+    (study,) = json.loads(done.stdout)["studies"]
+    widths = [(toll["high"] / toll["low"]) ** 0.5 - 1 for toll in study["tolls"] if not toll["twin"]]
+    blocks = max(toll["blocks"] for toll in study["tolls"])
+    assert ("0.2 % reached after" in done.stderr) == (max(widths) <= 0.002)
+    assert blocks >= BLOCKS
+    if blocks > BLOCKS:
+        assert study["confidence"] > 0.96
+
+
+def test_a_precision_that_cannot_be_reached_says_what_it_would_take(tollbar: Tollbar, fake_study: Path) -> None:
+    """The answer is given all the same, with how many blocks more, and how long."""
+    done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.001%", "--for", "1s")
+    said = " ".join(done.stderr.split())
+    assert 0 == done.returncode
+    assert "where 0 % was asked for" not in said
+    assert "more blocks, about" in said
+    assert json.loads(done.stdout)["studies"][0]["tolls"]
+
+
+def test_blocks_grow_by_a_share_of_what_there_is() -> None:
+    """So that the number of looks grows with the logarithm of the blocks."""
+    assert 0 < MORE_BLOCKS <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--precision", "2"), "say the unit"),
+        (("--precision", "0%"), "above nothing"),
+        (("--precision", "2%", "--for", "soon"), "--for soon"),
+        (("--for", "5s"), "how long a `--precision` may take"),
+    ],
+)
+def test_a_precision_is_read_or_refused_in_words(
+    tollbar: Tollbar, fake_study: Path, words: tuple[str, ...], said: str
+) -> None:
+    """Nothing is started for a share without its sign, or a time without a precision."""
+    done = tollbar("run", fake_study, *words)
+    assert (2, True) == (done.returncode, said in " ".join(done.stderr.split()))
+
+
+def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> None:
+    """`measure.precision` and `measure.longest`; the second alone means nothing."""
+    text = fake_study.read_text()
+    fake_study.write_text(text.replace("[measure]", '[measure]\nprecision = "50 %"\nlongest = "5 s"'))
+    done = tollbar("run", fake_study, "--json", "--no-report")
+    assert "50 % reached after" in done.stderr
+    fake_study.write_text(text.replace("[measure]", '[measure]\nlongest = "5 s"'))
+    refused = tollbar("run", fake_study)
+    assert (2, True) == (refused.returncode, "`measure.precision`" in refused.stderr)
