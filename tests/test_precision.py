@@ -25,10 +25,10 @@ def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_
 
 def test_a_precision_that_cannot_be_reached_says_what_it_would_take(tollbar: Tollbar, fake_study: Path) -> None:
     """The answer is given all the same, with how many blocks more, and how long."""
-    done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.001%", "--for", "1s")
+    done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "0.01%", "--for", "1s")
     said = " ".join(done.stderr.split())
     assert 0 == done.returncode
-    assert "where 0 % was asked for" not in said
+    assert "where 0.01 % was asked for" in said
     assert "more blocks, about" in said
     assert json.loads(done.stdout)["studies"][0]["tolls"]
 
