@@ -178,6 +178,21 @@ def test_a_block_weighs_by_its_quiet_rounds() -> None:
     assert width(known(stats.cost(uneven, QUIET))) > 1.5 * width(known(stats.cost(even, QUIET)))
 
 
+@pytest.mark.parametrize(
+    "rounds", [[20] * 12, [20] * 6 + [2] * 6, [20] * 3 + [1] * 9, [*range(1, 24, 2)], [20, 10, 3, 1]], ids=str
+)
+def test_blocks_of_unlike_many_rounds_cover_all_the_same(rounds: list[int]) -> None:
+    """Where processes differ by their luck, and some had many quiet rounds and others few, 95 % are 95 %."""
+    source, covered, repetitions = np.random.default_rng(4), 0, 1000
+    for _ in range(repetitions):
+        lucks = np.exp(source.normal(0, 0.02, len(rounds)))
+        seen = visits([[luck] * n for luck, n in zip(lucks, rounds, strict=True)])
+        found = known(stats.cost(seen, QUIET))
+        covered += found.low <= math.exp(0.02**2 / 2) <= found.high
+    print(f"{rounds}: covers {covered / repetitions:.1%}")
+    assert 0.93 <= covered / repetitions <= 0.995
+
+
 def test_where_nothing_was_spent_there_is_no_cost() -> None:
     """A clock that saw nothing, no visit, and no quiet moment: None, and no division by zero."""
     nothing, something = visits([[0.0, 0.0]] * 5), visits([[1.0, 1.0]] * 5)
