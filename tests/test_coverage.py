@@ -14,8 +14,8 @@ from tollbar.judge import Judgement, Toll, Verdict, judge
 from tollbar.measure import heat
 from tollbar.stats import Interval, Moments
 
-REPETITIONS = 200
-LOOKED_AT = 150
+REPETITIONS = 150
+LOOKED_AT = 100
 # Over all cells of a setting; intervals are of 96 %, and those that never miss are too wide.
 LEAST, MOST = 0.93, 0.995
 # What one cell alone may be short of 95 % by chance, in one of a thousand.
@@ -86,7 +86,7 @@ SETTINGS = {
     "quiet": Setting("quiet", HASH, (HASH.times(1.03), SEARCHING, KEY_GENERATION)),
     "bursts": Setting("bursts", HASH, (HASH, UNLIKE, PERIODIC, SIGNING)),
     "half": Setting("on and off", replace(HASH, suffers=0.5), (HASH, UNLIKE, SIGNING, PERIODIC), between_s=20.0),
-    "growing": Setting("on and off", GROWING, (GROWING, GROWING.times(1.03), GROWING.times(0.25))),
+    "growing": Setting("on and off", GROWING, (GROWING, GROWING.times(1.03))),
     "rare": Setting("three levels", HASH, (RARE,), blocks=24, rounds=20, repetitions=100),
     "no budget": Setting("on and off", HASH, (HASH, UNLIKE, SIGNING, PERIODIC), budget=False),
 }
@@ -267,3 +267,19 @@ def test_finds_what_is_there() -> None:
     print(f"×1.05 found in {found.count(Verdict.COSTS)} of {len(found)}")
     assert 36 <= found.count(Verdict.COSTS)
     assert 0 == found.count(Verdict.SAVES)
+
+
+def test_what_comes_and_goes_within_a_long_chunk_is_part_of_its_cost() -> None:
+    """A limit of probes at a chunk's ends: beside quick chunks one of 20 ms comes out too dear, by what they miss.
+
+    Neighbours that stay for some milliseconds make it 1 to 4 % on this machine.
+    """
+    logs = []
+    for seed in range(30):
+        with Lab(MACHINES["on and off"], (HASH, HASH.times(1000)), 3000 + seed) as lab:
+            lab.measure(12)
+            ratio = in_order(judged(lab))[1].ratio
+        assert ratio is not None
+        logs.append(math.log(ratio.estimate / 1000))
+    print(f"an operation of 20 ms over one of 20 µs: bias {np.mean(logs):+.2%}")
+    assert 0.0 < np.mean(logs) < 0.04
