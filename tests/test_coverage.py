@@ -180,12 +180,15 @@ def cover(name: str, one: Setting, seen: Sequence[Seen], kind: str) -> None:
 def tell_no_equals_apart(name: str, one: Setting, seen: Sequence[Seen]) -> None:
     """What costs the same, or is dearer by just what is worth telling, is said to cost or save in 5 % at most."""
     moments = Moments.AS_DISTURBED if one.machine == "never quiet" else Moments.UNDISTURBED
+    called = verdicts = 0
     for cell in range(len(one.of) + 1):
         if 1 / 1.031 <= one.truth(cell, moments) <= 1.031:
-            verdicts = [each[cell].verdict for each in seen if each[cell].ratio is not None]
-            wrong = sum(verdict in (Verdict.COSTS, Verdict.SAVES) for verdict in verdicts)
-            print(f"{name}, cell {cell}: called costs or saves in {wrong / len(verdicts):.1%}")
-            assert 0.05 >= wrong / len(verdicts)
+            said = [each[cell].verdict for each in seen if each[cell].ratio is not None]
+            wrong = sum(verdict in (Verdict.COSTS, Verdict.SAVES) for verdict in said)
+            print(f"{name}, cell {cell}: called costs or saves in {wrong / len(said):.1%}")
+            assert math.fsum(_chance(number, len(said)) for number in range(wrong, len(said) + 1)) > BY_CHANCE
+            called, verdicts = called + wrong, verdicts + len(said)
+    assert 0.05 >= called / verdicts
 
 
 def test_a_machine_that_is_never_quiet_says_so() -> None:
