@@ -9,15 +9,11 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-import numpy as np
-
-from simulated import Simulated
 from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.plan import Cell
 from tollbar.results import Row, Run, StudyRun
-from tollbar.stats import Visit
 from tollbar.study import Claim, Measure, Study
 
 # So many that rounding a chunk's CPU time to whole nanoseconds is a millionth of a nanosecond per operation; and of no
@@ -153,22 +149,6 @@ def study(
         claims=tuple(claims),
         notes=(),
     )
-
-
-def simulated_rows(seen: Simulated) -> list[Row]:
-    """A simulated baseline, with its twin, and the cells that are held against it."""
-    first, *others = seen.cells
-    baseline = row({"choice": "none"}, against="none", standing=Standing.NULL)
-    found = [replace(baseline, trials=visited(first), twins=visited(seen.twins, twin=True))]
-    return found + [
-        replace(row({"choice": f"cell-{number}"}, against="none"), trials=visited(visits))
-        for number, visits in enumerate(others, start=1)
-    ]
-
-
-def visited(visits: Sequence[Visit], *, twin: bool = False) -> tuple[Trial, ...]:
-    """The trials that these visits were made of."""
-    return tuple(trial(list(np.exp(v.logs)), block=v.block, heat=v.heat, twin=twin) for v in visits)
 
 
 def first_blocks(of: Row, blocks: int) -> Row:

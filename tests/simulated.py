@@ -1,181 +1,414 @@
-"""A machine made by hand, whose truth is known: what a study would see of cells on a core that others disturb.
+"""A virtual machine whose truth is known, on which the lab measures as it does on a real one.
 
-Three things happen to a cost there, as measured on shared machines. A process has its luck (memory layout) and keeps
-it for life. The machine has states that last from milliseconds to half a minute, and they do not multiply all work
-alike: when handshakes take 1.5 times as long, plain requests take 1.2 times as long. And some operations (key
-generation, signing by rejection) vary by nature from one to the next.
+Its sessions and its clock take the place of processes and of time below `tollbar.measure`; the probe, heats, rounds,
+waiting, store and judge are those of a run. What disturbs it follows other laws than what the method was found with:
+durations with heavy tails, several levels, steps that hit all work alike, bursts that no probe sees.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from tollbar.stats import Visit
+from tollbar import measure, plan, results, study
+from tollbar.measure import heat, probe
+from tollbar.moments import Watch
+from tollbar.plan import Plan
+from tollbar.results import Run
+from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Stopped, failed
+from tollbar.runner.records import Observed
+from tollbar.runner.session import Meanwhile
+from tollbar.workloads import Proven
+from tollbar.workloads import Work as Task
 
-# How finely the machine's state is followed; a state of 2 ms is seen by several steps.
-_STEP_S = 0.0005
-# A heat holds the baseline, in one of the block's heats its twin, and so many cells.
-_CELLS_A_HEAT = 4
+CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")
+"""The baseline, and cells beside it: what they do is up to the virtual machine."""
+# What a probe takes here on a core that is left alone, and what asking for it takes besides.
+PROBE_NS = 25_000.0
+ASKING_S = 0.00004
+# Before a session is ready.
+START_S = 0.02
+# A path that began so long ago has forgotten how.
+_BEFORE_S = 60.0
+_CORE = 0
+_NOTHING_ELSE = Observed()
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a cell does: its true cost, and what it suffers."""
+    """What a cell does: its cost on a core that is left alone, and what it suffers on one that is not."""
 
     ns: float
-    """Of one operation, on a core that is left alone."""
+    """Of one operation, without what comes on top now and then."""
     suffers: float = 1.0
     """With 1, the machine's state multiplies its cost as it says; with 0.5, by the square root of that."""
     varies: float = 0.0
-    """Standard deviation of one operation by nature, over its mean."""
+    """Standard deviation of one operation by nature, over its mean: by a gamma distribution."""
+    tail: float = 0.0
+    """The same by a lognormal distribution: standard deviation of the logarithm of one operation."""
+    lump_every: int = 0
+    """After so many operations something is collected on behalf of all of them."""
+    lump_ns: float = 0.0
+    grows: float = 0.0
+    """Each operation costs this share of the first more than the one before it."""
+    counted: int = 0
+    """A chunk has just so many operations; 0: as many as its time takes."""
+    fails: float = 0.0
+    """The share of its trials that fail."""
+
+    @property
+    def mean_ns(self) -> float:
+        """What an operation costs with all that is done on its behalf."""
+        return self.ns + (self.lump_ns / self.lump_every if self.lump_every else 0.0)
+
+    def times(self, ratio: float) -> Work:
+        """The same work at so many times the cost."""
+        return replace(self, ns=self.ns * ratio, lump_ns=self.lump_ns * ratio)
 
 
-HASH = Work(20_000, suffers=0.7)
-HANDSHAKE = Work(260_000)
-PLAIN = Work(16_000, suffers=math.log(1.2) / math.log(1.5))
-KEY_GENERATION = Work(40_000_000, varies=0.6)
-SIGNING_BY_REJECTION = Work(150_000, varies=0.8)
+Dwell = Callable[[np.random.Generator, int], np.ndarray]
+"""Draws durations in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """One of the machine's disturbances, that comes and goes."""
-
-    lasts_s: float
-    """On average."""
-    share: float
-    """Of all time in which it is there."""
-    log: float
-    """Logarithm of what it multiplies costs by."""
+def pareto(least_s: float, alpha: float) -> Dwell:
+    """With a heavy tail, of which all beyond half a minute is cut off."""
+    return lambda source, size: np.minimum(least_s * (1.0 - source.random(size)) ** (-1 / alpha), 30.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a machine does to the costs measured on it."""
-
-    states: tuple[State, ...]
-    luck: float = 0.005
-    """Standard deviation over processes of the logarithm of a process's own cost, in all its chunks alike."""
-    jitter: float = 0.003
-    """The same over chunks, of what comes and goes within a chunk."""
+def gamma(mean_s: float, shape: float = 2.0) -> Dwell:
+    return lambda source, size: source.gamma(shape, mean_s / shape, size)
 
 
-# Single chunks scatter by 0.2 on it, and the correlation of two falls from 0.7 to 0.3 between a tenth of a second and
-# several seconds: what a shared machine of two cores was measured to do. A quarter of the time nothing disturbs.
-SHARED = Machine(tuple(State(lasts_s, 0.25, 0.2) for lasts_s in (0.002, 0.02, 0.2, 2.0, 20.0)))
-QUIET = Machine(tuple(State(lasts_s, 0.05, 0.2) for lasts_s in (0.002, 0.02, 0.2, 2.0, 20.0)))
-# No state of it comes and goes between two chunks of a round.
-SLOW = Machine(tuple(State(lasts_s, 0.25, 0.2) for lasts_s in (0.5, 2.0, 20.0)))
-# Left alone one time in thirteen.
-BUSY = Machine(tuple(State(lasts_s, 0.4, 0.2) for lasts_s in (0.002, 0.02, 0.2, 2.0, 20.0)))
+def lognormal(median_s: float, sigma: float = 1.5) -> Dwell:
+    return lambda source, size: np.minimum(median_s * np.exp(source.normal(0.0, sigma, size)), 30.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
-    """What a study's trials would give: of each cell its visits, the first cell being the baseline."""
+class Disturbance:
+    """Something that is always in one of several states, and goes from each to any of the others."""
 
-    cells: tuple[tuple[Visit, ...], ...]
-    twins: tuple[Visit, ...]
-    """The baseline's, beside itself in one heat of each block."""
+    states: tuple[tuple[float, Dwell], ...]
+    """The logarithm of what it multiplies costs by, and how long it lasts."""
+    hits_all_alike: bool = False
+    """It is the clock's frequency, and no neighbour from which some work suffers more than other."""
 
-
-def simulate(
-    works: Sequence[Work],
-    source: np.random.Generator,
-    *,
-    blocks: int = 12,
-    rounds: int = 10,
-    chunk_s: float = 0.005,
-    between_s: float = 1.0,
-    machine: Machine = SHARED,
-) -> Simulated:
-    """Blocks of heats of rounds; `works[0]` is the baseline, in every heat. `between_s` is from a heat to the next."""
-    weather = _Weather(machine, source)
-    cells: list[list[Visit]] = [[] for _ in works]
-    twins: list[Visit] = []
-    for block in range(blocks):
-        for heat, members in enumerate(_heats(len(works), source)):
-            # Of the baseline's two, the second is its twin.
-            who = [0, *([0] if heat == 0 else []), *members]
-            logs = weather.heat([works[cell] for cell in who], rounds, chunk_s)
-            for place, cell in enumerate(who):
-                is_twin = heat == 0 and place == 1
-                (twins if is_twin else cells[cell]).append(
-                    Visit(block, heat, np.arange(rounds), logs[place], varies=works[cell].varies > 0)
-                )
-            weather.wait(between_s)
-    return Simulated(tuple(tuple(visits) for visits in cells), tuple(twins))
+    def path(self, source: np.random.Generator, until_s: float) -> tuple[np.ndarray, np.ndarray]:
+        """When each of its states ends, and which level that has; from a while ago on."""
+        size = 64
+        while True:
+            number = len(self.states)
+            steps = 1 + source.integers(number - 1, size=size) if number > 2 else np.ones(size, int)
+            at = np.cumsum(steps) % number
+            drawn = np.array([dwell(source, size) for _, dwell in self.states])
+            ends = np.cumsum(drawn[at, np.arange(size)]) - _BEFORE_S
+            if ends[-1] > until_s:
+                return ends, np.array([level for level, _ in self.states])[at]
+            size *= 4
 
 
-def _heats(cells: int, source: np.random.Generator) -> Iterator[list[int]]:
-    order = [int(cell) for cell in 1 + source.permutation(cells - 1)]
-    number = max(1, math.ceil(len(order) / _CELLS_A_HEAT))
-    for heat in range(number):
-        yield order[heat::number]
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of machine: what it does to the costs that are measured on it."""
+
+    disturbances: tuple[Disturbance, ...]
+    best_probe_ns: float | None = None
+    """What earlier runs know of its probe."""
+    luck: float = 0.01
+    """A process costs up to so much more or less than the mean of its kind, as a share, for life."""
+    jitter: float = 0.004
+    """What comes and goes within a chunk, on average."""
+    probe_suffers: float = 0.9
+    reading_noise: tuple[float, float] = (0.01, 0.07)
+    """What a reading lies above the quickest by itself, in logarithms: anything between these."""
+
+    def mean_speed(self, suffers: float) -> float:
+        """How much of the work that a core left alone does is done here, over a long time that nothing selects.
+
+        A chunk that is ended by time gives as many operations as the core has speed, so that Σ cost / Σ operations is
+        the cost on a core left alone over this.
+        """
+        path = _Path.drawn(self, np.random.default_rng(77), 20_000.0)
+        begins, ends = path.at(suffers)[:2]
+        return (ends[-1] - begins) / 20_000.0
 
 
 @dataclass(slots=True)
-class _Weather:
-    """The machine's states as time goes by."""
+class _Path:
+    """How the machine's speed changes with time: between two ends it stays as it is."""
 
-    machine: Machine
+    ends_s: np.ndarray
+    levels: np.ndarray
+    alike: np.ndarray
+    _done: dict[float, tuple[float, list[float]]] = field(default_factory=dict)
+    _ends: list[float] = field(default_factory=list)
+
+    @classmethod
+    def drawn(cls, kind: Kind, source: np.random.Generator, until_s: float) -> _Path:
+        paths = [each.path(source, until_s) for each in kind.disturbances]
+        ends_s = np.unique(np.concatenate([*(ends[(ends > 0) & (ends < until_s)] for ends, _ in paths), [until_s]]))
+        levels, alike = np.zeros(len(ends_s)), np.zeros(len(ends_s))
+        for each, (ends, level) in zip(kind.disturbances, paths, strict=True):
+            # The state that ends at or after this end.
+            (alike if each.hits_all_alike else levels)[:] += level[np.searchsorted(ends, ends_s)]
+        return cls(ends_s, levels, alike)
+
+    def at(self, suffers: float) -> tuple[float, list[float]]:
+        """The work done by time 0, which is none, and by each end, in seconds on a core that is left alone."""
+        if suffers not in self._done:
+            lasts = np.diff(self.ends_s, prepend=0.0)
+            self._done[suffers] = 0.0, np.cumsum(lasts * np.exp(-suffers * self.levels - self.alike)).tolist()
+        return self._done[suffers]
+
+    @property
+    def ends(self) -> list[float]:
+        if not self._ends:
+            self._ends = self.ends_s.tolist()
+        return self._ends
+
+    def done_by(self, time_s: float, suffers: float) -> float:
+        """The work that is done by this time."""
+        return _interpolated(time_s, self.ends, self.at(suffers)[1])
+
+    def time_of(self, done_s: float, suffers: float) -> float:
+        """When so much work is done."""
+        return _interpolated(done_s, self.at(suffers)[1], self.ends)
+
+
+def _interpolated(x: float, xs: list[float], ys: list[float]) -> float:
+    place = bisect_right(xs, x)
+    before = (xs[place - 1], ys[place - 1]) if place else (0.0, 0.0)
+    return before[1] + (x - before[0]) * (ys[place] - before[1]) / (xs[place] - before[0])
+
+
+@dataclass(slots=True)
+class Machine:
+    """One machine, from its start on: its time goes by when something is done on it."""
+
+    kind: Kind
+    works: Mapping[str, Work]
+    """By choice."""
     source: np.random.Generator
-    now: list[bool] = field(init=False)
+    until_s: float
+    now_s: float = 0.0
+    path: _Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.now = [bool(self.source.random() < state.share) for state in self.machine.states]
+        self.path = _Path.drawn(self.kind, self.source, self.until_s)
 
-    def wait(self, seconds: float) -> None:
-        """Time that is measured by none of the trials."""
-        for place, state in enumerate(self.machine.states):
-            # A process with two states forgets at the sum of its two rates.
-            kept = math.exp(-seconds / (state.lasts_s * (1 - state.share)))
-            if self.source.random() >= kept:
-                self.now[place] = bool(self.source.random() < state.share)
+    def monotonic(self) -> float:
+        return self.now_s
 
-    def heat(self, works: Sequence[Work], rounds: int, chunk_s: float) -> list[np.ndarray]:
-        """The logarithms of the cost per operation of each chunk, in the order of rounds, for each of these."""
-        operations = [max(1, round(chunk_s * 1e9 / work.ns)) for work in works]
-        steps = [max(1, round(n * w.ns * 1e-9 / _STEP_S)) for n, w in zip(operations, works, strict=True)]
-        order = np.concatenate([self.source.permutation(len(works)) for _ in range(rounds)])
-        ends = np.cumsum(np.array(steps)[order])
-        total = int(ends[-1])
-        state = self._states(total)
-        found: list[np.ndarray] = []
-        for place, work in enumerate(works):
-            until = ends[order == place]
-            paid = np.concatenate([[0.0], np.cumsum(np.exp(work.suffers * state))])
-            slower = (paid[until] - paid[until - steps[place]]) / steps[place]
-            nature = np.ones(rounds)
-            if work.varies:
-                shape = operations[place] / work.varies**2
-                nature = self.source.gamma(shape, 1 / shape, rounds)
-            luck = self.source.normal(0.0, self.machine.luck)
-            jitter = self.source.normal(0.0, self.machine.jitter, rounds)
-            found.append(math.log(work.ns) + np.log(slower * nature) + luck + jitter)
-        return found
+    time = monotonic
 
-    def _states(self, steps: int) -> np.ndarray:
-        """The logarithm of what costs are multiplied by, at each step from now on."""
-        times = np.arange(steps) * _STEP_S
-        log = np.zeros(steps)
-        for place, state in enumerate(self.machine.states):
-            is_on = self._one(state, self.now[place], times)
-            self.now[place] = bool(is_on[-1])
-            log += state.log * is_on
-        return log
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
 
-    def _one(self, state: State, starts: bool, times: np.ndarray) -> np.ndarray:
-        lasts = (state.lasts_s, state.lasts_s * (1 - state.share) / state.share)
-        means = lasts if starts else lasts[::-1]
-        pairs = 4 + int(2 * times[-1] / sum(lasts))
+    def spend(self, work_s: float, suffers: float, meanwhile: Meanwhile | None = None) -> float:
+        """Does so much work, and says how long that took without what is done meanwhile."""
+        took_s = 0.0
         while True:
-            ends = np.cumsum(self.source.exponential(np.tile(means, pairs)))
-            if ends[-1] > times[-1]:
-                changes = np.searchsorted(ends, times, side="right")
-                return (changes % 2 == 0) == starts
-            pairs *= 2
+            done_s = self.path.done_by(self.now_s, suffers)
+            lasts_s = self.path.time_of(done_s + work_s, suffers) - self.now_s
+            if meanwhile is None or lasts_s <= meanwhile[0]:
+                self.now_s += lasts_s
+                return took_s + lasts_s
+            self.now_s += meanwhile[0]
+            took_s += meanwhile[0]
+            work_s -= self.path.done_by(self.now_s, suffers) - done_s
+            meanwhile[1]()
+
+    def session(self, command: Sequence[str], task: Mapping[str, Any], *, core: int | None = None) -> _Session:
+        return _Session(self, None if task["op"] == "probe" else self.works[task["choice"]])
+
+    def workload(self, cell: plan.Cell) -> Any:
+        """What stands for the cell's workload: it starts nothing."""
+        work = self.works[cell.choice.name]
+
+        @contextmanager
+        def up(cell: plan.Cell, seed: int, sandbox: object, core: int | None) -> Iterator[Task]:
+            counted = work.counted
+            yield Task((), cell.task("measure", seed), core, core, fewest=max(1, counted), is_counted=bool(counted))
+
+        return SimpleNamespace(up=up)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While this lasts, the lab measures on this machine."""
+        with ExitStack() as stack:
+            for module in (heat, probe):
+                stack.enter_context(mock.patch.object(module, "time", self))
+                stack.enter_context(mock.patch.object(module, "Session", self.session))
+            stack.enter_context(mock.patch.object(probe, "engine", return_value="engine"))
+            stack.enter_context(mock.patch.object(heat, "workloads", SimpleNamespace(of=self.workload)))
+            there = SimpleNamespace(steal_ns=lambda: 0, load=lambda: 1.0)
+            stack.enter_context(mock.patch.object(heat, "machine", there))
+            yield
+
+
+class _Session:
+    """A process on the machine, with its luck; without work it is the probe."""
+
+    def __init__(self, machine: Machine, work: Work | None) -> None:
+        self._machine, self._work = machine, work
+        kind, source = machine.kind, machine.source
+        self._luck = 1.0 + kind.luck * (2.0 * source.random() - 1.0)
+        # How far it is in its period is by chance: it has warmed up, and not always by as many operations.
+        self._done = self._first = int(source.integers(work.lump_every)) if work and work.lump_every else 0
+        self._fails_at = int(source.integers(10)) if work and source.random() < work.fails else None
+        self._chunks = 0
+
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ready(self, limit_s: float) -> Ready:
+        self._machine.sleep(START_S)
+        return Ready(provider="virtual", operation_ns=self._work.mean_ns if self._work else PROBE_NS)
+
+    def finish(self) -> Record:
+        return Record(outcome=Outcome.OK)
+
+    def advance(
+        self, seconds: float, operations: int, limit_s: float, meanwhile: Meanwhile | None = None
+    ) -> ChunkRecord:
+        machine, work = self._machine, self._work
+        kind, source = machine.kind, machine.source
+        machine.sleep(ASKING_S)
+        if work is None:
+            low, high = kind.reading_noise
+            took_s = machine.spend(PROBE_NS / 1e9, kind.probe_suffers)
+            return _record(1, took_s * math.exp(low + (high - low) * source.random()))
+        if self._chunks == self._fails_at:
+            raise Stopped(failed("it fell over"))
+        self._chunks += 1
+        slower = self._luck * (1.0 + kind.jitter * source.exponential())
+        until_s = machine.now_s + seconds
+        path = machine.path
+        fits_ns = (path.done_by(until_s, work.suffers) - path.done_by(machine.now_s, work.suffers)) * 1e9 / slower
+        number, spent_ns = self._operations(work, fits_ns, operations)
+        self._done += number
+        return _record(number, machine.spend(spent_ns * slower / 1e9, work.suffers, meanwhile))
+
+    def _operations(self, work: Work, fits_ns: float, fewest: int) -> tuple[int, float]:
+        """How many operations it takes to fill so much work, and what they take."""
+        if work.varies or work.tail:
+            number, spent_ns = 0, 0.0
+            while number < fewest or spent_ns < fits_ns:
+                size = 1 + max(fewest - number, int((fits_ns - spent_ns) / work.ns))
+                costs = np.cumsum(self._drawn(work, size)) + spent_ns
+                taken = min(size, max(fewest - number, 1 + int(np.searchsorted(costs, fits_ns))))
+                number, spent_ns = number + taken, float(costs[taken - 1])
+            return number, spent_ns
+        most = fewest + int(fits_ns / work.ns) + 1
+        number = max(fewest, bisect_left(range(most), fits_ns, key=lambda n: self._spent(work, n)))
+        return number, self._spent(work, number)
+
+    def _drawn(self, work: Work, size: int) -> np.ndarray:
+        source = self._machine.source
+        if work.varies:
+            shape = work.varies**-2
+            return source.gamma(shape, work.ns / shape, size)
+        return work.ns * np.exp(source.normal(-(work.tail**2) / 2, work.tail, size))
+
+    def _spent(self, work: Work, number: int) -> float:
+        """What the next operations take, of work that is the same whenever it is done."""
+        own = self._done - self._first
+        grown = work.grows * (number * own + number * (number - 1) / 2)
+        lumps = (self._done + number) // work.lump_every - self._done // work.lump_every if work.lump_every else 0
+        return work.ns * (number + grown) + lumps * work.lump_ns
+
+
+def _record(operations: int, took_s: float) -> ChunkRecord:
+    spent_ns = max(1, round(took_s * 1e9))
+    # Not validated: that takes longer than all else that the machine does.
+    return ChunkRecord.model_construct(operations=operations, cpu_ns=spent_ns, wall_ns=spent_ns, observed=_NOTHING_ELSE)
+
+
+@cache
+def _planned(cells: int, rounds: int, blocks: int) -> Plan:
+    text = f"""
+question  = "What does it cost on a virtual machine?"
+family    = "spin"
+choices   = {list(CHOICES[: cells + 1])}
+providers = ["spin"]
+baseline  = "{CHOICES[0]}"
+
+[measure]
+rounds = {rounds}
+blocks = {blocks}
+"""
+    return plan.make([study.read("virtual", text, where="virtual.toml")], seed=0)
+
+
+class Lab:
+    """A run on a virtual machine: `works[0]` is the baseline, which has a twin in each block. A context."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        works: Sequence[Work],
+        seed: int,
+        *,
+        blocks: int = 12,
+        rounds: int = 10,
+        between_s: float = 5.0,
+    ) -> None:
+        self._plan = replace(_planned(len(works) - 1, rounds, blocks), seed=seed)
+        self._between_s = between_s
+        chunks_s = 0.01 * rounds * 2 * (len(works) + 1) + sum(40 * rounds * work.ns / 1e9 for work in works)
+        until_s = (blocks + 2) * (between_s + 0.5 + chunks_s)
+        named = dict(zip(CHOICES, works, strict=False))
+        self.machine = Machine(kind, named, np.random.default_rng(seed), until_s)
+        self._watch = Watch(kind.best_probe_ns)
+        self._blocks = 0
+
+    def __enter__(self) -> Lab:
+        with ExitStack() as stack:
+            memory = Path("/dev/shm")
+            parent = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None))
+            self._store = results.create(
+                self._plan,
+                Path(parent),
+                command=["tollbar", "run"],
+                libraries=[],
+                fingerprint={},
+                best_probe_ns=self.machine.kind.best_probe_ns,
+            )
+            stack.callback(self._store.close)
+            # These results need not outlive a power cut.
+            self._store.database.execute("pragma synchronous = off")
+            for each in self._plan.studies[0].cells:
+                self._store.record_proof(Proven(each.study, each.key, Outcome.OK, None, 1, (), ("a wrong one",)))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def measure(self, blocks: int) -> None:
+        """Goes on until there are so many blocks."""
+        store = self._store
+        left = measure.heats_left(self._plan, counts={"virtual": blocks}, done=store.done(), excluded=store.excluded())
+        with self.machine.in_place():
+            order = store.next_order()
+            for trials in measure.measured(self._plan, left, first_order=order, core=_CORE, watch=self._watch):
+                store.record(*trials)
+                self.machine.sleep(self._between_s)
+
+    def look(self) -> Run:
+        """The run as it stands, which is judged now."""
+        self._store.look()
+        return results.read(self._store.directory)

@@ -86,12 +86,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Cores, Cores]]:
         servers.append(start(*given, **more))
         return servers[-1]
 
-    def advanced(session: Session, seconds: float, operations: int, limit_s: float) -> ChunkRecord:
+    def advanced(session: Session, seconds: float, *more: Any) -> ChunkRecord:
         roots = [pid for server in servers for pid in server.components.values()]
         # The probe is asked for one operation, and for no time.
         if seconds:
             found.append((seconds, cores_of(session.pid), cores_of(*roots)))
-        return advance(session, seconds, operations, limit_s)
+        return advance(session, seconds, *more)
 
     monkeypatch.setattr(request.driver, "start", started)
     monkeypatch.setattr(Session, "advance", advanced)

@@ -8,14 +8,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import builders
 from builders import example, lognormal, measured, row, run, study_run, trial
-from simulated import HANDSHAKE, SHARED, simulate
+from simulated import Disturbance, Kind, Lab, Work, pareto
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
 from tollbar.judge.costs import Ledger, readings
@@ -435,11 +434,13 @@ def test_a_cost_is_the_mean_over_operations() -> None:
 
 def test_estimate_of_more_blocks_is_about_right() -> None:
     """Of the unclear tolls that are given so many more blocks, most are decided by them."""
-    source = np.random.default_rng(11)
     decided = []
-    for _ in range(60):
-        dearer = replace(HANDSHAKE, ns=1.05 * HANDSHAKE.ns)
-        rows = builders.simulated_rows(simulate([HANDSHAKE, dearer], source, blocks=60, rounds=4, machine=SHARED))
+    machine = Kind((Disturbance(((0.0, pareto(0.02, 1.3)), (0.4, pareto(0.004, 1.3)))),), luck=0.04)
+    work = Work(260_000)
+    for seed in range(40):
+        with Lab(machine, (work, work.times(1.05)), seed, blocks=60, rounds=4) as lab:
+            lab.measure(60)
+            rows = lab.look().studies[0].rows
         asked = tolls(Ledger([builders.first_blocks(r, 6) for r in rows], TERMS), TERMS, {})[1]
         if asked.more_blocks and asked.more_blocks <= 54:
             again = Terms(0.03, looks=2)

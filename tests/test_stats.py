@@ -1,10 +1,11 @@
-"""Estimates and intervals: against published tables and by hand, and the laws they must keep."""
+"""Estimates and intervals: by hand, against a published table, and the laws they must keep."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,34 +13,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollbar import stats
-from tollbar.stats import Visit, critical_rank, signed_rank_interval, student
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, Visit, student
 
-LOGS = st.lists(st.lists(st.floats(-3, 3, allow_subnormal=False), min_size=3, max_size=3), min_size=4, max_size=12)
+QUIET, DISTURBED = Moments.UNDISTURBED, Moments.AS_DISTURBED
 
-
-def visits(blocks: Sequence[Sequence[float]], *, heat: int = 0, varies: bool = False) -> list[Visit]:
-    """A visit for each block, with these logarithms of costs."""
-    return [Visit(b, heat, np.arange(len(logs)), np.array(logs, float), varies) for b, logs in enumerate(blocks)]
-
-
-@pytest.mark.parametrize(
-    ("blocks", "critical"),
-    [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52), (25, 89), (30, 137), (50, 434)],
+# By block and round: what a chunk spent, on how many operations.
+CHUNKS = st.lists(
+    st.lists(st.tuples(st.floats(1, 1000), st.integers(1, 50)), min_size=3, max_size=3), min_size=4, max_size=10
 )
-def test_critical_rank_is_the_published_one(blocks: int, critical: int) -> None:
-    """Wilcoxon's table for two sides and 5 % (McCornack 1965, and every textbook since)."""
-    assert critical == critical_rank(blocks, 0.95)
 
 
-def test_critical_rank_counts_every_sign() -> None:
-    """For eight blocks the distribution is that of all 256 ways to sign the ranks."""
-    sums = sorted(
-        sum(r for r, sign in zip(range(1, 9), signs, strict=True) if sign)
-        for signs in itertools.product((0, 1), repeat=8)
-    )
-    rank = critical_rank(8, 0.95)
-    assert rank is not None
-    assert sum(s <= rank for s in sums) / 256 <= 0.025 < sum(s <= rank + 1 for s in sums) / 256
+def visits(
+    costs: Sequence[Sequence[float]],
+    operations: Sequence[Sequence[int]] | None = None,
+    *,
+    heat: int = 0,
+    quiet: Sequence[Sequence[bool]] | None = None,
+    rounds: Sequence[int] | None = None,
+) -> list[Visit]:
+    """A visit for each block, with chunks that spent so much: each on one operation, and quiet, unless it is said."""
+    return [
+        Visit(
+            block,
+            heat,
+            rounds=np.array(rounds if rounds is not None else range(len(spent))),
+            costs=np.array(spent, float),
+            operations=np.array(operations[block] if operations else [1] * len(spent)),
+            quiet=np.array(quiet[block] if quiet else [True] * len(spent)),
+            first=np.ones(len(spent), bool),
+        )
+        for block, spent in enumerate(costs)
+    ]
+
+
+def drawn(chunks: Sequence[Sequence[tuple[float, int]]], *, heat: int = 0) -> list[Visit]:
+    """The visits of these chunks."""
+    return visits([[c for c, _ in block] for block in chunks], [[n for _, n in block] for block in chunks], heat=heat)
 
 
 @pytest.mark.parametrize(
@@ -51,126 +60,259 @@ def test_student_is_the_published_one(freedom: float, confidence: float, quantil
     assert math.isclose(quantile, student(freedom, confidence), abs_tol=0.001)
 
 
-def test_signed_ranks_by_hand() -> None:
-    """Of six values the interval is all there is, and the estimate the median of the pairwise means."""
-    low, estimate, high = signed_rank_interval([0.0, 0.1, 0.2, 0.3, 0.4, 1.0], confidence=0.95)
-    assert (0.0, 1.0) == (low, high)
-    assert math.isclose(0.25, estimate)
+def test_the_jackknife_by_hand() -> None:
+    """Four blocks of one chunk each, at 1, 2, 3 and 4: the mean of all, and of each three that are left."""
+    found = known(stats.cost(visits([[1], [2], [3], [4]]), QUIET))
+    without = [math.log(mean) for mean in (3, 8 / 3, 7 / 3, 2)]
+    middle = sum(without) / 4
+    error = math.sqrt(3 / 4 * sum((each - middle) ** 2 for each in without))
+    assert math.isclose(2.5, found.estimate)
+    assert math.isclose(2.5 * math.exp(3.182446 * error), found.high, rel_tol=1e-4)
+    assert math.isclose(2.5 / math.exp(3.182446 * error), found.low, rel_tol=1e-4)
+    assert (4, QUIET, 0.95) == (found.n, found.moments, found.confidence)
 
 
-def test_a_slow_block_moves_a_rank_and_not_a_sum() -> None:
-    """The typical ratio does not follow one block that was three times too slow."""
-    quiet = [[0.0, 0.01, -0.01]] * 11
-    one = visits([*quiet, [1.1, 1.1, 1.1]])
-    assert math.isclose(1.0, stats.typical_ratio(one, visits([[0.0] * 3] * 12)).estimate, abs_tol=0.005)
+def test_a_ratio_by_hand() -> None:
+    """Σ cost / Σ operations of the one over that of the other."""
+    of = visits([[30, 10], [20, 20], [20, 20], [20, 20]], [[3, 1], [1, 1], [2, 2], [2, 2]])
+    over = visits([[5, 5]] * 4, [[2, 3]] * 4)
+    assert math.isclose((160 / 14) / (40 / 20), known(stats.ratio(of, over, QUIET)).estimate)
 
 
-def test_disturbed_chunks_hardly_count() -> None:
-    """Half of all chunks at 1.3 times the cost do not show in the undisturbed cost, and do in the typical one."""
-    disturbed = [[0.0, 0.26, 0.0, 0.26]] * 8
-    assert stats.undisturbed(visits(disturbed)).estimate < 1.003
-    assert math.isclose(math.exp(0.13), stats.typical(visits(disturbed)).estimate, rel_tol=1e-6)
+def test_blocks_that_are_alike_leave_nothing_open() -> None:
+    """Where every block says the same the interval has no width."""
+    found = known(stats.ratio(visits([[2, 4]] * 5), visits([[1, 2]] * 5), QUIET))
+    assert math.isclose(2, found.low)
+    assert math.isclose(2, found.high)
 
 
-def test_a_ratio_is_made_in_moments_that_both_had_to_themselves() -> None:
-    """Unlike work that a disturbance weighs differently comes out as it is without it."""
-    state = [[0.0, 0.4, 0.4, 0.0, 0.2]] * 8
-    one = visits([[math.log(16.0) + x for x in block] for block in state])
-    other = visits([[0.45 * x for x in block] for block in state])
-    assert math.isclose(16.0, stats.undisturbed_ratio(one, other).estimate, rel_tol=0.004)
-    assert stats.typical_ratio(one, other).estimate > 17.0
+def test_half_width_is_a_share_of_the_estimate() -> None:
+    """From 0.9 to 1.1 times, on logarithms."""
+    assert math.isclose(0.1, Interval(1.0, 1 / 1.1, 1.1, 0.95, 5).half_width)
+    assert math.inf == Interval(1.0, 0.0, math.inf, 0.95, 2).half_width
 
 
-def test_quiet_moments_of_one_block_alone_do_not_make_an_interval_narrow() -> None:
-    """Where only one of ten blocks was quiet, the others' luck is not known, and the interval says so."""
-    busy = [[0.3 + 0.02 * (block % 3), 0.35] for block in range(9)]
-    quiet = visits([[0.0, 0.0], *busy])
-    other = visits([[0.0, 0.0], *[[0.3, 0.35]] * 9])
-    everywhere = visits([[0.0, 0.0]] * 10)
-    assert width(stats.undisturbed_ratio(quiet, other)) > 10 * width(stats.undisturbed_ratio(everywhere, everywhere))
+def test_only_what_the_probe_says_is_selected() -> None:
+    """Undisturbed: quiet rounds, made up or not. As disturbed: first tries, quiet or not. The cost decides nothing."""
+    blocks = [
+        replace(
+            visit,
+            quiet=np.array([True, False, True]),
+            first=np.array([True, True, False]),
+        )
+        for visit in visits([[10, 40, 90]] * 4)
+    ]
+    assert math.isclose(50, known(stats.cost(blocks, QUIET)).estimate)
+    assert math.isclose(25, known(stats.cost(blocks, DISTURBED)).estimate)
 
 
-def test_work_that_varies_keeps_its_mean() -> None:
-    """Operations that differ by nature cost what they cost on average, and not what a lucky one does."""
-    source = np.random.default_rng(3)
-    blocks = np.log(source.gamma(2.0, 50.0, (20, 30)))
-    alike = visits([[0.0] * 30] * 20)
-    assert math.isclose(100.0, stats.undisturbed_ratio(visits(blocks, varies=True), alike).estimate, rel_tol=0.1)
-    assert stats.undisturbed_ratio(visits(blocks), alike).estimate < 60.0
+def test_pairs_are_of_one_block_heat_and_round() -> None:
+    """A chunk counts where the other side was measured milliseconds apart, and was selected there too."""
+    of = visits([[2, 900, 2, 900]] * 4)
+    over = visits([[1, 1]] * 4, rounds=[0, 2])
+    assert math.isclose(2, known(stats.ratio(of, over, QUIET)).estimate)
+    busy = visits([[1, 50, 1, 50]] * 4, quiet=[[True, False, True, False]] * 4)
+    assert math.isclose(2, known(stats.ratio(of, busy, QUIET)).estimate)
+    assert math.isclose(1804 / 102, known(stats.ratio(of, busy, DISTURBED)).estimate)
+    # Those of another heat are of another moment, and of other processes.
+    elsewhere = [*visits([[1, 1, 1, 1]] * 4), *visits([[700] * 4] * 4, heat=1)]
+    assert math.isclose(451, known(stats.ratio(of, elsewhere, QUIET)).estimate)
 
 
-def test_two_that_never_met_have_a_ratio_with_both_errors() -> None:
-    """Without a heat in common there are no pairs: the ratio is that of the costs, and no narrower than either."""
-    one, other = visits([[1.0, 1.01], [1.0, 1.02], [0.99, 1.0], [1.0, 1.0]], heat=1), visits([[0.0, 0.01]] * 4)
-    apart = stats.undisturbed_ratio(one, other)
-    assert math.isclose(stats.undisturbed(one).estimate / stats.undisturbed(other).estimate, apart.estimate)
-    assert width(apart) >= width(stats.undisturbed(one)) * (1 - 1e-9)
+def test_two_that_never_met_are_compared_by_all_that_each_has() -> None:
+    """Without a heat in common there are no pairs: the ratio is that of the costs, and blocks are left out of both."""
+    one, other = visits([[3, 3], [3, 4], [2, 3], [3, 3]], heat=1), visits([[1, 1.1], [1, 1], [1, 1.2], [1, 1]])
+    apart = known(stats.ratio(one, other, QUIET))
+    costs = [known(stats.cost(side, QUIET)) for side in (one, other)]
+    assert math.isclose(costs[0].estimate / costs[1].estimate, apart.estimate)
+    assert 4 == apart.n
+    assert width(apart) > 0.5 * max(map(width, costs))
 
 
-def test_chunks_are_paired_by_round() -> None:
-    """A slow cell that has its turn in every other round is held against the chunks beside its own."""
-    base = [Visit(b, 0, np.arange(4), np.array([0.0, 0.5, 0.0, 0.5])) for b in range(5)]
-    slow = [Visit(b, 0, np.array([1, 3]), np.array([1.5, 1.5])) for b in range(5)]
-    assert math.isclose(math.e, stats.typical_ratio(slow, base).estimate, rel_tol=1e-9)
+def test_two_that_seldom_met_are_not_judged_by_those_blocks_alone() -> None:
+    """Pairs count where they are in half of the blocks of the one that has fewer."""
+    of = visits([[2.0 + block / 10] for block in range(10)])
+    often = [replace(visit, heat=int(visit.block >= 5)) for visit in visits([[1.0]] * 10)]
+    seldom = [replace(visit, heat=int(visit.block >= 4)) for visit in visits([[1.0]] * 10)]
+    assert math.isclose(2.2, known(stats.ratio(of, often, QUIET)).estimate)
+    assert 5 == known(stats.ratio(of, often, QUIET)).n
+    assert math.isclose(2.45, known(stats.ratio(of, seldom, QUIET)).estimate)
+    assert 10 == known(stats.ratio(of, seldom, QUIET)).n
 
 
 def test_too_few_blocks_say_so() -> None:
     """Then there is an estimate, and no end to the interval."""
-    few = visits([[0.0, 0.1]] * (FEWEST_BLOCKS - 1))
-    assert not stats.undisturbed(few).is_bounded
-    assert stats.undisturbed(visits([[0.0, 0.1]] * FEWEST_BLOCKS)).is_bounded
+    few, enough = (known(stats.cost(visits([[1, 2]] * n), QUIET)) for n in (FEWEST_BLOCKS - 1, FEWEST_BLOCKS))
+    assert (False, FEWEST_BLOCKS - 1) == (few.is_bounded, few.n)
+    assert (0.0, 1.5, math.inf) == (few.low, few.estimate, few.high)
+    assert enough.is_bounded
 
 
-def test_no_visit_is_an_error() -> None:
-    """There is no estimate of nothing."""
-    for estimate in (stats.undisturbed, stats.typical):
-        with pytest.raises(ValueError, match="at least one visit"):
-            estimate([])
-    with pytest.raises(ValueError, match="at least one visit"):
-        stats.undisturbed_ratio(visits([[0.0]]), [])
+def test_quiet_rounds_in_few_blocks_are_too_few() -> None:
+    """A hundred quiet rounds of three blocks are three processes: what the machine was like is said as disturbed."""
+    quiet = [[block < 3] * 20 for block in range(10)]
+    seen = visits([[1.0 + (block >= 3)] * 20 for block in range(10)], quiet=quiet)
+    found, typical = stats.cost(seen, QUIET), stats.cost(seen, DISTURBED)
+    assert not known(found).is_bounded
+    assert (DISTURBED, 1.7) == (known(stats.best(found, typical)).moments, known(typical).estimate)
 
 
-@given(LOGS, st.randoms(use_true_random=False))
-def test_order_of_blocks_is_irrelevant(logs: list[list[float]], random: object) -> None:
-    """The same chunks say the same in any order of their blocks."""
-    one = visits(logs)
-    other = list(one)
-    random.shuffle(other)  # type: ignore[attr-defined]
-    assert same(stats.undisturbed(one), stats.undisturbed(other))
-    assert same(stats.typical_ratio(one, one), stats.typical_ratio(other, other))
+def test_the_best_is_the_undisturbed_one_unless_only_the_other_is_known() -> None:
+    """Where neither has blocks enough the undisturbed one is the better guess."""
+    bounded = Interval(1.0, 0.9, 1.1, 0.95, 5)
+    open_one = Interval(1.2, 0.0, math.inf, 0.95, 2)
+    typical = replace(bounded, moments=DISTURBED)
+    assert bounded == stats.best(bounded, typical)
+    assert typical == stats.best(open_one, typical)
+    assert typical == stats.best(None, typical)
+    assert open_one == stats.best(open_one, replace(open_one, moments=DISTURBED))
+    assert open_one == stats.best(open_one, None)
+    assert stats.best(None, None) is None
 
 
-@given(LOGS, LOGS)
-def test_swapping_sides_inverts_the_interval(one: list[list[float]], other: list[list[float]]) -> None:
+def test_a_block_weighs_by_its_quiet_rounds() -> None:
+    """Nine blocks of one quiet round beside three of twenty are hardly more than three, and t knows it."""
+    lucks = [0.99, 1.0, 1.01] * 4
+    even = visits([[luck] * 20 for luck in lucks])
+    uneven = visits([[luck] * 20 for luck in lucks], quiet=[[n < 1 or b < 3 for n in range(20)] for b in range(12)])
+    assert width(known(stats.cost(uneven, QUIET))) > 1.5 * width(known(stats.cost(even, QUIET)))
+
+
+@pytest.mark.parametrize(
+    "rounds", [[20] * 12, [20] * 6 + [2] * 6, [20] * 3 + [1] * 9, [*range(1, 24, 2)], [20, 10, 3, 1]], ids=str
+)
+def test_blocks_of_unlike_many_rounds_cover_all_the_same(rounds: list[int]) -> None:
+    """Where processes differ by their luck, and some had many quiet rounds and others few, 95 % are 95 %."""
+    source, covered, repetitions = np.random.default_rng(4), 0, 1000
+    for _ in range(repetitions):
+        lucks = np.exp(source.normal(0, 0.02, len(rounds)))
+        seen = visits([[luck] * n for luck, n in zip(lucks, rounds, strict=True)])
+        found = known(stats.cost(seen, QUIET))
+        covered += found.low <= math.exp(0.02**2 / 2) <= found.high
+    print(f"{rounds}: covers {covered / repetitions:.1%}")
+    assert 0.93 <= covered / repetitions <= 0.995
+
+
+def test_where_nothing_was_spent_there_is_no_cost() -> None:
+    """A clock that saw nothing, no visit, and no quiet moment: None, and no division by zero."""
+    nothing, something = visits([[0.0, 0.0]] * 5), visits([[1.0, 1.0]] * 5)
+    never = visits([[1.0, 1.0]] * 5, quiet=[[False, False]] * 5)
+    for silent in (nothing, never, []):
+        assert stats.cost(silent, QUIET) is None
+        assert stats.ratio(silent, something, QUIET) is None
+        assert stats.ratio(something, silent, QUIET) is None
+
+
+def test_what_was_spent_in_one_block_alone_has_no_interval() -> None:
+    """Without that block nothing is left of the cost."""
+    assert not known(stats.cost(visits([[1.0], [0.0], [0.0], [0.0], [0.0]]), QUIET)).is_bounded
+
+
+def test_a_quotient_has_both_errors() -> None:
+    """Relative errors of two runs add up as squares do."""
+    three, four = (Interval(n, n / math.exp(n / 100), n * math.exp(n / 100), 0.96, int(n)) for n in (3.0, 4.0))
+    found = stats.quotient(three, four)
+    assert math.isclose(0.75, found.estimate)
+    assert math.isclose(0.1, width(found))
+    assert (3, 0.96) == (found.n, found.confidence)
+    assert not stats.quotient(three, Interval(4.0, 0.0, math.inf, 0.96, 2)).is_bounded
+
+
+def test_operations_that_vary_keep_their_mean_where_time_ends_a_chunk() -> None:
+    """A chunk of 5 ms that has a slow operation has fewer: by its operations it counts right, and alike it does not."""
+    source = np.random.default_rng(3)
+    costs, operations = [], []
+    for _ in range(100):
+        chunks = [source.gamma(2.0, 1.0, 40) for _ in range(30)]
+        taken = [1 + int(np.searchsorted(np.cumsum(chunk), 5.0)) for chunk in chunks]
+        costs.append([float(chunk[:n].sum()) for chunk, n in zip(chunks, taken, strict=True)])
+        operations.append(taken)
+    each_alike = np.mean([c / n for cs, ns in zip(costs, operations, strict=True) for c, n in zip(cs, ns, strict=True)])
+    assert math.isclose(2.0, known(stats.cost(visits(costs, operations), QUIET)).estimate, rel_tol=0.02)
+    assert each_alike > 2.2
+
+
+@given(CHUNKS, st.randoms(use_true_random=False))
+def test_order_of_visits_is_irrelevant(chunks: list[list[tuple[float, int]]], random: Random) -> None:
+    """The same chunks say the same in any order of their processes."""
+    one, others = drawn(chunks), drawn(chunks[::-1])
+    mixed = random.sample(one, len(one))
+    assert same(stats.cost(one, QUIET), stats.cost(mixed, QUIET))
+    assert same(stats.ratio(one, others, QUIET), stats.ratio(mixed, others, QUIET))
+
+
+@given(CHUNKS, CHUNKS)
+def test_swapping_sides_inverts_the_interval(
+    one: list[list[tuple[float, int]]], other: list[list[tuple[float, int]]]
+) -> None:
     """How much dearer the one is, is how much cheaper the other is."""
-    for ratio in (stats.undisturbed_ratio, stats.typical_ratio):
-        there, back = ratio(visits(one), visits(other)), ratio(visits(other), visits(one))
-        assert math.isclose(there.estimate, 1 / back.estimate, rel_tol=1e-9)
-        if there.is_bounded:
-            assert math.isclose(there.low, 1 / back.high, rel_tol=1e-9)
+    there, back = (
+        known(stats.ratio(*sides, QUIET)) for sides in ((drawn(one), drawn(other)), (drawn(other), drawn(one)))
+    )
+    assert math.isclose(there.estimate, 1 / back.estimate, rel_tol=1e-9)
+    assert there.is_bounded == back.is_bounded
+    if there.is_bounded:
+        assert math.isclose(there.low, 1 / back.high, rel_tol=1e-9)
 
 
-@given(LOGS, st.floats(-2, 2))
-def test_scale_equivariance(logs: list[list[float]], shift: float) -> None:
+@given(CHUNKS, st.floats(0.001, 1000))
+def test_scaling_a_side_scales_the_ratio(chunks: list[list[tuple[float, int]]], times: float) -> None:
     """In another unit everything is that many times as large."""
-    moved = [[x + shift for x in block] for block in logs]
-    here, there = stats.undisturbed(visits(logs)), stats.undisturbed(visits(moved))
-    assert math.isclose(here.estimate * math.exp(shift), there.estimate, rel_tol=1e-9)
+    of, over = drawn(chunks), drawn(chunks[::-1])
+    scaled = [replace(visit, costs=visit.costs * times) for visit in of]
+    here, there = known(stats.ratio(of, over, QUIET)), known(stats.ratio(scaled, over, QUIET))
+    moved = replace(here, estimate=here.estimate * times, low=here.low * times, high=here.high * times)
+    assert same(moved, there)
 
 
-@given(LOGS)
-def test_more_confidence_is_never_narrower(logs: list[list[float]]) -> None:
+@given(CHUNKS, st.floats(0.01, 100))
+def test_what_disturbs_a_block_as_a_whole_changes_no_ratio(chunks: list[list[tuple[float, int]]], state: float) -> None:
+    """Where both sides cost so many times as much in every block alike, only the costs move."""
+    of, over = drawn(chunks), drawn(chunks[::-1])
+    slow = [[replace(visit, costs=visit.costs * state) for visit in side] for side in (of, over)]
+    assert same(stats.ratio(of, over, QUIET), stats.ratio(*slow, QUIET))
+
+
+@given(CHUNKS)
+def test_a_chunk_counts_by_its_operations(chunks: list[list[tuple[float, int]]]) -> None:
+    """Two halves of a chunk, next to each other, say what the whole said."""
+    whole = drawn([[(c, 2 * n) for c, n in block] for block in chunks])
+    halves = drawn([[(c / 2, n) for c, n in block for _ in range(2)] for block in chunks])
+    assert same(stats.cost(whole, QUIET), stats.cost(halves, QUIET))
+
+
+@given(CHUNKS)
+def test_a_disturbed_block_changes_nothing_undisturbed(chunks: list[list[tuple[float, int]]]) -> None:
+    """A block without a quiet round is as if it had not been."""
+    of, over = drawn(chunks), drawn(chunks[::-1])
+    busy = replace(visits([[500.0] * 3])[0], block=99, quiet=np.zeros(3, bool))
+    assert same(stats.ratio(of, over, QUIET), stats.ratio([*of, busy], [*over, busy], QUIET))
+    # And one that had the baseline alone says nothing of a pair.
+    assert same(stats.ratio(of, over, QUIET), stats.ratio(of, [*over, replace(busy, quiet=np.ones(3, bool))], QUIET))
+
+
+@given(CHUNKS)
+def test_more_confidence_is_never_narrower(chunks: list[list[tuple[float, int]]]) -> None:
     """An interval that is to be right more often is no shorter."""
-    for estimate in (stats.undisturbed, stats.typical):
-        assert width(estimate(visits(logs), confidence=0.99)) >= width(estimate(visits(logs), confidence=0.95))
+    sides = drawn(chunks), drawn(chunks[::-1])
+    less, more = (known(stats.ratio(*sides, QUIET, confidence=confidence)) for confidence in (0.95, 0.99))
+    assert width(more) >= width(less)
 
 
-def width(interval: stats.Interval) -> float:
+def known(found: Interval | None) -> Interval:
+    """An interval that must be there."""
+    assert found is not None
+    return found
+
+
+def width(interval: Interval) -> float:
     """From end to end, on logarithms."""
     return math.log(interval.high / interval.low) if interval.is_bounded else math.inf
 
 
-def same(one: stats.Interval, other: stats.Interval) -> bool:
+def same(one: Interval | None, other: Interval | None) -> bool:
     """Alike but for the last bits."""
+    if one is None or other is None:
+        return one is other
     pairs = ((one.estimate, other.estimate), (one.low, other.low), (one.high, other.high))
-    return all(math.isclose(a, b, rel_tol=1e-9) or a == b for a, b in pairs)
+    return one.n == other.n and all(math.isclose(a, b, rel_tol=1e-7) or a == b for a, b in pairs)

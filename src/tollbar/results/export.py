@@ -130,11 +130,12 @@ def _of_chunk(trial: Trial, chunk: Chunk | None) -> dict[str, Any]:
     """What is the chunk's own, by component where it has components; the rest of a row is its trial's."""
     if chunk is None:
         return {"round": None, "operations": None, "cpu_ns": None, "wall_ns": None}
-    before_ns, after_ns = chunk.probes_ns or (None, None)
+    before_ns, *within_ns, after_ns = chunk.probes_ns or (None, None)
     return {
         "round": chunk.round,
         "made_up": chunk.is_made_up,
         "probe_before_ns": before_ns,
+        "probe_within_ns": max(filter(None, within_ns), default=None),
         "probe_after_ns": after_ns,
         "operations": chunk.operations,
         "cpu_ns": sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by),

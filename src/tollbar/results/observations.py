@@ -17,9 +17,10 @@ TRIAL = ""
 """The component of what is the whole trial's."""
 ROUND, OPERATIONS, WALL, CPU = "round", "operations", "wall", "cpu"
 """Metrics: the round's number, operations, elapsed and CPU nanoseconds."""
-BEFORE, AFTER, MADE_UP = "probe-before", "probe-after", "made-up"
-"""Metrics: nanoseconds of the probes on either side, and whether the round was made up."""
-_OWN = (ROUND, OPERATIONS, WALL, CPU, BEFORE, AFTER, MADE_UP)
+BEFORE, WITHIN, AFTER, MADE_UP = "probe-before", "probe-within", "probe-after", "made-up"
+"""Metrics: nanoseconds of the probes before, during and after a chunk, and whether the round was made up."""
+_PROBES = (BEFORE, WITHIN, AFTER)
+_OWN = (ROUND, OPERATIONS, WALL, CPU, *_PROBES, MADE_UP)
 
 
 def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
@@ -29,9 +30,9 @@ def series_of(chunks: Sequence[Chunk]) -> Iterator[tuple[str, str, str]]:
     yield TRIAL, ROUND, _text([chunk.round for chunk in chunks])
     yield TRIAL, OPERATIONS, _text([chunk.operations for chunk in chunks])
     yield TRIAL, WALL, _text([chunk.wall_ns for chunk in chunks])
-    if any(chunk.probes_ns for chunk in chunks):
-        for place, metric in enumerate((BEFORE, AFTER)):
-            yield TRIAL, metric, _text([chunk.probes_ns[place] if chunk.probes_ns else None for chunk in chunks])
+    for metric, values in zip(_PROBES, zip(*map(_before_within_after, chunks), strict=True), strict=True):
+        if any(value is not None for value in values):
+            yield TRIAL, metric, _text(values)
     if any(chunk.is_made_up for chunk in chunks):
         yield TRIAL, MADE_UP, _text([int(chunk.is_made_up) for chunk in chunks])
     for component in dict.fromkeys(name for chunk in chunks for name in chunk.cpu_ns):
@@ -44,7 +45,7 @@ def chunks_of(series: Series) -> tuple[Chunk, ...]:
     """A trial's chunks, in the order of its rounds."""
     paid = {component: values for (component, metric), values in series.items() if metric == CPU}
     observed = {key: values for key, values in series.items() if key[1] not in _OWN}
-    probes = list(zip(series.get((TRIAL, BEFORE), ()), series.get((TRIAL, AFTER), ()), strict=True))
+    probes = [series.get((TRIAL, metric)) for metric in _PROBES]
     made_up = series.get((TRIAL, MADE_UP))
     return tuple(
         Chunk(
@@ -53,16 +54,18 @@ def chunks_of(series: Series) -> tuple[Chunk, ...]:
             int(series[TRIAL, WALL][index] or 0),
             {name: int(ns) for name, values in paid.items() if (ns := values[index]) is not None},
             {key: value for key, values in observed.items() if (value := values[index]) is not None},
-            _both(probes[index]) if probes else None,
+            tuple(ns for values in probes if values and (ns := values[index]) is not None) or None,
             bool(made_up and made_up[index]),
         )
         for index, operations in enumerate(series.get((TRIAL, OPERATIONS), ()))
     )
 
 
-def _both(probes: tuple[float | None, float | None]) -> tuple[float, float] | None:
-    before, after = probes
-    return None if before is None or after is None else (before, after)
+def _before_within_after(chunk: Chunk) -> tuple[float | None, float | None, float | None]:
+    if chunk.probes_ns is None:
+        return None, None, None
+    before, *within, after = chunk.probes_ns
+    return before, max(within, default=None), after
 
 
 def _text(values: Sequence[float | None]) -> str:

@@ -129,6 +129,16 @@ class Process:
         self._heard[:] = rest
         return bytes(line)
 
+    def answers_within(self, limit_s: float) -> bool:
+        """Whether its next line comes within so many seconds, or nothing more will."""
+        deadline = time.monotonic() + limit_s
+        while b"\n" not in self._heard and self._has_output():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._take_in(left_s)
+        return True
+
     def unasked(self) -> bool:
         """Whether it has said something that it was not asked for."""
         self._take_in(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,8 @@ from tollbar.runner.process import Ended, Process
 from tollbar.runner.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
 
 Line = TypeVar("Line", bound=BaseModel)
+Meanwhile = tuple[float, Callable[[], object]]
+"""What is done while a chunk is waited for, and every how many seconds."""
 
 # More CPU time than this many cores could give in the time means another clock than the contract asks for.
 MOST_CORES = 1024
@@ -78,13 +80,23 @@ class Session:
             raise Stopped(failed("a runner that cannot say its provider's version measures nothing"))
         return _validated(said["ready"], Ready)
 
-    def advance(self, seconds: float, operations: int, limit_s: float) -> ChunkRecord:
-        """One chunk of at least so long and at least so many operations. Raises Stopped."""
+    def advance(
+        self, seconds: float, operations: int, limit_s: float, meanwhile: Meanwhile | None = None
+    ) -> ChunkRecord:
+        """One chunk of at least so long and at least so many operations. Raises Stopped.
+
+        `meanwhile` is done again and again until the chunk is answered, each time so many seconds after the last.
+        """
         if self._process.unasked():
             raise Stopped(failed("the runner answered out of turn"))
         asked_ns = time.monotonic_ns()
         self._process.say({"advance": {"seconds": seconds, "operations": operations}})
-        chunk = _validated(self._hear(limit_s), ChunkRecord)
+        if meanwhile is not None:
+            every_s, do = meanwhile
+            while not self._process.answers_within(every_s) and time.monotonic_ns() - asked_ns < limit_s * 1e9:
+                do()
+        left_s = limit_s - (time.monotonic_ns() - asked_ns) / 1e9
+        chunk = _validated(self._hear(max(0.0, left_s)), ChunkRecord)
         fault = _impossible(chunk, seconds, operations, time.monotonic_ns() - asked_ns)
         if fault:
             raise Stopped(failed(fault))

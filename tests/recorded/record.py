@@ -1,0 +1,59 @@
+"""Makes a recording of a run, for `tests/test_recorded.py`: the chunks of one of its studies, and nothing else.
+
+    python tests/recorded/record.py RUN_DIRECTORY STUDY > tests/recorded/NAME.json.gz
+
+What it writes is gzipped JSON: the quickest probe that earlier runs knew (or null), the cells as
+[title, place of the cell it is compared with, or null], and a row for each chunk as `COLUMNS` says, of trials that
+ended well. Nothing in it tells the machine or its user.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tollbar import results
+from tollbar.measure import Outcome
+from tollbar.results import Run
+
+COLUMNS = ("cell", "twin", "block", "heat", "round", "made_up", "operations", "cost_ns", "before_ns", "after_ns")
+
+
+def document(run: Run, name: str) -> dict[str, Any]:
+    """What is kept of a run's study."""
+    (found,) = (one for one in run.studies if one.study.name == name)
+    places = {row.key: place for place, row in enumerate(found.rows)}
+    chunks = [
+        (
+            places[row.key],
+            int(trial.twin),
+            trial.block,
+            trial.heat,
+            chunk.round,
+            int(chunk.is_made_up),
+            chunk.operations,
+            sum(chunk.cpu_ns.get(component, 0) for component in trial.paid_by),
+            *(map(round, chunk.probes_ns) if chunk.probes_ns else (None, None)),
+        )
+        for row in found.rows
+        for trial in row.all_trials
+        if trial.outcome is Outcome.OK
+        for chunk in trial.chunks
+    ]
+    cells = [(row.title, places.get(row.against or "")) for row in found.rows]
+    return {"best_probe_ns": run.best_probe_ns, "columns": COLUMNS, "cells": cells, "chunks": chunks}
+
+
+def packed(run: Run, name: str) -> bytes:
+    """The file: the same for the same run."""
+    text = json.dumps(document(run, name), separators=(",", ":"))
+    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} RUN_DIRECTORY STUDY > NAME.json.gz")
+    sys.stdout.buffer.write(packed(results.read(Path(sys.argv[1])), sys.argv[2]))

@@ -1,0 +1,173 @@
+"""Quiet moments: what a run's probes say of them, what is kept of that, and what is not made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tollbar import moments
+from tollbar.moments import Watch, best_known, keep_best, quickness_of
+
+PROCESSOR, KERNEL = "Some CPU @ 2 GHz", "6.1.0"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the user's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def probes(quiet: int, busy: int = 0, *, quickest_ns: float = 25_000.0) -> list[float]:
+    """Readings of a core that was left alone so often, and had a neighbour so often, in no order."""
+    source = Random(1)
+    found = [quickest_ns * math.exp(source.uniform(0.0, 0.08)) for _ in range(quiet)]
+    found += [quickest_ns * math.exp(source.uniform(0.3, 0.5)) for _ in range(busy)]
+    return source.sample(found, len(found))
+
+
+def test_one_mode_is_all_quiet() -> None:
+    """Where nothing disturbs, every reading counts."""
+    found = quickness_of(probes(500))
+    assert 1.0 == found.quick_share
+    assert (True, True, None) == (found.is_known, found.was_ever_quiet, found.slower_than_known)
+
+
+def test_of_two_modes_the_quick_one_is_quiet() -> None:
+    """A neighbour that is there for two thirds of the time is told by the probe."""
+    readings = probes(100, 200)
+    found = quickness_of(readings)
+    assert math.isclose(1 / 3, found.quick_share)
+    assert found.was_ever_quiet
+    assert [True, True, False, False] == [found.is_quick(25_000 * math.exp(d)) for d in (0.0, 0.09, 0.2, 0.4)]
+    assert 0.5 == found.share_of([25_000.0, 40_000.0])
+    assert found.share_of([]) is None
+
+
+def test_one_lucky_reading_is_not_the_quickest() -> None:
+    """A clock that once read half does not make all others disturbed."""
+    assert 1.0 == quickness_of([*probes(500), 12_000.0]).quick_share
+
+
+def test_without_probes_nothing_is_quiet() -> None:
+    """What had no witness counts as disturbed."""
+    found = quickness_of([])
+    assert (False, False, None, 0.0) == (
+        found.is_known,
+        found.was_ever_quiet,
+        found.slower_than_known,
+        found.quick_share,
+    )
+    assert not quickness_of([], 25_000.0).was_ever_quiet
+
+
+def test_a_machine_that_was_never_left_alone_is_known_by_earlier_runs() -> None:
+    """Its quickest probes are slower than what this machine has given before."""
+    readings = probes(300, quickest_ns=25_000 * math.exp(0.3))
+    assert quickness_of(readings).was_ever_quiet
+    found = quickness_of(readings, 25_000.0)
+    assert not found.was_ever_quiet
+    assert math.isclose(math.exp(0.3), found.slower_than_known or 0.0, rel_tol=0.01)
+    # Faster than ever, or as good as that: the firmware was changed, or it is a better hour.
+    assert quickness_of(readings, 1.09 * 25_000 * math.exp(0.3)).was_ever_quiet
+    assert quickness_of(readings, 25_000 * math.exp(0.25)).was_ever_quiet
+
+
+def test_the_tail_of_one_busy_mode_is_not_quiet() -> None:
+    """A few quick readings among thousands are no moments in which a study was measured."""
+    readings = probes(30, 970)
+    assert 0.03 == quickness_of(readings).quick_share
+    assert not quickness_of(readings).was_ever_quiet
+    assert quickness_of(probes(60, 940)).was_ever_quiet
+
+
+def test_a_watch_learns_what_is_quick() -> None:
+    """While it is measured each reading says more; with nothing known there is nothing to wait for."""
+    watch = Watch()
+    assert not watch.is_quick(25_000.0)
+    watch.note(40_000.0)
+    assert watch.is_quick(40_000.0)
+    for reading in (25_500.0, 26_000.0, 25_000.0):
+        watch.note(reading)
+    assert [True, False] == [watch.is_quick(reading) for reading in (26_000.0, 40_000.0)]
+    assert [25_000.0, 25_500.0, 26_000.0, 40_000.0] == watch.readings
+
+
+def test_a_watch_that_knows_the_machine_is_not_deceived_by_its_first_readings() -> None:
+    """What earlier runs gave is the quickest until this one is quicker."""
+    watch = Watch(25_000.0)
+    assert watch.is_quick(25_000.0)
+    watch.note(40_000.0)
+    assert not watch.is_quick(40_000.0)
+    for _ in range(10):
+        watch.note(20_000.0)
+    assert not watch.is_quick(25_000.0)
+
+
+def test_a_watch_says_in_the_end_what_the_judge_says() -> None:
+    """Both call the same readings quick."""
+    readings = probes(200, 300)
+    watch, found = Watch(), quickness_of(readings)
+    for reading in readings:
+        watch.note(reading)
+    assert [found.is_quick(reading) for reading in readings] == [watch.is_quick(reading) for reading in readings]
+
+
+def test_the_best_is_kept_for_the_processor_and_kernel(cache: Path) -> None:
+    """A better one replaces it; a worse one, and one of another machine, do not."""
+    assert best_known(PROCESSOR, KERNEL) is None
+    keep_best(PROCESSOR, KERNEL, [26_000.0] * 60)
+    assert 26_000.0 == best_known(PROCESSOR, KERNEL)
+    keep_best(PROCESSOR, KERNEL, [30_000.0] * 60)
+    assert 26_000.0 == best_known(PROCESSOR, KERNEL)
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    assert 25_000.0 == best_known(PROCESSOR, KERNEL)
+    assert best_known(PROCESSOR, "6.2.0") is None
+    assert best_known("Another CPU", KERNEL) is None
+
+
+def test_few_readings_are_not_kept(cache: Path) -> None:
+    """They have no quantile."""
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 49)
+    assert best_known(PROCESSOR, KERNEL) is None
+    assert not cache.exists()
+
+
+def test_an_old_entry_says_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a month the firmware, the host or the power supply may be another; then what is found now is kept."""
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    now = moments.time.time()
+    monkeypatch.setattr(moments.time, "time", lambda: now + 31 * 86400)
+    assert best_known(PROCESSOR, KERNEL) is None
+    keep_best(PROCESSOR, KERNEL, [27_000.0] * 60)
+    assert 27_000.0 == best_known(PROCESSOR, KERNEL)
+
+
+@pytest.mark.parametrize("text", ["", "rubbish", "[]", '{"probe_ns": 25000}', '{"at_s": "x", "probe_ns": 1}', "null"])
+def test_an_unreadable_entry_says_nothing_and_is_replaced(cache: Path, text: str) -> None:
+    """Whatever wrote it, the run goes on."""
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    (path,) = written(cache)
+    path.write_text(text)
+    assert best_known(PROCESSOR, KERNEL) is None
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    assert 25_000.0 == best_known(PROCESSOR, KERNEL)
+    assert PROCESSOR == json.loads(path.read_text())["processor"]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept, and nothing fails."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    assert best_known(PROCESSOR, KERNEL) is None
+
+
+def written(cache: Path) -> Sequence[Path]:
+    """The files of the cache."""
+    return [path for path in cache.rglob("*") if path.is_file()]

@@ -1,0 +1,168 @@
+"""Recorded chunks: the halves of a run agree as often as their intervals say, and twins cost the same.
+
+`tests/recorded/record.py` makes such a file from a run; each that lies beside it is replayed here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import builders
+from simulated import Disturbance, Kind, Lab, Work, pareto
+from tollbar import stats
+from tollbar.judge import Verdict
+from tollbar.judge.costs import Ledger, readings
+from tollbar.judge.decisions import Terms
+from tollbar.judge.tolls import tolls
+from tollbar.measure import Trial
+from tollbar.measure.trial import RUNNER, Chunk
+from tollbar.moments import Quickness, quickness_of
+from tollbar.results import Row
+
+FOLDER = Path(__file__).with_name("recorded")
+RECORDED = sorted(FOLDER.glob("*.json.gz"))
+# All recordings together: they are copied with the sources.
+MOST_BYTES = 300_000
+TERMS = Terms(worth=0.03, looks=1)
+# Neither so many misses nor so few may come by chance in more than one check-out of a thousand.
+BY_CHANCE = 0.001
+
+Half = Callable[[int, int], bool]
+"""Whether a block of so many belongs to the first of two halves."""
+HALVES: dict[str, Half] = {
+    "odd and even": lambda block, blocks: block % 2 == 1,
+    "first and second": lambda block, blocks: 2 * block < blocks,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A recorded run of a study, as the judge takes it."""
+
+    rows: tuple[Row, ...]
+    quickness: Quickness
+
+    @property
+    def blocks(self) -> int:
+        return 1 + max(trial.block for row in self.rows for trial in row.all_trials)
+
+    def ledger(self, has: Callable[[int], bool] = lambda block: True) -> Ledger:
+        """What its cells cost in these blocks; which moments were quiet is known from all of it."""
+        rows = [
+            replace(
+                row,
+                trials=tuple(trial for trial in row.trials if has(trial.block)),
+                twins=tuple(trial for trial in row.twins if has(trial.block)),
+            )
+            for row in self.rows
+        ]
+        return Ledger(rows, TERMS, quickness=self.quickness)
+
+
+@cache
+def recording(path: Path) -> Recording:
+    return read(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def read(said: dict[str, Any]) -> Recording:
+    """What `record.py` wrote."""
+    chunks: dict[tuple[int, bool, int, int], list[Chunk]] = defaultdict(list)
+    for cell, twin, block, heat, number, made_up, operations, cost_ns, *probes in said["chunks"]:
+        probes_ns = None if None in probes else (float(probes[0]), float(probes[1]))
+        chunks[cell, bool(twin), block, heat].append(
+            Chunk(number, operations, cost_ns, {RUNNER: cost_ns}, probes_ns=probes_ns, is_made_up=bool(made_up))
+        )
+    trials: dict[tuple[int, bool], list[Trial]] = defaultdict(list)
+    for (cell, twin, block, heat), found in sorted(chunks.items(), key=lambda item: item[0]):
+        one = builders.trial(1.0, block=block, heat=heat, twin=twin)
+        trials[cell, twin].append(replace(one, chunks=tuple(found)))
+    names = [f"{place} {title}" for place, (title, _) in enumerate(said["cells"])]
+    rows = tuple(
+        replace(
+            builders.row({"choice": names[place]}, against=None if against is None else names[against]),
+            trials=tuple(trials[place, False]),
+            twins=tuple(trials[place, True]),
+        )
+        for place, (_, against) in enumerate(said["cells"])
+    )
+    return Recording(rows, quickness_of(readings(rows), said["best_probe_ns"]))
+
+
+def agreements(of: Recording, is_first: Half) -> Iterator[tuple[str, bool]]:
+    """Of each toll, whether its two halves are no further apart than their intervals say."""
+    blocks = of.blocks
+    one, other = (of.ledger(lambda block, side=side: is_first(block, blocks) is side) for side in (True, False))  # type: ignore[misc]
+    for row in of.rows:
+        if row.against is None:
+            continue
+        ratios = [
+            ledger.undisturbed_ratio(ledger.by_key[row.key], ledger.by_key[row.against]) for ledger in (one, other)
+        ]
+        found = [ratio for ratio in ratios if ratio is not None and ratio.is_bounded]
+        # Of what disturbs one half and not the other the two may be apart.
+        if len(found) == 2 and found[0].moments is found[1].moments:
+            change = stats.quotient(*found)
+            yield row.key, change.low <= 1 <= change.high
+
+
+def at_most(number: int, of: int, probability: float) -> float:
+    """How likely so many or fewer are."""
+    return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(number + 1))
+
+
+def test_halves_agree_as_often_as_they_say() -> None:
+    """Over all tolls of all recordings: misses are as many as chance makes of 93 to 99 % intervals."""
+    found = [agrees for path in RECORDED for half in HALVES.values() for _, agrees in agreements(recording(path), half)]
+    misses = found.count(False)
+    print(f"{len(found)} halves of tolls: {misses} apart by more than their intervals say")
+    assert len(found) >= 8
+    assert at_most(len(found) - misses, len(found), 0.93) > BY_CHANCE
+    assert at_most(misses, len(found), 0.01) > BY_CHANCE
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_twins_are_free(path: Path) -> None:
+    """What was measured beside itself costs what it costs."""
+    found = tolls(recording(path).ledger(), TERMS, {"choice": "the baseline"})
+    twins = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
+    assert twins
+    assert {Verdict.FREE} == {toll.verdict for toll in twins}
+
+
+def test_recordings_are_small() -> None:
+    """They are data that everyone downloads."""
+    assert MOST_BYTES >= sum(path.stat().st_size for path in RECORDED)
+
+
+def test_a_recording_is_what_was_judged(tmp_path: Path) -> None:
+    """A run that is recorded and replayed has the tolls that it had."""
+    neighbour = Disturbance(((0.0, pareto(0.05, 1.4)), (0.3, pareto(0.01, 1.4))))
+    with Lab(Kind((neighbour,), best_probe_ns=24_900.0), [Work(20_000), Work(90_000)], 3, blocks=5) as lab:
+        lab.measure(5)
+        run = lab.look()
+        command = [sys.executable, str(FOLDER / "record.py"), str(run.directory), "virtual"]
+        done = subprocess.run(command, capture_output=True, check=True)
+    (tmp_path / "one.json.gz").write_bytes(done.stdout)
+    replayed = recording(tmp_path / "one.json.gz")
+    (there,) = run.studies
+    quickness = quickness_of(readings(there.rows), run.best_probe_ns)
+    assert quickness.quick_share == replayed.quickness.quick_share
+    ledger, again = Ledger(there.rows, TERMS, quickness=quickness), replayed.ledger()
+    for row, same in zip(there.rows, replayed.rows, strict=True):
+        assert row.against is not None
+        assert same.against is not None
+        expected = ledger.undisturbed_ratio(row, ledger.by_key[row.against])
+        assert expected is not None
+        assert expected == again.undisturbed_ratio(again.by_key[same.key], again.by_key[same.against])
