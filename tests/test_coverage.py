@@ -273,7 +273,7 @@ def test_finds_what_is_there() -> None:
 
 
 def test_what_comes_and_goes_within_a_long_chunk_is_seen() -> None:
-    """A chunk of 20 ms beside quick ones is probed while it lasts: at its ends alone it would come out 2.5 % too dear."""
+    """A chunk of 20 ms beside quick ones is probed while it lasts; by its ends alone it came out 2.5 % too dear."""
     logs, covered = [], 0
     for seed in range(30):
         with Lab(MACHINES["on and off"], (HASH, HASH.times(1000)), 3000 + seed) as lab:
