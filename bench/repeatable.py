@@ -117,7 +117,7 @@ def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]
     low, high = HELD_GOAL
     yield Figure(
         # The others' mean has an error of its own, by which the interval is widened.
-        f"repeatable: intervals, times √(1 + 1/{runs - 1}), that hold the mean of the other {runs - 1} runs, all studies",
+        f"repeatable: intervals of all, times √(1 + 1/{runs - 1}), that hold the mean of the other {runs - 1} runs",
         f"{low:.0%} to {high:.0%}",
         f"{share:.1%} of {len(held)}",
         low <= share <= high,
