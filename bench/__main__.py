@@ -1,4 +1,4 @@
-"""`make bench`: each figure beside its goal. `python -m bench true` measures one part."""
+"""`make bench`: each figure beside its goal. `python -m bench true` measures one part, `true:loop` a piece of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bench import (
     equal,
     load,
     precise,
+    probe,
     questions,
     repeatable,
     servers,
@@ -41,6 +42,19 @@ PARTS = {
     "sign-in": sign_in.figures,
     "questions": questions.figures,
 }
+# What takes long, piece by piece.
+PIECES = {
+    "repeatable:six": repeatable.six,
+    "repeatable:twice": repeatable.twice,
+    "repeatable:quick": repeatable.quick,
+    "true:rehearsal": true.rehearsals,
+    "true:loop": true.loops,
+    "true:openssl": true.openssl,
+    "chunks:beginning": chunks.beginnings,
+    "chunks:probe": probe.figures,
+    "chunks:rates": chunks.rates,
+}
+ALL = {**PARTS, **PIECES}
 
 
 def main() -> None:
@@ -48,10 +62,10 @@ def main() -> None:
     console = Console(highlight=False)
     found: list[Figure] = []
     for name in sys.argv[1:] or PARTS:
-        if name not in PARTS:
-            sys.exit(f"error: no such part: {name}\n\nhint: known: {', '.join(PARTS)}")
+        if name not in ALL:
+            sys.exit(f"error: no such part: {name}\n\nhint: known: {', '.join(ALL)}")
         cores = os.sched_getaffinity(0)
-        for figure in PARTS[name]():
+        for figure in ALL[name]():
             console.print(f"{figure.what}: {figure.here} (goal: {figure.goal})", markup=False)
             found.append(figure)
         # A part that measures in this process keeps off the measuring core, and the next part starts others.
@@ -61,7 +75,7 @@ def main() -> None:
         table.add_column(column)
     for figure in found:
         met = {True: "met", False: "MISSED", None: ""}[figure.met]
-        table.add_row(figure.what.replace("[", "\\["), figure.goal, figure.here, met)
+        table.add_row(figure.what.replace("[", "\\["), figure.goal, figure.here.replace("[", "\\["), met)
     console.print(table)
 
 

@@ -95,7 +95,7 @@ def _start_ms(path: str | None) -> float:
 
 
 def _lab_ms(run: Path) -> float:
-    """Of a heat's time what was not spent in chunks, shared among its trials: start, warm-up, commit and end."""
+    """Of a heat's time what was not spent in chunks, shared among its trials: start, warm-up, probes, commit, end."""
     with contextlib.closing(sqlite3.connect(run / "results.sqlite")) as database:
         rows = database.execute(
             "select study, started_s, count(*), max(load is not null) from trial group by study, block, heat order by 2"
@@ -159,9 +159,17 @@ def _trial(visit: heats.Visit, order: int, rounds: int, noise: random.Random) ->
         started_s=float(order),
         outcome=Outcome.OK,
         reason=None,
-        chunks=tuple(Chunk(number, 5000, cost + 1000, {RUNNER: cost}) for number, cost in enumerate(costs)),
+        chunks=tuple(
+            Chunk(number, 5000, cost + 1000, {RUNNER: cost}, probes_ns=(_probe_ns(noise), _probe_ns(noise)))
+            for number, cost in enumerate(costs)
+        ),
         paid_by=(RUNNER,),
         memory_bytes=0,
         steal_ns=0,
         machine_load=0.0,
     )
+
+
+def _probe_ns(noise: random.Random) -> float:
+    """A probe that finds the core left alone four times in five."""
+    return 25_000.0 * noise.choice((1.0, 1.01, 1.02, 1.04, 1.4))

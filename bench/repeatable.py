@@ -1,174 +1,338 @@
-"""Repeatable: studies whole and twice, with the others between; and `digests` once more while a busy loop comes and
-goes on the other core. An hour and a half on two cores that do nothing else.
+"""Repeatable: three studies six times in a row, longer ones twice with the others between, and the quick set once.
+
+About an hour on cores that do nothing else: `repeatable:six` five minutes, `repeatable:twice` fifty,
+`repeatable:quick` one. Twins are left out everywhere.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import files
+from math import log, sqrt
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import fmean, median, stdev
 
 from bench.figures import TOLLBAR, Figure, Finished, timed
-from bench.studies import halves
-from bench.true import _speed
-from tollbar import machine
+from bench.studies import Document, Unmeasured, half_width, halves
+from tollbar.stats import Moments
 
-DIGESTS = ("md5", "sha1", "sha256", "sha512", "sha3-256", "blake2b512")
-TOLL_KNOWN = 0.01
-UNTOLD_GOAL = 2
-LEAST_OVERLAP = 0.95
-DISTURBED = 2.0
-# Comes and goes every few seconds, for as long as its standard input is open.
-DISTURBANCE = """
-import os, select, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-while not select.select([sys.stdin], [], [], 3.0)[0]:
-    end = time.monotonic() + 3.0
-    while time.monotonic() < end:
-        pass
-"""
-
-Document = Mapping[str, Any]
+RUNS = 6
+# Intervals of 95 % that are honest; of a hundred tolls or so the share itself is known to ± 4 %.
+HELD_GOAL = (0.93, 0.97)
+QUICK_GOAL_S = 60.0
+QUICK_WIDEST = 0.10
+# What the goal for the widest interval supposes.
+QUIET_HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Often:
+    """What runs of a small study in a row should reach."""
+
+    spread: float
+    """Standard deviation of ln ratio over the runs, median over tolls."""
+    half: float
+    """Half of the printed intervals, median over tolls and runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
     """What two runs of a study or a set should reach."""
 
     tolls: float
     """Median over cells of the relative difference of the two runs' tolls."""
-    costs: float | None = None
+    costs: float
     """The same of their costs."""
+    half: float | None = None
+    """Half of the printed intervals, median over tolls."""
     minutes: float | None = None
     """How long one run may take."""
 
 
-GOALS = {
-    "tls-certificates": Goal(0.015, 0.03, 9),
-    "web-authentication": Goal(0.02, None, 15),
-    "encrypted-columns": Goal(0.015, None, 10),
-    "digests": Goal(0.002, 0.004),
+SIX = {"tls": Often(0.008, 0.025), "signatures": Often(0.004, 0.01), "sign-in": Often(0.005, 0.015)}
+TWICE = {
+    "digests": Twice(0.003, 0.01),
+    "tls-certificates": Twice(0.01, 0.02, 0.02, 8),
+    "web-authentication": Twice(0.01, 0.02, None, 8),
+    "encrypted-columns": Twice(0.01, 0.02, None, 8),
 }
+UNTOLD_GOAL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A run of the command, and what its studies say."""
+
+    done: Finished
+    studies: Mapping[str, Document]
+    began: datetime
+
+    @property
+    def tolls(self) -> list[Document]:
+        """Of all its studies."""
+        return [toll for study in self.studies.values() for toll in study["tolls"] if not toll["twin"]]
 
 
 def figures() -> Iterator[Figure]:
-    """How long, how well known, and how far two runs are from each other in tolls and in costs."""
+    """All of it."""
+    yield from six()
+    yield from twice()
+    yield from quick()
+
+
+def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]:
+    """Runs in a row of three small studies: how far apart they come out, and whether their intervals know it."""
+    paths = [str(files("tollbar.study") / "studies" / "quick" / f"{name}.toml") for name in names]
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        first = {name: _run(name, here) for name in GOALS}
-        for name, (done, studies) in first.items():
-            yield from _known(name, done, studies)
-        second = {name: _run(name, here)[1] for name in GOALS}
-        for name, (_, studies) in first.items():
-            yield from _two(name, "twice, with other work between", studies, second[name], 1.0)
-        with _disturbance():
-            disturbed = _run("digests", here)[1]
-        yield from _two("digests", "and under a busy loop", second["digests"], disturbed, DISTURBED)
-    before, after = (_speed_ratios() for _ in range(2))
-    off = median(abs(b / a - 1) for a, b in zip(before, after, strict=True))
-    yield Figure("repeatable: `openssl speed` twice, six hashes, ratios", "(for comparison)", f"{off:.2%}", None)
-
-
-def _run(study: str, folder: Path) -> tuple[Finished, Sequence[Document]]:
-    done = timed(TOLLBAR, "run", study, "--json", "--no-report", cwd=folder)
-    return done, json.loads(done.out)["studies"]
-
-
-def _known(name: str, done: Finished, studies: Sequence[Document]) -> Iterator[Figure]:
-    """How long a run took, how well its tolls are known, and which claims it could not judge."""
-    minutes = GOALS[name].minutes
-    if minutes is not None:
-        took = done.wall_s / 60
-        yield Figure(f"quick: `{name}` whole", f"at most {minutes:.0f} min", f"{took:.1f} min", took <= minutes)
-    half = median(half for study in studies for half in halves(study["tolls"]))
+        try:
+            said = [_run(paths, Path(folder)) for _ in range(runs)]
+        except Unmeasured as error:
+            yield Figure("repeatable: runs in a row", "(not measured)", str(error), False)
+            return
+    took_s = [one.done.wall_s for one in said]
     yield Figure(
-        f"quick: `{name}`, its median toll", f"known to ± {TOLL_KNOWN:.0%}", f"± {half:.2%}", half <= TOLL_KNOWN
+        f"repeatable: {runs} runs of {', '.join(names)}",
+        "(for comparison)",
+        f"{_hours(said)}, a run {min(took_s):.0f} to {max(took_s):.0f} s",
+        None,
     )
-    claims = [claim for study in studies for claim in study["claims"]]
+    held: list[bool] = []
+    for name in names:
+        studies = [one.studies[name] for one in said]
+        yield from _often(name, studies)
+        here, endless = _others_inside(studies)
+        held += here
+        without = f", and {endless} without an interval" if endless else ""
+        yield Figure(
+            f"repeatable: `{name}`, intervals that hold the mean of the other runs",
+            "(for comparison)",
+            f"{sum(here)} of {len(here)}{without}",
+            None,
+        )
+    share = sum(held) / len(held) if held else 0.0
+    low, high = HELD_GOAL
+    yield Figure(
+        # The others' mean has an error of its own, by which the interval is widened.
+        f"repeatable: intervals of all, times √(1 + 1/{runs - 1}), that hold the mean of the other {runs - 1} runs",
+        f"{low:.0%} to {high:.0%}",
+        f"{share:.1%} of {len(held)}",
+        low <= share <= high,
+    )
+
+
+def twice(names: Sequence[str] = tuple(TWICE)) -> Iterator[Figure]:
+    """Whole studies: how long, how well known, and how far two runs are from each other in tolls and in costs."""
+    with tempfile.TemporaryDirectory() as folder:
+        first: dict[str, Said] = {}
+        for _ in range(2):
+            for name in names:
+                try:
+                    said = _run([name], Path(folder))
+                except Unmeasured as error:
+                    yield Figure(f"repeatable: `{name}`", "(not measured)", str(error), False)
+                    continue
+                yield from _known(name, said)
+                if name in first:
+                    yield from _two(name, first[name], said)
+                first[name] = said
+
+
+def quick(studies: Sequence[str] = ()) -> Iterator[Figure]:
+    """The quick set whole: how long it takes, and what it does not know to a tenth."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            said = _run(studies, Path(folder))
+        except Unmeasured as error:
+            yield Figure("repeatable: the set `quick`", "(not measured)", str(error), False)
+            return
+    took_s = said.done.wall_s
+    yield Figure(
+        "repeatable: the set `quick` whole", f"at most {QUICK_GOAL_S:.0f} s", f"{took_s:.0f} s", took_s <= QUICK_GOAL_S
+    )
+    yield Figure("repeatable: the set `quick`, the core left alone", "(for comparison)", _left_alone([said]), None)
+    wide = {
+        name: [_named(toll) for toll in _own_tolls(study) if _half(toll) > QUICK_WIDEST]
+        for name, study in said.studies.items()
+    }
+    quiet = {name for name, study in said.studies.items() if (study["left_alone"] or 0.0) >= QUIET_HALF}
+    for which, judged in (("where half of the moments were quiet", True), ("elsewhere", False)):
+        rows = [f"{name}: {row}" for name, found in wide.items() if (name in quiet) is judged for row in found]
+        of = sum(len(_own_tolls(study)) for name, study in said.studies.items() if (name in quiet) is judged)
+        yield Figure(
+            f"repeatable: the set `quick`, intervals wider than ± {QUICK_WIDEST:.0%} {which}",
+            "none" if judged else "(for comparison)",
+            f"{len(rows)} of {of}{': ' + '; '.join(rows) if rows else ''}",
+            not rows if judged else None,
+        )
+
+
+def _run(studies: Sequence[str], folder: Path) -> Said:
+    """Raises Unmeasured."""
+    began = datetime.now()
+    done = timed(TOLLBAR, "run", *studies, "--json", "--no-report", cwd=folder)
+    try:
+        found = json.loads(done.out)["studies"]
+    except ValueError:
+        raise Unmeasured(f"`tollbar run {' '.join(studies)}` ended with status {done.status}") from None
+    return Said(done, {study["study"]: study for study in found}, began)
+
+
+def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
+    goal = SIX[name]
+    by_toll = _by_toll(studies)
+    spreads = [stdev(log(toll["ratio"]) for toll in found) for found in by_toll.values()]
+    each = [half for study in studies for half in halves(study["tolls"])]
+    if not spreads or not each:
+        yield Figure(f"repeatable: `{name}`", "(not measured)", "no toll that every run has", False)
+        return
+    spread, half = median(spreads), median(each)
+    yield Figure(
+        f"repeatable: `{name}` {len(studies)} times, spread of ln ratio (median of {len(spreads)} tolls)",
+        f"at most {goal.spread:.1%}",
+        f"{spread:.2%} (the widest {max(spreads):.2%})",
+        spread <= goal.spread,
+    )
+    yield Figure(
+        f"repeatable: `{name}`, half of the interval (median of tolls and runs)",
+        f"at most {goal.half:.1%}",
+        f"± {half:.2%} (the widest ± {max(each):.1%})",
+        half <= goal.half,
+    )
+    yield Figure(
+        f"repeatable: `{name}`, the core left alone, run by run",
+        "(for comparison)",
+        f"{', '.join(_share(study['left_alone']) for study in studies)}; {_disturbed(studies)}",
+        None,
+    )
+
+
+def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
+    """For each run and toll whether its interval holds the mean of the other runs; and how many have no interval.
+
+    The difference of one from the mean of n others has the variance of one, times 1 + 1/n.
+    """
+    held = []
+    endless = 0
+    for found in _by_toll(studies).values():
+        logs = [log(toll["ratio"]) for toll in found]
+        for number, toll in enumerate(found):
+            if toll["low"] is None or toll["high"] is None:
+                endless += 1
+                continue
+            others = [other for place, other in enumerate(logs) if place != number]
+            wider = sqrt(1 + 1 / len(others))
+            held.append(abs(logs[number] - fmean(others)) <= wider * half_width(toll["low"], toll["high"]))
+    return held, endless
+
+
+def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
+    """The tolls that every run has a ratio of, run by run."""
+    runs = [{_key(toll): toll for toll in _own_tolls(study) if toll["ratio"] is not None} for study in studies]
+    return {key: [run[key] for run in runs] for key in runs[0] if all(key in run for run in runs)}
+
+
+def _known(name: str, said: Said) -> Iterator[Figure]:
+    """How long a run took, how well its tolls are known, and which claims it could not judge."""
+    goal = TWICE[name]
+    took = said.done.wall_s / 60
+    yield Figure(
+        f"repeatable: `{name}` whole, {said.began:%H:%M}",
+        f"at most {goal.minutes:.0f} min" if goal.minutes else "(for comparison)",
+        f"{took:.1f} min; the core left alone {_left_alone([said])}; {_disturbed(said.studies.values())}",
+        took <= goal.minutes if goal.minutes else None,
+    )
+    each = halves(said.tolls)
+    half = median(each) if each else float("inf")
+    yield Figure(
+        f"repeatable: `{name}`, half of the interval (median of {len(each)} tolls)",
+        f"at most {goal.half:.0%}" if goal.half else "(for comparison)",
+        f"± {half:.2%}",
+        half <= goal.half if goal.half else None,
+    )
+    claims = [claim for study in said.studies.values() for claim in study["claims"]]
     untold = [claim["says"] for claim in claims if claim["verdict"] == "cannot tell"]
     if claims:
+        is_judged = goal.minutes is not None
         yield Figure(
-            f"quick: `{name}`, claims of {len(claims)} that end in *cannot tell*",
-            f"at most {UNTOLD_GOAL}",
+            f"repeatable: `{name}`, claims of {len(claims)} that end in *cannot tell*",
+            f"at most {UNTOLD_GOAL}" if is_judged else "(for comparison)",
             f"{len(untold)}{': ' + '; '.join(untold) if untold else ''}",
-            len(untold) <= UNTOLD_GOAL,
+            len(untold) <= UNTOLD_GOAL if is_judged else None,
         )
 
 
-def _two(study: str, how: str, one: Sequence[Document], other: Sequence[Document], times: float) -> Iterator[Figure]:
-    goals = GOALS[study]
-    tolls = list(_both(_tolls(one), _tolls(other)))
-    costs = list(_both(_costs(one), _costs(other)))
-    for what, pairs, goal in (("tolls", tolls, goals.tolls), ("costs", costs, goals.costs)):
-        if goal is None:
+def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
+    goal = TWICE[name]
+    for what, of, at, most in (("tolls", _tolls, "ratio", goal.tolls), ("costs", _costs, "value", goal.costs)):
+        before, after = of(one), of(other)
+        pairs = [(found, after[cell]) for cell, found in before.items() if cell in after]
+        off = sorted(abs(b[at] / a[at] - 1) for a, b in pairs)
+        if not off:
+            yield Figure(f"repeatable: `{name}` twice, {what}", "(not measured)", "nothing that both runs have", False)
             continue
-        off = sorted(abs(b["at"] / a["at"] - 1) for a, b in pairs)
+        bounded = [(a, b) for a, b in pairs if a["high"] is not None and b["high"] is not None]
+        overlap = sum(a["low"] <= b["high"] and b["low"] <= a["high"] for a, b in bounded)
         yield Figure(
-            f"repeatable: `{study}` {how}, {what}",
-            f"median difference at most {times * goal:.1%}",
-            f"{median(off):.2%} over {len(off)} cells (9 of 10 within {off[len(off) * 9 // 10]:.2%})",
-            median(off) <= times * goal,
+            f"repeatable: `{name}` twice with other work between, median change of {what}",
+            f"at most {most:.1%}",
+            f"{median(off):.2%} of {len(off)} (9 of 10 within {off[len(off) * 9 // 10]:.2%}; "
+            f"{overlap} of {len(bounded)} intervals overlap)",
+            median(off) <= most,
         )
-    overlap = sum(a["low"] <= b["high"] and b["low"] <= a["high"] for a, b in tolls) / len(tolls)
-    yield Figure(
-        f"repeatable: `{study}` {how}, intervals of tolls that overlap",
-        f"at least {LEAST_OVERLAP:.0%}",
-        f"{overlap:.1%}",
-        overlap >= LEAST_OVERLAP,
-    )
 
 
-def _tolls(studies: Sequence[Document]) -> dict[str, dict[str, float]]:
-    tolls = [(study["study"], toll) for study in studies for toll in study["tolls"]]
-    return _by_cell([(of, toll) for of, toll in tolls if not toll["twin"]], "ratio")
+def _tolls(said: Said) -> dict[str, Document]:
+    """By cell: every toll that has a ratio."""
+    found = [(name, toll) for name, study in said.studies.items() for toll in _own_tolls(study)]
+    return {name + _key(toll): toll for name, toll in found if toll["ratio"] is not None}
 
 
-def _costs(studies: Sequence[Document]) -> dict[str, dict[str, float]]:
-    metrics = ("cpu", "server-cpu")
-    rows = [(study["study"], row) for study in studies for row in study["results"]]
-    return _by_cell([(of, row) for of, row in rows if row["metric"] in metrics and not row.get("component")], "value")
-
-
-def _by_cell(rows: Sequence[tuple[str, Document]], name: str) -> dict[str, dict[str, float]]:
+def _costs(said: Said) -> dict[str, Document]:
+    """By cell: the whole cost, of a runner or of a server."""
+    rows = [(name, row) for name, study in said.studies.items() for row in study["results"]]
     return {
-        json.dumps([of, row["choice"], row["provider"], row["bed"], row["setting"]], sort_keys=True): {
-            "at": row[name],
-            "low": row["low"],
-            "high": row["high"],
-        }
-        for of, row in rows
-        if row[name] is not None and row["low"] is not None
+        name + _key(row): row
+        for name, row in rows
+        if row["metric"] in ("cpu", "server-cpu") and not row["component"] and row["value"] is not None
     }
 
 
-def _both(
-    one: Mapping[str, dict[str, float]], other: Mapping[str, dict[str, float]]
-) -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-    yield from ((found, other[cell]) for cell, found in one.items() if cell in other)
+def _own_tolls(study: Document) -> list[Document]:
+    return [toll for toll in study["tolls"] if not toll["twin"]]
 
 
-@contextmanager
-def _disturbance() -> Iterator[None]:
-    """A busy loop that comes and goes on another core than the one that is measured on."""
-    others = sorted(os.sched_getaffinity(0) - {machine.measuring_core() or 0})
-    command = [sys.executable, "-c", DISTURBANCE, str(others[0] if others else 0)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE)
-    try:
-        yield
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
+def _key(row: Document) -> str:
+    return json.dumps([row["metric"], row["choice"], row["provider"], row["bed"], row["setting"]], sort_keys=True)
 
 
-def _speed_ratios() -> list[float]:
-    rates = [_speed("-bytes", "4096", "-evp", name)[0] for name in DIGESTS]
-    return [rate / rates[2] for rate in rates]
+def _half(toll: Document) -> float:
+    return half_width(toll["low"], toll["high"]) if toll["ratio"] is not None else 0.0
+
+
+def _named(toll: Document) -> str:
+    """A toll in one line: what it is of, and between which ends."""
+    what = " ".join([toll["choice"], *map(str, toll["setting"].values())])
+    ends = "no interval" if toll["high"] is None else f"{toll['low']:.3g} to {toll['high']:.3g}"
+    return f"{what} ×{toll['ratio']:.3g} ({ends}, {toll['moments']})"
+
+
+def _hours(said: Sequence[Said]) -> str:
+    return f"from {said[0].began:%H:%M} to {datetime.now():%H:%M}"
+
+
+def _left_alone(said: Sequence[Said]) -> str:
+    return ", ".join(f"{name} {_share(study['left_alone'])}" for one in said for name, study in one.studies.items())
+
+
+def _share(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.0%}"
+
+
+def _disturbed(studies: Iterator[Document] | Sequence[Document]) -> str:
+    tolls = [toll for study in studies for toll in _own_tolls(study) if toll["ratio"] is not None]
+    disturbed = sum(toll["moments"] == Moments.AS_DISTURBED for toll in tolls)
+    return f"{disturbed} of {len(tolls)} tolls as disturbed"

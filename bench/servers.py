@@ -52,7 +52,8 @@ def figures() -> Iterator[Figure]:
 def gaps(run: Run) -> Iterator[tuple[Row, float]]:
     """Of each heat but a study's last, for each of its trials: what of its time was not spent in chunks, shared evenly.
 
-    That is start, readiness, proof of the library, warm-up, the stretch, the end, and the commit.
+    That is start, readiness, proof of the library, warm-up, probes and waiting for quiet moments, the stretch, the end,
+    and the commit.
     """
     for one in run.studies:
         heats: dict[tuple[int, int], list[tuple[Row, Trial]]] = {}

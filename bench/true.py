@@ -1,18 +1,31 @@
-"""True: the engine and `openssl speed`, in turn, on the same library and core."""
+"""True: work of known cost, work that varies by nature beside a loop that is none of the lab's, and `openssl speed`.
+
+`true:rehearsal` takes a minute, `true:loop` eight, `true:openssl` three.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
-from statistics import median
+from math import hypot, log, sqrt
+from pathlib import Path
+from statistics import fmean, median
 
 import numpy as np
 
+from bench import loop
 from bench.figures import ENGINE, Figure
+from bench.studies import Document, Unmeasured, half_width, measured
+from tollbar import libraries, machine
+from tollbar.measure.probe import Probe
+from tollbar.moments import best_known, quickness_of
 from tollbar.runner import Session
-from tollbar.stats import Visit, undisturbed
+from tollbar.stats import Moments, Visit, best, cost, student
 
 PAIRS = 10
 # `openssl speed` counts user time in ticks of 10 ms: below two seconds a tick alone is half a per cent.
@@ -22,45 +35,258 @@ BEST_OF = 20
 CHUNK_S = 0.005
 LIMIT_S = 60.0
 
+REHEARSALS = ("rehearsal", "rehearsal-uneven")
+REHEARSED_GOAL = 0.01
+# A chain of dependent steps takes twice as long for twice the length, on any machine in any moment.
+CHAIN_GOAL = 0.005
+CHAIN = ("rehearsal", 2.0)
+
+# The loop and the lab take turns, so that both have some of each part of the time that this takes.
+TURNS = 4
+# With fewer quiet moments than that the loop's own are as few as accidents.
+FEWEST_QUIET = 0.1
+QUIET = "quiet"
+ALONE = """
+question  = "What does it cost by itself?"
+family    = "signature"
+choices   = ["{choice}"]
+providers = ["libcrypto:psycopg"]
+baseline  = "{choice}"
+
+[vary]
+op = ["{op}"]
+
+[measure]
+{measure}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """Work whose operations differ by nature, as the lab and as the loop are asked for it."""
+
+    what: str
+    study: str
+    """With a place for how it is measured."""
+    measure: str
+    operation: str
+    operations: int
+    """Of the loop, altogether."""
+    a_slice: int
+    """Operations between two probes: some milliseconds, and at least one."""
+
+
+VARYING = (
+    Varying(
+        "ML-DSA-65 signing",
+        ALONE.replace("{choice}", "ml-dsa-65").replace("{op}", "sign"),
+        'chunk  = "10 ms"\nrounds = 32\nblocks = 12',
+        "sign",
+        20_000,
+        8,
+    ),
+    Varying(
+        "RSA-2048 key generation",
+        ALONE.replace("{choice}", "rsa-2048").replace("{op}", "generate-key"),
+        # A trial may spend twice what its chunks ask for: some forty keys.
+        'chunk  = "60 ms"\nrounds = 24\nblocks = 8',
+        "generate",
+        1_200,
+        1,
+    ),
+)
+
 
 def figures() -> Iterator[Figure]:
-    """SHA-256 of 4 KiB, and RSA-2048 and ECDSA P-256 signing and verifying: the typical cost in turn with theirs, the
-    undisturbed one beside the best of many short runs of theirs."""
+    """All of it."""
+    yield from rehearsals()
+    yield from loops()
+    yield from openssl()
+
+
+def rehearsals(names: Sequence[str] = REHEARSALS) -> Iterator[Figure]:
+    """Every claim of the studies whose truth is known: whether its interval covers it, and how far off it is."""
+    for name in names:
+        text = (files("tollbar.study") / "studies" / f"{name}.toml").read_text("utf-8")
+        try:
+            study = measured(text, name=name)
+        except Unmeasured as error:
+            yield Figure(f"true: `{name}`", "(not measured)", str(error), False)
+            continue
+        for claim in study["claims"]:
+            yield _claimed(name, claim)
+        left_alone = study["left_alone"]
+        here = "unknown" if left_alone is None else f"{left_alone:.0%}"
+        yield Figure(f"true: `{name}`, the core left alone", "(for comparison)", here, None)
+
+
+def _claimed(name: str, claim: Document) -> Figure:
+    truth = claim["published"]
+    within = CHAIN_GOAL if (name, truth) == CHAIN else REHEARSED_GOAL
+    what, goal = f"true: `{name}`, {claim['says']}: ×{truth:g}", f"covered, and within {within:.1%}"
+    if claim["ratio"] is None or claim["high"] is None:
+        return Figure(what, goal, claim["reason"] or "without an interval", False)
+    off = claim["ratio"] / truth - 1
+    covers = claim["low"] <= truth <= claim["high"]
+    half = half_width(claim["low"], claim["high"])
+    here = f"{off:+.2%} ± {half:.2%}{'' if covers else ', not covered'}"
+    return Figure(what, goal, here, covers and abs(off) <= within)
+
+
+def loops(all_work: Sequence[Varying] = VARYING, turns: int = TURNS) -> Iterator[Figure]:
+    """Work that varies by nature: what the command says of it, beside thousands of operations in a loop."""
+    core = machine.measuring_core() or 0
+    path = libraries.libcryptos().get("psycopg")
+    for one in all_work:
+        name = f"true: {one.what}, undisturbed cost over that of a loop of {one.operations:,}"
+        goal = "within the errors of both (95 %), where both met quiet moments"
+        if path is None:
+            yield Figure(name, goal, "no libcrypto of psycopg here", None)
+            continue
+        slices: list[Slice] = []
+        lab: list[Document] = []
+        try:
+            for _ in range(turns):
+                slices += _looped(one, path, core, max(one.operations // turns // one.a_slice, 1))
+                lab.append(_cost(measured(one.study.replace("{measure}", one.measure), name="alone")))
+        except (Unmeasured, ValueError) as error:
+            yield Figure(name, goal, str(error), False)
+            continue
+        yield _beside(name, goal, lab, *_selected(slices, lab))
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What some operations of the loop cost together, and the probes before and after them."""
+
+    spent_ns: float
+    operations: int
+    probes_ns: tuple[float, float]
+
+
+def _looped(one: Varying, library: str, core: int, count: int) -> list[Slice]:
+    """So many slices in a fresh process. Raises ValueError."""
+    command = [sys.executable, str(Path(loop.__file__)), library, one.operation, str(core)]
+    with (
+        _kept_off(core),
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        Probe(core) as probe,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def asked(operations: int) -> float:
+            print(operations, file=process.stdin, flush=True)
+            return float(process.stdout.readline())  # type: ignore[union-attr]
+
+        if process.stdout.readline() != "ready\n":
+            raise ValueError("the loop did not start")
+        # What its first operations find cold is none of theirs, as in the lab.
+        asked(one.a_slice)
+        found = []
+        for _ in range(count):
+            before_ns = probe.lately()
+            spent_ns = asked(one.a_slice)
+            found.append(Slice(spent_ns, one.a_slice, (before_ns or np.inf, probe.read() or np.inf)))
+        process.stdin.close()
+        process.wait()
+    return found
+
+
+@contextmanager
+def _kept_off(core: int) -> Iterator[None]:
+    """This process is on the other cores meanwhile; commands that it starts afterwards may use all."""
+    cores = os.sched_getaffinity(0)
+    machine.keep_off(core)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _selected(slices: Sequence[Slice], lab: Sequence[Document]) -> tuple[list[Slice], str]:
+    """The slices of such moments as the lab's costs are of, and which: quiet ones, or all."""
+    found = machine.fingerprint()
+    # What the machine gave before is known to both: of a loop that was never left alone the quickest would pass.
+    known_ns = best_known(found["cpu"], found["kernel"])
+    quickness = quickness_of([ns for one in slices for ns in one.probes_ns], known_ns)
+    quiet = [one for one in slices if all(map(quickness.is_quick, one.probes_ns))]
+    is_lab_quiet = all(one["moments"] == Moments.UNDISTURBED for one in lab)
+    if is_lab_quiet and quickness.was_ever_quiet and len(quiet) >= FEWEST_QUIET * len(slices):
+        return quiet, QUIET
+    return [*slices], "all"
+
+
+def _cost(study: Document) -> Document:
+    """Its one cell's CPU nanoseconds for an operation. Raises Unmeasured."""
+    found = [one for one in study["results"] if one["metric"] == "cpu" and one["value"] is not None]
+    if len(found) != 1 or found[0]["high"] is None:
+        raise Unmeasured(f"{len(found)} costs: {[one['reason'] for one in study['results']]}")
+    return {**found[0], "confidence": study["confidence"]}
+
+
+def _beside(name: str, goal: str, lab: Sequence[Document], slices: Sequence[Slice], which: str) -> Figure:
+    """The lab's mean over its turns, over the loop's mean over operations; errors are standard errors."""
+    errors = [half_width(one["low"], one["high"]) / student(one["blocks"] - 1, one["confidence"]) for one in lab]
+    lab_us = float(np.exp(fmean(log(one["value"]) for one in lab))) / 1e3
+    lab_error = sqrt(sum(error**2 for error in errors)) / len(errors)
+    each_ns = np.array([one.spent_ns / one.operations for one in slices])
+    loop_us, loop_error = float(each_ns.mean()) / 1e3, float(each_ns.std(ddof=1) / each_ns.mean() / sqrt(len(each_ns)))
+    off, error = lab_us / loop_us - 1, hypot(lab_error, loop_error)
+    moments = ", ".join(sorted({str(one["moments"]) for one in lab}))
+    return Figure(
+        name,
+        goal,
+        f"{off:+.2%}, standard error {error:.2%} ({lab_us:,.1f} µs ± {lab_error:.2%}, {moments} / {loop_us:,.1f} µs "
+        f"± {loop_error:.2%}, {sum(one.operations for one in slices):,} operations, {which} moments)",
+        # As disturbed, the two are of other moments, which differ by more than either's scatter says.
+        abs(off) <= student(1e3, 0.95) * error if which == QUIET else None,
+    )
+
+
+def openssl(pairs: int = PAIRS, best_of: int = BEST_OF) -> Iterator[Figure]:
+    """SHA-256 of 4 KiB, and RSA-2048 and ECDSA P-256 signing and verifying, on the same library and core: the typical
+    cost in turn with theirs, the undisturbed one beside the best of many short runs of theirs."""
     ratios: dict[str, list[float]] = {}
-    for _ in range(PAIRS):
-        for what, (here_ns, _), there_ns in _pair(SECONDS):
+    for _ in range(pairs):
+        for what, chunks, there_ns in _pair(SECONDS):
+            here_ns = sum(one.spent_ns for one in chunks) / sum(one.operations for one in chunks)
             ratios.setdefault(what, []).append(here_ns / there_ns)
     for what, found in ratios.items():
         off = median(found) - 1
         yield Figure(
             f"true: {what}, typical cost over openssl speed", f"within {GOAL:.0%}", f"{off:+.1%}", abs(off) <= GOAL
         )
-    here: dict[str, list[float]] = {}
-    best: dict[str, float] = {}
-    for _ in range(BEST_OF):
-        for what, (_, chunks_ns), there_ns in _pair(1):
-            here.setdefault(what, []).extend(chunks_ns)
-            best[what] = min(there_ns, best.get(what, there_ns))
-    for what, chunks_ns in here.items():
-        size = len(chunks_ns) // BEST_OF
+    here: dict[str, list[list[Slice]]] = {}
+    fastest: dict[str, float] = {}
+    for _ in range(best_of):
+        for what, chunks, there_ns in _pair(1):
+            here.setdefault(what, []).append(chunks)
+            fastest[what] = min(there_ns, fastest.get(what, there_ns))
+    quickness = quickness_of([ns for runs in here.values() for run in runs for one in run for ns in one.probes_ns])
+    for what, runs in here.items():
         visits = [
-            Visit(number, 0, np.arange(size), np.log(chunks_ns[number * size : (number + 1) * size]))
-            for number in range(BEST_OF)
+            Visit(
+                number,
+                0,
+                rounds=np.arange(len(run)),
+                costs=np.array([one.spent_ns for one in run]),
+                operations=np.array([one.operations for one in run]),
+                quiet=np.array([all(map(quickness.is_quick, one.probes_ns)) for one in run]),
+                first=np.ones(len(run), bool),
+            )
+            for number, run in enumerate(runs)
         ]
-        off = undisturbed(visits).estimate / best[what] - 1
-        yield Figure(
-            f"true: {what}, undisturbed cost over the best of {BEST_OF} runs of openssl speed",
-            f"within {GOAL:.0%}",
-            f"{off:+.1%}",
-            abs(off) <= GOAL,
-        )
+        found_cost = best(*(cost(visits, moments) for moments in Moments))
+        name = f"true: {what}, undisturbed cost over the best of {best_of} runs of openssl speed"
+        if found_cost is None:
+            yield Figure(name, f"within {GOAL:.0%}", "not measured", False)
+            continue
+        off = found_cost.estimate / fastest[what] - 1
+        yield Figure(name, f"within {GOAL:.0%}", f"{off:+.1%}, {found_cost.moments}", abs(off) <= GOAL)
 
 
-Ours = tuple[float, list[float]]
-"""CPU nanoseconds per operation: over all chunks, and of each."""
-
-
-def _pair(seconds: int) -> Iterator[tuple[str, Ours, float]]:
+def _pair(seconds: int) -> Iterator[tuple[str, list[Slice], float]]:
     rsa, ecdsa = _speed("rsa2048", seconds=seconds), _speed("ecdsap256", seconds=seconds)
     raw = {"digest": "none"}
     yield (
@@ -74,7 +300,7 @@ def _pair(seconds: int) -> Iterator[tuple[str, Ours, float]]:
             yield f"{name} {op}", _engine("signature", op, choice, {"bytes": size, **raw}, seconds), 1e9 / rate
 
 
-def _engine(family: str, op: str, choice: str, setting: dict[str, object], seconds: int) -> Ours:
+def _engine(family: str, op: str, choice: str, setting: dict[str, object], seconds: int) -> list[Slice]:
     key = files("tollbar.families") / "keys" / "rsa-2048.pem"
     task = {
         "mode": "measure",
@@ -86,11 +312,15 @@ def _engine(family: str, op: str, choice: str, setting: dict[str, object], secon
         "inputs": {"private_key_pem": key.read_text()},
         "seed": 1,
     }
-    with Session((ENGINE, "op"), task, core=_core()) as session:
+    core = machine.measuring_core() or 0
+    found = []
+    with _kept_off(core), Session((ENGINE, "op"), task, core=core) as session, Probe(core) as probe:
         session.ready(LIMIT_S)
-        chunks = [session.advance(CHUNK_S, 1, LIMIT_S) for _ in range(round(seconds / CHUNK_S))]
-    whole = sum(chunk.cpu_ns for chunk in chunks) / sum(chunk.operations for chunk in chunks)
-    return whole, [chunk.cpu_ns / chunk.operations for chunk in chunks]
+        for _ in range(round(seconds / CHUNK_S)):
+            before_ns = probe.lately() or np.inf
+            chunk = session.advance(CHUNK_S, 1, LIMIT_S)
+            found.append(Slice(chunk.cpu_ns, chunk.operations, (before_ns, probe.read() or np.inf)))
+    return found
 
 
 def _speed(*arguments: str, seconds: int = 2) -> tuple[float, ...]:
@@ -105,10 +335,6 @@ def _speed(*arguments: str, seconds: int = 2) -> tuple[float, ...]:
     return (verify, sign) if sign > 1 else (1 / verify, 1 / sign)
 
 
-def _core() -> int:
-    return max(os.sched_getaffinity(0))
-
-
 def _pinned(*command: str) -> str:
-    guarded = [ENGINE, "guard", "--core", str(_core()), "--", *command]
+    guarded = [ENGINE, "guard", "--core", str(machine.measuring_core() or 0), "--", *command]
     return subprocess.run(guarded, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,235 @@
+"""Probe: how much of a chunk's cost it tells, what it does to the chunk after it, and what it takes. Four minutes.
+
+All kinds of work are up at once and take turns, so that each meets the same moments. A pair is two chunks of one
+session: each has a probe, a short chunk that is not counted, then for one of the two another probe, the chunk that is
+counted, and a probe. The probes at both ends say whether it was quiet, and they are the same for both; the one between
+is what is looked at.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import chain
+from types import TracebackType
+from unittest.mock import patch
+
+import numpy as np
+
+from bench import work
+from bench.figures import Figure
+from tollbar import machine, measure, plan, study
+from tollbar.beds import NotStarted
+from tollbar.measure import heat
+from tollbar.measure.probe import Probe
+from tollbar.moments import Quickness, quickness_of
+from tollbar.runner import Stopped
+from tollbar.stats import Interval, Moments, Visit, ratio
+
+KINDS = (work.SHA_2, work.SHA_3, work.RSA, work.GCM, work.EMBEDDED, work.NGINX, work.PLAIN, work.READ)
+BLOCKS = 12
+ROUNDS = 80
+CHUNK_S = 0.005
+# Long enough to have the work's own data in the caches again, and no part of what is compared.
+BETWEEN_S = 0.001
+EFFECT_GOAL = 0.001
+SHARE_GOAL = 0.05
+# Chunks of 4 and 5 ms, servers among them.
+MEASURED = ("signatures", "digests", "tls", "sign-in")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One chunk that was counted."""
+
+    block: int
+    round: int
+    had_probe: bool
+    spent_ns: float
+    operations: int
+    before_ns: float
+    """The probe right before it, or before the short chunk that came first."""
+    ends_ns: tuple[float, float]
+    """The probes that both chunks of a pair have: before the short one, and after."""
+
+
+def figures(
+    kinds: Sequence[str] = KINDS, blocks: int = BLOCKS, rounds: int = ROUNDS, measured: Sequence[str] = MEASURED
+) -> Iterator[Figure]:
+    """For each kind of work what the probe explains, and what it does; then its share of the time of real heats."""
+    work.core()
+    machine.keep_off(work.core())
+    seen: dict[str, list[Seen]] = {kind: [] for kind in kinds}
+    readings: list[float] = []
+    for block in range(blocks):
+        _block(block, rounds, seen, readings)
+    quickness = quickness_of(readings)
+    yield Figure(
+        "probe: what it takes on a core that is left alone, and how often it was",
+        "(for comparison)",
+        f"{quickness.quickest_ns / 1e3:.1f} µs; {quickness.quick_share:.0%} of {len(readings):,}",
+        None,
+    )
+    for kind, chunks in seen.items():
+        yield _explained(kind, chunks, quickness)
+    found = {kind: effect for kind, chunks in seen.items() if (effect := _effect(chunks, quickness)) is not None}
+    for kind, effect in found.items():
+        yield _done(f"{kind} after a probe, over after itself", effect.estimate - 1, effect.half_width)
+    if found:
+        yield _done(f"all {len(found)} kinds together", *_together(list(found.values())))
+    yield from _shares(measured)
+
+
+def _block(block: int, rounds: int, seen: dict[str, list[Seen]], readings: list[float]) -> None:
+    """Fresh processes of all kinds, and a probe."""
+    source = random.Random(block)
+    core = work.core()
+    with ExitStack() as stack:
+        up = {}
+        for kind in seen:
+            try:
+                up[kind] = work.running(stack, kind, block)
+            except (NotStarted, Stopped) as why:
+                print(f"probe: {kind} is left out of block {block}: {why}")
+        probe = stack.enter_context(Probe(core if core is not None else 0))
+        for number in range(rounds):
+            for kind in source.sample(list(up), len(up)):
+                for had_probe in source.sample((True, False), 2):
+                    one = _chunk(up[kind], probe, block, number, had_probe=had_probe)
+                    if one is not None:
+                        seen[kind].append(one)
+                        readings += {*one.ends_ns, one.before_ns}
+
+
+def _chunk(running: work.Running, probe: Probe, block: int, number: int, *, had_probe: bool) -> Seen | None:
+    """None where its account was not closed, or the probe has ended."""
+    first_ns = probe.read()
+    running.chunk(BETWEEN_S)
+    before_ns = probe.read() if had_probe else first_ns
+    chunk = running.chunk(CHUNK_S)
+    last_ns = probe.read()
+    if first_ns is None or before_ns is None or last_ns is None or not chunk.observed.is_exact:
+        return None
+    spent_ns = running.spent_ns(chunk)
+    return Seen(block, number, had_probe, spent_ns, chunk.operations, before_ns, (first_ns, last_ns))
+
+
+def _explained(kind: str, chunks: Sequence[Seen], quickness: Quickness) -> Figure:
+    """R² and slope of ln cost on the mean of the logarithms of the probes right before and right after it."""
+    beside = [one for one in chunks if one.had_probe]
+    costs = np.log([one.spent_ns / one.operations for one in beside])
+    probes = np.log([[one.before_ns, one.ends_ns[1]] for one in beside]).mean(axis=1)
+    what = f"probe: ln cost of {kind} by the probes beside it"
+    if len(beside) < 3 or not probes.std() or not costs.std():
+        return Figure(what, "(for comparison)", "not measured", None)
+    slope = float(np.polyfit(probes, costs, 1)[0])
+    explained = float(np.corrcoef(probes, costs)[0, 1]) ** 2
+    quiet = np.array([all(map(quickness.is_quick, (one.before_ns, one.ends_ns[1]))) for one in beside])
+    scatter = f", scatters by {costs[quiet].std():.1%} in them" if quiet.sum() > 1 else ""
+    return Figure(
+        what,
+        "(for comparison)",
+        f"{explained:.0%} of the variance, slope {slope:.2f}; scatters by {costs.std():.1%}; "
+        f"{quiet.mean():.0%} of {len(beside)} chunks quiet{scatter}",
+        None,
+    )
+
+
+def _effect(chunks: Sequence[Seen], quickness: Quickness) -> Interval | None:
+    """The cost after a probe over the cost after the work itself, by chunks of quiet moments, paired within rounds."""
+    after, alone = (_visits([one for one in chunks if one.had_probe is had], quickness) for had in (True, False))
+    return ratio(after, alone, Moments.UNDISTURBED)
+
+
+def _visits(chunks: Sequence[Seen], quickness: Quickness) -> list[Visit]:
+    visits = []
+    for block in sorted({one.block for one in chunks}):
+        own = [one for one in chunks if one.block == block]
+        visits.append(
+            Visit(
+                block,
+                0,
+                rounds=np.array([one.round for one in own]),
+                costs=np.array([one.spent_ns for one in own]),
+                operations=np.array([one.operations for one in own]),
+                quiet=np.array([all(map(quickness.is_quick, one.ends_ns)) for one in own]),
+                first=np.ones(len(own), bool),
+            )
+        )
+    return visits
+
+
+def _together(effects: Sequence[Interval]) -> tuple[float, float]:
+    """The mean of what it does to each kind, each weighed by how well it is known, and half of its interval."""
+    weights = np.array([one.half_width**-2.0 for one in effects])
+    if not weights.sum():
+        return effects[0].estimate - 1, float("inf")
+    mean = float((weights * [one.estimate - 1 for one in effects]).sum() / weights.sum())
+    return mean, float(weights.sum() ** -0.5)
+
+
+def _done(what: str, off: float, half: float) -> Figure:
+    """Beside the goal where it is known so well, or where it is beyond it for certain."""
+    known = half <= EFFECT_GOAL or abs(off) > EFFECT_GOAL + half
+    return Figure(
+        f"probe: what it does to the next chunk, {what}",
+        f"at most {EFFECT_GOAL:.1%}, where it is known so well",
+        f"{off:+.2%} ± {half:.2%}",
+        abs(off) <= EFFECT_GOAL + half if known else None,
+    )
+
+
+class _Timed(Probe):
+    """A probe that says what it took of the time between its start and its end."""
+
+    taken: list[_Timed] = []  # noqa: RUF012 - one list for all that a heat makes, and none else sees them
+
+    def __enter__(self) -> _Timed:
+        super().__enter__()
+        self.taken.append(self)
+        self.began_s, self.asked_s, self.readings = time.monotonic(), 0.0, 0
+        return self
+
+    def read(self) -> float | None:
+        self.readings = getattr(self, "readings", 0) + 1
+        return super().read()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.lasted_s = time.monotonic() - self.began_s
+        super().__exit__(kind, error, trace)
+
+
+def _shares(names: Sequence[str]) -> Iterator[Figure]:
+    """Of the time that the heats of a study's first block take once all are ready, what the probe takes.
+
+    Waiting for a quiet moment is a probe every half millisecond, and that is in it.
+    """
+    for name in names:
+        path = files("tollbar.study") / "studies" / "quick" / f"{name}.toml"
+        planned = plan.make(study.load([str(path)]), seed=1)
+        heats = measure.heats_left(planned, counts={name: 1}, done=(), excluded=())
+        _Timed.taken.clear()
+        with measure.sandbox_for(planned) as sandbox, patch.object(heat, "Probe", _Timed):
+            trials = [*chain.from_iterable(measure.measured(planned, heats, core=work.core(), sandbox=sandbox))]
+        lasted_s = sum(one.lasted_s for one in _Timed.taken)
+        what = f"probe: its share of the measuring time of quick's `{name}`"
+        if not lasted_s:
+            yield Figure(what, f"at most {SHARE_GOAL:.0%}", "no heat had one", False)
+            continue
+        asked_s = sum(one.asked_s for one in _Timed.taken)
+        readings = sum(one.readings for one in _Timed.taken)
+        chunks = sum(len(trial.chunks) for trial in trials)
+        share = asked_s / lasted_s
+        yield Figure(
+            what,
+            f"at most {SHARE_GOAL:.0%}",
+            f"{share:.1%} of {lasted_s:.1f} s: {readings:,} readings of {asked_s / readings * 1e6:.0f} µs "
+            f"for {chunks:,} chunks",
+            share <= SHARE_GOAL,
+        )

@@ -1,0 +1,109 @@
+"""Kinds of work that parts measure in this process, and how a session of each is brought up."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+
+from tollbar import machine, plan, study, workloads
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import ChunkRecord, Session
+from tollbar.workloads import CLIENT, Work
+
+LIMIT_S = 60.0
+
+OPERATIONS = """
+question  = "What?"
+family    = "{family}"
+choices   = ["{choice}"]
+providers = ["libcrypto"]
+baseline  = "{choice}"
+[vary]
+op = ["{op}"]
+{vary}
+"""
+SERVED = """
+question  = "What?"
+family    = "tls"
+beds      = ["{bed}"]
+choices   = ["{choice}"]
+baseline  = "{choice}"
+[vary]
+op           = ["{op}"]
+{vary}
+bytes        = ["4 KiB"]
+[load]
+users   = [8]
+request = {{ get = "/bytes/{{bytes}}" }}
+"""
+HANDSHAKE = 'certificate = ["ecdsa-p256"]\nkey-exchange = ["x25519"]'
+SHA_2 = "SHA-256 of 4 KiB"
+SHA_3 = "SHA3-256 of 4 KiB"
+RSA = "RSA-2048 sign"
+GCM = "AES-256-GCM of 1 MiB"
+ARGON = "Argon2id"
+NGINX = "an nginx handshake"
+EMBEDDED = "an embedded handshake"
+PLAIN = "a plain nginx request"
+READ = "a read in SQLite"
+# How each work is named here, and where it is found among the families.
+WORK = {
+    SHA_2: OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]'),
+    SHA_3: OPERATIONS.format(family="digest", choice="sha3-256", op="hash", vary='bytes = ["4 KiB"]'),
+    RSA: OPERATIONS.format(family="signature", choice="rsa-2048", op="sign", vary='bytes = ["32 B"]'),
+    GCM: OPERATIONS.format(family="cipher", choice="aes-256-gcm", op="encrypt", vary='bytes = ["1 MiB"]'),
+    ARGON: OPERATIONS.format(family="password-hash", choice="argon2id-owasp-19m", op="hash", vary="").replace(
+        '"libcrypto"', '"rustcrypto"'
+    ),
+    NGINX: SERVED.format(bed="nginx", choice="tls-1.3", op="connect", vary=HANDSHAKE),
+    EMBEDDED: SERVED.format(bed="embedded", choice="tls-1.3", op="connect", vary=HANDSHAKE).replace(
+        "choices ", 'providers = ["aws-lc"]\nchoices '
+    ),
+    PLAIN: SERVED.format(bed="nginx", choice="plaintext", op="request", vary=""),
+    READ: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
+        '"libcrypto"', '"sqlite"'
+    ),
+}
+
+
+@cache
+def core() -> int | None:
+    """The measuring core, as it was before this process kept off it."""
+    return machine.measuring_core()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A session of some work, warm."""
+
+    session: Session
+    work: Work
+
+    def chunk(self, seconds: float) -> ChunkRecord:
+        """The next so many seconds of it. Raises Stopped."""
+        return self.session.advance(seconds, self.work.fewest, LIMIT_S)
+
+    def spent_ns(self, chunk: ChunkRecord) -> float:
+        """What a chunk's operations cost together: a runner, or a server without its client."""
+        return float(sum(ns for name, ns in self.work.cpu_ns(chunk).items() if name != CLIENT))
+
+
+def running(stack: ExitStack, name: str, seed: int, *, lead: bool = True) -> Running:
+    """A fresh process, and a fresh server where there is one. Without `lead` its chunks have no unclocked beginning."""
+    cell = _cell(WORK[name])
+    workload = workloads.of(cell)
+    sandbox = stack.enter_context(Sandbox()) if workload.needs_sandbox(cell) else None
+    work = stack.enter_context(workload.up(cell, seed, sandbox, core()))
+    task = dict(work.task)
+    if not lead:
+        task |= {"load": {**task["load"], "lead": False}} if "load" in task else {"lead": False}
+    session = stack.enter_context(Session(work.command, task, core=work.core))
+    session.ready(LIMIT_S)
+    return Running(session, work)
+
+
+def _cell(text: str) -> Cell:
+    (one,) = plan.make([study.read("work", text, where="bench")], seed=1).studies
+    return one.cells[0]
