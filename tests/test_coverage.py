@@ -209,7 +209,7 @@ def test_a_machine_that_is_never_quiet_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["on and off", "busy", "never quiet", "growing"])
 def test_waiting_and_made_up_rounds_keep_to_the_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take a third of the time that is measured at most, but for what a last round takes longer than expected."""
+    """They take a quarter of the time that is measured at most, but for what a last round takes longer than expected."""
     one = SETTINGS[name]
     with started(one, 1) as lab:
         tries_s = timed(lab, heat._Rounds, "first_tries", monkeypatch)

@@ -38,7 +38,10 @@ pub struct Trial {
 /// what a window's neighbours do is more than that.
 const STEADY: f64 = 0.05;
 const WINDOW_NS: u64 = 10_000_000;
-/// For how long two windows may go on to disagree, once there was a request for each user.
+/// A request of some milliseconds agrees with the next long before its process is warm: password hashes of a server took
+/// 20 ms each until its allocator kept their memory, after ten of them, and 15 ms from then on.
+const LEAST_WARM_REQUESTS: u64 = 12;
+/// For how long two windows may go on to disagree, once there were requests enough.
 const LONGEST_UNSTEADY_NS: u64 = 60_000_000;
 
 /// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
@@ -86,7 +89,8 @@ impl Trial {
     /// Asks until a request costs as much as it did a moment ago: CPU nanoseconds of one, the server's, or the
     /// client's where there are no components.
     pub fn warm_up(&mut self) -> Result<u64, Failure> {
-        let enough = if self.plan.is_open_loop() { 1 } else { u64::from(self.plan.load.users) };
+        let enough =
+            if self.plan.is_open_loop() { 1 } else { LEAST_WARM_REQUESTS.max(self.plan.load.users.into()) };
         let (mut requests, mut enough_ns, mut former) = (0, None, None);
         for window in 0.. {
             self.prepare(Work::PrepareWindow(window), WINDOW_NS, 1)?;

@@ -36,7 +36,7 @@ STRETCH_S = 0.05
 # They get no verdict, so that some of the blocks are enough to show them.
 BLOCKS_A_STRETCH = 3
 # Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
-BUDGET = 1 / 3
+BUDGET = 1 / 4
 # So many rounds may be made up for each that was planned: beyond, a heat would spend what later ones need.
 MOST_MADE_UP = 1
 # A neighbour's burst lasts some milliseconds or some seconds; only the first is waited out.
@@ -150,7 +150,7 @@ class _Rounds:
     def make_up(self, budget: Budget) -> None:
         """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
         for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
-            lacking = [member for member in self.members if self._lacks(member)]
+            lacking = [member for member in self.members if self._lacks(member) and self._may_be_quiet(member)]
             taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
             if not lacking or budget.left_s < sum(member.chunk_s(self.how) for member in taking_part):
                 return
@@ -170,6 +170,10 @@ class _Rounds:
         beside = [m for m in self.members if m.is_up and m.visit.cell.key == against and m is not member]
         quiet = [self._quiet_rounds(each) for each in (member, *beside[:1])]
         return len(set.intersection(*quiet)) < len(member.turns)
+
+    def _may_be_quiet(self, member: _Member) -> bool:
+        """Whether waiting may help: of chunks that outlast every quiet moment none will be, and each costs much."""
+        return not _is_slow(member, self.how) or bool(self._quiet_rounds(member))
 
     def _quiet_rounds(self, member: _Member) -> set[int]:
         return {
@@ -211,10 +215,15 @@ class _Rounds:
 def _probes(
     before_ns: float | None, within_ns: Sequence[float | None], after_ns: float | None
 ) -> tuple[float, ...] | None:
-    """The readings beside a chunk, and the slowest of those within; None where the probe has ended meanwhile."""
-    if before_ns is None or after_ns is None or None in within_ns:
+    """The readings beside a chunk, and the slowest of those within, but for one in twenty of them.
+
+    None where the probe has ended meanwhile.
+    """
+    readings = sorted(ns for ns in within_ns if ns is not None)
+    if before_ns is None or after_ns is None or len(readings) < len(within_ns):
         return None
-    slowest = [max(ns for ns in within_ns if ns is not None)] if within_ns else []
+    # A neighbour of so little of a chunk moves its cost by less than is called a difference.
+    slowest = readings[-1 - len(readings) // 20 :][:1]
     return before_ns, *slowest, after_ns
 
 

@@ -24,7 +24,7 @@ class Chunk:
     observed: Observed = field(default_factory=dict)
     probes_ns: tuple[float, ...] | None = None
     """What a probe of its core took right before and right after; of a long chunk, between the two, the slowest of
-    those that were asked while it lasted. None where that core had none."""
+    those that were asked while it lasted (but for one in twenty). None where that core had none."""
     is_made_up: bool = False
     """Whether its round stands for one that was lost, and the lab waited for a quiet moment: then nothing can be said
     by it of the machine as it was."""
