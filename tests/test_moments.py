@@ -13,7 +13,7 @@ import pytest
 from tollbar import moments
 from tollbar.moments import Watch, best_known, keep_best, quickness_of
 
-PROCESSOR, KERNEL = "Some CPU @ 2 GHz", "6.1.0"
+HERE = ("Some CPU @ 2 GHz", "6.1.0", "engine 1 00aa")
 
 
 @pytest.fixture
@@ -120,52 +120,62 @@ def test_a_watch_says_in_the_end_what_the_judge_says() -> None:
 
 def test_the_best_is_kept_for_the_processor_and_kernel(cache: Path) -> None:
     """A better one replaces it; a worse one, and one of another machine, do not."""
-    assert best_known(PROCESSOR, KERNEL) is None
-    keep_best(PROCESSOR, KERNEL, [26_000.0] * 60)
-    assert 26_000.0 == best_known(PROCESSOR, KERNEL)
-    keep_best(PROCESSOR, KERNEL, [30_000.0] * 60)
-    assert 26_000.0 == best_known(PROCESSOR, KERNEL)
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
-    assert 25_000.0 == best_known(PROCESSOR, KERNEL)
-    assert best_known(PROCESSOR, "6.2.0") is None
-    assert best_known("Another CPU", KERNEL) is None
+    assert best_known(HERE) is None
+    keep_best(HERE, [26_000.0] * 60)
+    assert 26_000.0 == best_known(HERE)
+    keep_best(HERE, [30_000.0] * 60)
+    assert 26_000.0 == best_known(HERE)
+    keep_best(HERE, [25_000.0] * 60)
+    assert 25_000.0 == best_known(HERE)
+    assert best_known((*HERE[:1], "6.2.0", HERE[2])) is None
+    assert best_known(("Another CPU", *HERE[1:])) is None
+    # Another compiler makes another probe.
+    assert best_known((*HERE[:2], "engine 1 00ab")) is None
 
 
 def test_few_readings_are_not_kept(cache: Path) -> None:
     """They have no quantile."""
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 49)
-    assert best_known(PROCESSOR, KERNEL) is None
+    keep_best(HERE, [25_000.0] * 49)
+    assert best_known(HERE) is None
     assert not cache.exists()
 
 
 def test_an_old_entry_says_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a month the firmware, the host or the power supply may be another; then what is found now is kept."""
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    keep_best(HERE, [25_000.0] * 60)
     now = moments.time.time()
     monkeypatch.setattr(moments.time, "time", lambda: now + 31 * 86400)
-    assert best_known(PROCESSOR, KERNEL) is None
-    keep_best(PROCESSOR, KERNEL, [27_000.0] * 60)
-    assert 27_000.0 == best_known(PROCESSOR, KERNEL)
+    assert best_known(HERE) is None
+    keep_best(HERE, [27_000.0] * 60)
+    assert 27_000.0 == best_known(HERE)
 
 
-@pytest.mark.parametrize("text", ["", "rubbish", "[]", '{"probe_ns": 25000}', '{"at_s": "x", "probe_ns": 1}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "rubbish", "[]", '{"probe_ns": 25000}', '{"at_s": "x", "probe_ns": 1}', "null"),
+        # No probe takes so long, and no run was made tomorrow.
+        *(f'{{"at_s": NOW, "probe_ns": {ns}}}' for ns in ("0", "-5", "1e-9", "1e400", "9" * 400, "true")),
+        '{"at_s": 99999999999, "probe_ns": 20000}',
+    ],
+)
 def test_an_unreadable_entry_says_nothing_and_is_replaced(cache: Path, text: str) -> None:
     """Whatever wrote it, the run goes on."""
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
+    keep_best(HERE, [25_000.0] * 60)
     (path,) = written(cache)
-    path.write_text(text)
-    assert best_known(PROCESSOR, KERNEL) is None
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
-    assert 25_000.0 == best_known(PROCESSOR, KERNEL)
-    assert PROCESSOR == json.loads(path.read_text())["processor"]
+    path.write_text(text.replace("NOW", str(moments.time.time())))
+    assert best_known(HERE) is None
+    keep_best(HERE, [25_000.0] * 60)
+    assert 25_000.0 == best_known(HERE)
+    assert [*HERE] == json.loads(path.read_text())["machine"]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept, and nothing fails."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    keep_best(PROCESSOR, KERNEL, [25_000.0] * 60)
-    assert best_known(PROCESSOR, KERNEL) is None
+    keep_best(HERE, [25_000.0] * 60)
+    assert best_known(HERE) is None
 
 
 def written(cache: Path) -> Sequence[Path]:

@@ -26,7 +26,6 @@ from tollbar.measure.heat import _Member
 from tollbar.measure.trial import CLIENT
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Record, session
-from tollbar.study import Measure
 from tollbar.workloads import Work, request
 from tollbar.workloads.request import RequestWorkload
 
@@ -165,14 +164,14 @@ def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str
 
 def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[_Member], object]) -> None:
     """Has something done before the cell of this many bytes is advanced in this round."""
-    advance = heat._advance
+    advance = heat._Rounds._advance
 
-    def do_and_advance(member: _Member, at: int, how: Measure) -> None:
+    def do_and_advance(rounds: heat._Rounds, member: _Member, at: int, **how: bool) -> None:
         if (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False):
             do(member)
-        advance(member, at, how)
+        advance(rounds, member, at, **how)
 
-    monkeypatch.setattr(heat, "_advance", do_and_advance)
+    monkeypatch.setattr(heat._Rounds, "_advance", do_and_advance)
 
 
 # A chunk of a round in the middle.
@@ -341,18 +340,19 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
     assert [[(block, 0)] * 3 for block in range(2)] == [[(t.block, t.heat) for t in trials] for trials in heats]
     trials = by_bytes(planned, heats)
     assert [(0, False), (1, False)] == [(trial.block, trial.twin) for trial in trials[STRUCK]]
-    assert [(0, False), (0, True), (1, False), (1, True)] == [(trial.block, trial.twin) for trial in trials[BASELINE]]
+    twice = sorted((trial.block, trial.twin) for trial in trials[BASELINE])
+    assert [(0, False), (0, True), (1, False), (1, True)] == twice
     every = [trial for heat in heats for trial in heat]
     assert [0, 1, 2, 3, 4, 5] == [trial.order for trial in every]
     for trial in every:
         load = trial.load
         assert (Outcome.OK, None) == (trial.outcome, trial.reason)
-        assert [*range(ROUNDS)] == [chunk.round for chunk in trial.chunks]
+        assert [*range(ROUNDS)] == [chunk.round for chunk in trial.first_tries]
         # Two users, each at least twice.
         assert all(chunk.operations >= 4 for chunk in trial.chunks)
         assert ("web",) == trial.paid_by
         assert all({"web", CLIENT} == chunk.cpu_ns.keys() for chunk in trial.chunks)
-        assert trial.cpu_ns == sum(chunk.cpu_ns["web"] for chunk in trial.chunks) > 0
+        assert trial.cpu_ns == sum(chunk.cpu_ns["web"] for chunk in trial.first_tries) > 0
         assert load is not None
         # What users notice is taken in one longer stretch of some blocks, and never in the chunks.
         assert load.requests == load.connections == load.handshakes_full
@@ -366,7 +366,8 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
         assert trial.memory_bytes == load.components["web"].memory_bytes > 0
         (agreed,) = load.negotiated
         assert ("TLS 1.3", "ECDSA P-256", False) == (agreed.version, agreed.certificate_key, agreed.resumed)
-        assert trial.operations + (load.requests if load.is_settled else 0) == agreed.count
+        done = sum(chunk.operations for chunk in trial.chunks)
+        assert done + (load.requests if load.is_settled else 0) == agreed.count
         assert load.client_cpu_ns > 0
 
 

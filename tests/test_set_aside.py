@@ -52,9 +52,11 @@ def test_a_share_of_failures_sets_a_cell_aside(ends: str, expected: int | None) 
     assert expected == stretch(ends)
 
 
-@pytest.mark.parametrize(("ends", "expected"), [("xxx", None), ("xxxx", 4), ("xxx.xxx", None), ("." + "x" * 50, None)])
+@pytest.mark.parametrize(
+    ("ends", "expected"), [("xxx", None), ("xxxx", 4), ("xxx.xxx", None), ("x." * 50, None), ("." * 9 + "x" * 50, 13)]
+)
 def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, expected: int | None) -> None:
-    """Every toll needs it: four trials in a row from the first, and none that went well."""
+    """Every toll needs it: four trials in a row, as where its server has ended."""
     assert expected == stretch(ends, baseline=True)
 
 
@@ -62,6 +64,18 @@ def test_a_baseline_is_set_aside_only_where_nothing_of_it_succeeds(ends: str, ex
 def planned(fake_study: Path) -> Plan:
     """A plan of three cells for the fake runner."""
     return plan.make(study.load([str(fake_study)]), seed=1)
+
+
+def test_what_was_not_proven_is_not_made_up_for(planned: Plan) -> None:
+    """It is missing for good: a study whose baseline was refused is whole, however often it is resumed."""
+    (one,) = planned.studies
+    baselines = {("fake", cell.key) for cell in one.cells if cell.is_baseline}
+    left = measure.heats_left(planned, counts={"fake": 4}, done=(), excluded=baselines)
+    assert left
+    assert not baselines & {("fake", visit.cell.key) for heat in left for visit in heat.visits}
+    made = {("fake", v.cell.key, v.twin, v.block, v.heat) for heat in left for v in heat.visits}
+    done = {(heat.study, heat.block, heat.number) for heat in left}
+    assert [] == measure.heats_left(planned, counts={"fake": 4}, done=done, made=made, excluded=baselines)
 
 
 def heats_after(planned: Plan, made: set[TrialKey]) -> list[Heat]:

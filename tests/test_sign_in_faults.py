@@ -26,7 +26,6 @@ from tollbar.measure import Proven, Trial, heat
 from tollbar.measure.heat import _Member
 from tollbar.plan import Cell, Plan
 from tollbar.runner import Outcome
-from tollbar.study import Measure
 from tollbar.workloads.request import RequestWork, RequestWorkload
 
 # Where nothing else limits it, a client gives up on an answer after ten seconds, and libkrb5 on a KDC after twenty.
@@ -350,9 +349,9 @@ IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
 def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], list[int]]:
     """The trials of the cell and of its baseline, when this befalls the directory before the cell's first chunk."""
     cell, pids = cell_of(made), []
-    advance = heat._advance
+    advance = heat._Rounds._advance
 
-    def strike_and_advance(member: _Member, number: int, how: Measure) -> None:
+    def strike_and_advance(rounds: heat._Rounds, member: _Member, number: int, **how: bool) -> None:
         if number == 0 and member.visit.cell.key == cell.key and not member.visit.twin:
             assert isinstance(member.work, RequestWork)
             components = member.work.server.components
@@ -360,10 +359,10 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], lis
                 proc.tree(components.get("kdc" if cell.choice.name == "kerberos" else "", components["directory"]))[1:]
             )
             strikes(pids)
-        advance(member, number, how)
+        advance(rounds, member, number, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heat, "_advance", strike_and_advance)
+        patch.setattr(heat._Rounds, "_advance", strike_and_advance)
         return trials_of(lab, made), pids
 
 

@@ -43,6 +43,8 @@ _QUICKEST = 0.02
 _FEWEST_QUICK = 0.05
 # Fewer readings have no such quantile.
 _ENOUGH = 50
+# No processor does its 20,000 steps of eight loads in less: a file that says so is damaged.
+_LEAST_NS = 1_000.0
 # What a machine once gave says little after its firmware, its host or its power supply may have changed.
 _KEPT_S = 30 * 86400.0
 
@@ -89,8 +91,12 @@ def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Qui
     if not readings:
         return Quickness(best_ns=best_ns)
     ordered = sorted(readings)
-    found = Quickness(ordered[int(_QUICKEST * (len(ordered) - 1))], best_ns)
+    found = Quickness(_quickest(ordered), best_ns)
     return replace(found, quick_share=found.share_of(ordered) or 0.0)
+
+
+def _quickest(ordered: Sequence[float]) -> float:
+    return ordered[int(_QUICKEST * (len(ordered) - 1))]
 
 
 @dataclass(slots=True)
@@ -110,38 +116,43 @@ class Watch:
         insort(self._ordered, probe_ns)
 
     def is_quick(self, probe_ns: float) -> bool:
-        """Whether the core was left alone, as far as is known by now."""
-        known = [self.best_ns] if self.best_ns is not None else []
+        """Whether the core was left alone, as far as is known by now; until there is enough, by earlier runs too."""
+        known = [self.best_ns] if self.best_ns is not None and len(self._ordered) < _ENOUGH else []
         if self._ordered:
-            known.append(self._ordered[int(_QUICKEST * (len(self._ordered) - 1))])
+            known.append(_quickest(self._ordered))
         return bool(known) and probe_ns <= min(known) * math.exp(QUIET)
 
 
-def best_known(processor: str, kernel: str) -> float | None:
-    """What a quick probe took on this processor and kernel in earlier runs, in nanoseconds; None: not known."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
-        kept = json.loads(_file(processor, kernel).read_text("utf-8"))
-        if time.time() - float(kept["at_s"]) <= _KEPT_S:
-            return float(kept["probe_ns"])
+Machine = tuple[str, ...]
+"""What probes are compared within: processor, kernel, and the engine's build, whose compiler made the probe."""
+
+
+def best_known(machine: Machine) -> float | None:
+    """What a quick probe took here in earlier runs, in nanoseconds; None: not known."""
+    with suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RuntimeError):
+        kept = json.loads(_file(machine).read_text("utf-8"))
+        probe_ns, age_s = float(kept["probe_ns"]), time.time() - float(kept["at_s"])
+        if 0 <= age_s <= _KEPT_S and _LEAST_NS <= probe_ns < math.inf:
+            return probe_ns
     return None
 
 
-def keep_best(processor: str, kernel: str, readings: Iterable[float]) -> None:
+def keep_best(machine: Machine, readings: Iterable[float]) -> None:
     """Keeps what these readings give, where it is better than what is known. Without a cache there is nothing kept."""
     found = [*readings]
     if len(found) < _ENOUGH:
         return
     quickest_ns = quickness_of(found).quickest_ns
-    known = best_known(processor, kernel)
+    known = best_known(machine)
     if known is not None and known <= quickest_ns:
         return
     with suppress(OSError, RuntimeError):
-        path = _file(processor, kernel)
+        path = _file(machine)
         path.parent.mkdir(parents=True, exist_ok=True)
-        said = {"processor": processor, "kernel": kernel, "probe_ns": quickest_ns, "at_s": time.time()}
+        said = {"machine": list(machine), "probe_ns": quickest_ns, "at_s": time.time()}
         write_atomically(path, json.dumps(said, indent=1) + "\n")
 
 
-def _file(processor: str, kernel: str) -> Path:
-    name = hashlib.sha256(f"{processor}\n{kernel}".encode()).hexdigest()[:16]
+def _file(machine: Machine) -> Path:
+    name = hashlib.sha256("\n".join(machine).encode()).hexdigest()[:16]
     return cache_folder() / "probes" / f"{name}.json"

@@ -44,6 +44,8 @@ class Interval:
     n: int
     """How many independent blocks it rests on."""
     moments: Moments = Moments.UNDISTURBED
+    freedom: float = math.inf
+    """Degrees of freedom of Student's distribution that it is made with."""
 
     @property
     def is_bounded(self) -> bool:
@@ -107,11 +109,11 @@ def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval |
 def quotient(one: Interval, other: Interval) -> Interval:
     """The ratio of two of different runs: their relative errors add up as squares do."""
     found = one.estimate / other.estimate
-    n = min(one.n, other.n)
+    how = one.confidence, min(one.n, other.n), one.moments, min(one.freedom, other.freedom)
     if not (one.is_bounded and other.is_bounded):
-        return Interval(found, 0.0, math.inf, one.confidence, n)
+        return Interval(found, 0.0, math.inf, *how)
     half = math.hypot(math.log(one.high / one.low) / 2, math.log(other.high / other.low) / 2)
-    return Interval(found, found * math.exp(-half), found * math.exp(half), one.confidence, n)
+    return Interval(found, found * math.exp(-half), found * math.exp(half), *how)
 
 
 Sums = dict[int, np.ndarray]
@@ -169,8 +171,9 @@ def _interval(sides: Sequence[Sums], moments: Moments, confidence: float) -> Int
     rounds = table[:, :, 2]
     # Kish's effective number of blocks, which is their number where all have equally many rounds.
     effective = float((rounds.sum(axis=1) ** 2 / (rounds**2).sum(axis=1)).min())
-    half = student(round(max(effective - 1.0, 1.0), 1), confidence) * math.sqrt(variance)
-    return Interval(math.exp(log), math.exp(log - half), math.exp(log + half), confidence, n, moments)
+    freedom = round(max(effective - 1.0, 1.0), 1)
+    half = student(freedom, confidence) * math.sqrt(variance)
+    return Interval(math.exp(log), math.exp(log - half), math.exp(log + half), confidence, n, moments, freedom)
 
 
 def _log(sums: np.ndarray) -> np.ndarray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from tollbar import console, judge, machine, measure, moments, results, units
+from tollbar import console, judge, libraries, machine, measure, moments, results, units
 from tollbar.beds.sandbox import Sandbox
 from tollbar.cli.options import cells_of
 from tollbar.judge import StudyJudgement, Toll
@@ -18,7 +19,7 @@ from tollbar.measure.timing import Timing
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan, estimates
 from tollbar.plan.heats import Heat
-from tollbar.present.words import counted, percent
+from tollbar.present.words import counted, percent, percent_of
 from tollbar.results import Store
 from tollbar.runner import Outcome
 from tollbar.stats import FEWEST_BLOCKS, Moments
@@ -29,11 +30,11 @@ MORE_BLOCKS = 0.5
 MOST_TIMES = 4.0
 
 
-def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) -> None:
+def measure_into(store: Store, planned: Plan, *, within_s: float | None = None, exactly: bool = False) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes.
 
     `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
-    at most.
+    at most. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
     machine.keep_off(core)
@@ -48,9 +49,13 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None) 
         lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s, measure.aside_of(planned))
         lab.measure_planned()
         for one in planned.studies:
-            lab.go_on(one)
-    found = machine.fingerprint()
-    moments.keep_best(found["cpu"], found["kernel"], watch.readings)
+            lab.go_on(one, exactly)
+    moments.keep_best(probed_machine(machine.fingerprint()), watch.readings)
+
+
+def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
+    """Within what probes are compared."""
+    return fingerprint["cpu"], fingerprint["kernel"], libraries.engine_build()
 
 
 def _prove(
@@ -102,7 +107,7 @@ class _Lab:
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         self._measure(heats)
 
-    def go_on(self, one: StudyPlan) -> None:
+    def go_on(self, one: StudyPlan, exactly: bool) -> None:
         """Adds blocks to a study that its planned ones do not answer.
 
         Where cells met a quiet core in too few blocks, while the time for that lasts; the probes alone say so, and not
@@ -111,7 +116,7 @@ class _Lab:
         name, blocks = one.study.name, one.study.measure.blocks
         block_s = estimates.of_block(one, self.planned.seed, self.timings)
         budget = self.budgets.setdefault(name, Budget())
-        while block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
+        while not exactly and block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
             blocks += 1
             before_s = self.spent_s.get(name, 0.0)
             self._add(name, blocks)
@@ -122,9 +127,12 @@ class _Lab:
 
     def _reach(self, name: str, blocks: int, asked: float, block_s: float, most_s: float) -> None:
         while True:
-            self.store.look()
+            self.store.look(name)
             widest = widest_toll(self._judged(name))
-            if widest is None or (half := _half(widest)) <= asked:
+            if widest is None:
+                console.say(f"  precision  {name}: nothing was compared, so that {percent(asked)} means nothing")
+                return
+            if (half := _half(widest)) <= asked:
                 break
             time_left_s = most_s - self.spent_s.get(name, 0.0)
             more = min(math.ceil(MORE_BLOCKS * blocks), int(time_left_s / block_s))
@@ -181,8 +189,13 @@ class _Lab:
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:
     """The toll that is known worst, twins left out; None where there is none."""
-    tolls = [toll for toll in judged.tolls if toll.ratio is not None and toll.row.key != toll.against.key]
-    return max(tolls, key=_half, default=None)
+    return max(_tolls(judged), key=_half, default=None)
+
+
+def _tolls(judged: StudyJudgement) -> list[Toll]:
+    """Those that more blocks could tell more of."""
+    tolls = (toll for toll in judged.tolls if toll.ratio is not None and toll.row.key != toll.against.key)
+    return [toll for toll in tolls if toll.row.set_aside is None and toll.against.set_aside is None]
 
 
 def _half(toll: Toll) -> float:
@@ -191,7 +204,7 @@ def _half(toll: Toll) -> float:
 
 def _said(toll: Toll) -> str:
     half = _half(toll)
-    known = f"± {half:.1%}".replace("%", "\u00a0%") if math.isfinite(half) else "without an interval"
+    known = f"± {percent_of(half)}" if math.isfinite(half) else "without an interval"
     return f"the widest toll, of {toll.row.title}, is {known}"
 
 
@@ -204,7 +217,7 @@ def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
     """Whether more blocks could make some toll one of undisturbed moments."""
     if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
         return False
-    return any(toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED for toll in judged.tolls)
+    return any(toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED for toll in _tolls(judged))
 
 
 def _blocks_in(one: StudyPlan, seed: int, within_s: float, timings: estimates.Timings) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tollbar import console, judge, machine, moments, plan, results, study, units
-from tollbar.cli.measuring import measure_into
+from tollbar.cli.measuring import measure_into, probed_machine
 from tollbar.cli.options import DEFAULTS, Options, cells_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
@@ -45,20 +45,24 @@ def run(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     else:
         asked = with_precision(studies_of(studies, options), options.precision, options.for_)
         planned, store = begin(asked, options.blocks, options.seed, options.library, options.runs)
-    judged = carry_out(planned, store, report=options.report)
+    judged = carry_out(planned, store, report=options.report, exactly=options.blocks is not None)
     if judged is None:
         return ExitStatus.INTERRUPTED
     show(judged, as_json=options.json)
     return status_of(judged)
 
 
-def carry_out(planned: Plan, store: Store, *, report: bool, within_s: float | None = None) -> Judgement | None:
+def carry_out(
+    planned: Plan, store: Store, *, report: bool, within_s: float | None = None, exactly: bool = False
+) -> Judgement | None:
     """Measures, judges and reports a plan into its store, and closes that; None where it was interrupted.
 
-    `within_s` has each study take about so many seconds, by as many blocks as that needs.
+    `within_s` has each study take about so many seconds, by as many blocks as that needs; `exactly`: just as many
+    blocks as were said.
     """
     try:
-        _measure(planned, store, within_s)
+        _say_plan(planned, store)
+        measure_into(store, planned, within_s=within_s, exactly=exactly)
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:
@@ -105,7 +109,7 @@ def begin(
         command=("tollbar", *sys.argv[1:]),
         libraries=named,
         fingerprint=fingerprint,
-        best_probe_ns=moments.best_known(fingerprint["cpu"], fingerprint["kernel"]),
+        best_probe_ns=moments.best_known(probed_machine(fingerprint)),
     )
     return planned, store
 
@@ -181,7 +185,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
         )
     # Read again, now that no other process may write it: another look may have been noted meanwhile.
     said = results.about(directory)
-    entries = {one.name: {**said["studies"][one.name], "blocks": one.measure.blocks} for one in asked}
+    entries = {one.name: {**said["studies"][one.name], **results.measured_as(one)} for one in asked}
     results.update_about(directory, {"studies": entries})
     again = store.resume()
     if again:
@@ -189,7 +193,7 @@ def _take_up(directory: Path, studies: tuple[str, ...], options: Options) -> tup
     return planned, store
 
 
-def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
+def _say_plan(planned: Plan, store: Store) -> None:
     about = units.show_seconds(estimates.of_plan(planned))
     console.say(f"  plan       {len(cells_of(planned))} cells, about {about}")
     console.say(f"  data       {store.directory}/")
@@ -205,7 +209,6 @@ def _measure(planned: Plan, store: Store, within_s: float | None) -> None:
     if busy > BUSY:
         said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy"
         console.say(f"warning: {said}; intervals will be wider", "yellow")
-    measure_into(store, planned, within_s=within_s)
 
 
 # In cores. Above this another program is using one all the time.

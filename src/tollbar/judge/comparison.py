@@ -11,10 +11,11 @@ from typing import Literal
 from tollbar import libraries
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
-from tollbar.judge.verdicts import Judgement, StudyJudgement
+from tollbar.judge.verdicts import Judgement, Measurement, StudyJudgement
 from tollbar.machine import differences
+from tollbar.metrics import TYPICAL
 from tollbar.results import Row
-from tollbar.stats import Interval, quotient
+from tollbar.stats import Interval, Moments, quotient
 from tollbar.study import Load, Study
 from tollbar.study.asking import ASKED
 
@@ -125,6 +126,11 @@ class Comparison:
         return median(found) if found else None
 
     @property
+    def as_disturbed(self) -> int:
+        """How many ratios are compared as disturbed, because a core was not left alone enough in one of the runs."""
+        return sum(pair.one is not None and pair.one.moments is Moments.AS_DISTURBED for pair in self.pairs)
+
+    @property
     def overlapping(self) -> float | None:
         """The share of ratios whose intervals overlap; None where there are none to be compared."""
         found = [pair.overlap for pair in self.pairs if pair.overlap is not None]
@@ -221,7 +227,11 @@ def _paired(
         if seen.against != theirs.against:
             reasons["ratios to another baseline"] += 1
             ratios = None, None
-        pairs.append(Pair(seen.row, theirs.row, *ratios, seen.cost, theirs.cost))
+        elif seen.ratio and theirs.ratio and seen.ratio.moments is not theirs.ratio.moments:
+            ratios = seen.typical, theirs.typical
+        alike = seen.cost.moments is theirs.cost.moments
+        costs = (seen.cost, theirs.cost) if alike else (seen.typical_cost, theirs.typical_cost)
+        pairs.append(Pair(seen.row, theirs.row, *ratios, *costs))
     return tuple(pairs), [LeftOut(name, reason, rows) for reason, rows in reasons.items()]
 
 
@@ -241,24 +251,34 @@ class _Seen:
     row: Row
     cost: Interval
     ratio: Interval | None
+    typical_cost: Interval | None
+    """As disturbed, which both runs have: of unlike work an undisturbed one and this differ by what neighbours did."""
+    typical: Interval | None
     against: At | None
     """What its baseline is; None where it has none."""
 
 
 def _found(study: StudyJudgement) -> Mapping[At, _Seen]:
     """The rows that were measured, by what each is."""
-    ratios = {t.row.key: t.ratio for t in study.tolls if t.row.key != t.against.key}
+    tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
+    typical = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + TYPICAL}
     at = {row.key: _at(row) for row in study.rows}
     return {
         _at(m.row): _Seen(
             m.row,
-            Interval(m.value, m.low, m.high, study.confidence, m.blocks),
-            ratios.get(m.row.key),
+            _interval(m, study.confidence),
+            tolls[m.row.key].ratio if m.row.key in tolls else None,
+            _interval(typical[m.row.key], study.confidence) if m.row.key in typical else None,
+            tolls[m.row.key].typical if m.row.key in tolls else None,
             at.get(m.row.against) if m.row.against is not None else None,
         )
         for m in study.measurements
         if m.metric == study.about.measure.cost and m.component is None
     }
+
+
+def _interval(m: Measurement, confidence: float) -> Interval:
+    return Interval(m.value, m.low, m.high, confidence, m.blocks, m.moments)
 
 
 def _at(row: Row) -> At:

@@ -11,10 +11,9 @@ from tollbar.families import Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.noise import floor_for
-from tollbar.judge.verdicts import Contrast, Verdict
+from tollbar.judge.verdicts import Contrast, Member, Verdict
 from tollbar.plan.pairs import contrasted, values
 from tollbar.results import StudyRun
-from tollbar.stats import Interval
 
 Where = Mapping[str, tuple[Value, ...]]
 """Coordinates, each with the values that pairs have there."""
@@ -26,8 +25,7 @@ class _Pair:
 
     besides: Mapping[str, Value]
     """What both have in common."""
-    ratio: Interval
-    verdict: Verdict
+    member: Member
     more_blocks: int | None
 
 
@@ -49,7 +47,7 @@ def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contra
             more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
             besides = {other: value for other, value in row.coordinates.items() if other != name}
             between = row.coordinates[name], for_row.coordinates[name]
-            found[name][between].append(_Pair(besides, ratio, verdict, more))
+            found[name][between].append(_Pair(besides, Member(row, for_row, ratio, floor, verdict), more))
     return tuple(
         contrast
         for name, by_values in found.items()
@@ -68,21 +66,22 @@ def _in_order(
 def _of_values(name: str, value: Value, for_value: Value, pairs: Sequence[_Pair]) -> Iterator[Contrast]:
     by_verdict: dict[Verdict, list[_Pair]] = defaultdict(list)
     for pair in pairs:
-        by_verdict[pair.verdict].append(pair)
+        by_verdict[pair.member.verdict].append(pair)
     for verdict, group in by_verdict.items():
-        others = [pair for pair in pairs if pair.verdict is not verdict]
+        others = [pair for pair in pairs if pair.member.verdict is not verdict]
         yield Contrast(
             setting=name,
             value=value,
             for_value=for_value,
             where=_where(group, others),
             pairs=len(group),
-            low=min(pair.ratio.low for pair in group),
-            high=max(pair.ratio.high for pair in group),
-            least=min(pair.ratio.estimate for pair in group),
-            most=max(pair.ratio.estimate for pair in group),
+            low=min(pair.member.ratio.low for pair in group),
+            high=max(pair.member.ratio.high for pair in group),
+            least=min(pair.member.ratio.estimate for pair in group),
+            most=max(pair.member.ratio.estimate for pair in group),
             verdict=verdict,
             more_blocks=max((pair.more_blocks for pair in group if pair.more_blocks), default=None),
+            members=tuple(pair.member for pair in group),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from tollbar.judge.verdicts import Verdict
@@ -74,12 +74,13 @@ def jointly(ratio: Interval, comparisons: int) -> Interval:
     Bonferroni: each has the error that is allowed, divided by their number. Intervals are Student's over blocks, in
     logarithms, so that it is wider by the ratio of the two quantiles.
     """
-    if comparisons < 2 or not ratio.is_bounded or ratio.n < 2:
+    if comparisons < 2 or not ratio.is_bounded:
         return ratio
     confidence = 1 - (1 - ratio.confidence) / comparisons
-    wider = student(ratio.n - 1.0, confidence) / student(ratio.n - 1.0, ratio.confidence)
+    freedom = ratio.freedom if math.isfinite(ratio.freedom) else max(ratio.n - 1.0, 1.0)
+    wider = student(freedom, confidence) / student(freedom, ratio.confidence)
     low, high = (ratio.estimate * (end / ratio.estimate) ** wider for end in (ratio.low, ratio.high))
-    return Interval(ratio.estimate, low, high, confidence, ratio.n)
+    return replace(ratio, low=low, high=high, confidence=confidence)
 
 
 def more_blocks(ratio: Interval, floor: float | None, terms: Terms) -> int | None:

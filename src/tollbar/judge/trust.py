@@ -52,7 +52,7 @@ def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
         fewest_blocks=FEWEST_BLOCKS,
         twins_apart=twins_apart(ledger),
         cells=sum(bool(ledger.visits(row)) for row in ledger.rows),
-        left_alone=ledger.quickness.share_of(readings(ledger.rows, unselected=True)),
+        left_alone=_left_alone(ledger),
         never_left_alone=sum(_was_never_left_alone(row, ledger) for row in ledger.rows),
         slower_than_known=ledger.quickness.slower_than_known,
         lattices=_lattices(ledger),
@@ -78,9 +78,16 @@ def _others(load: LoadRecord) -> float:
 
 
 def _whole(ledger: Ledger, blocks: Sequence[int]) -> int:
-    """How many blocks visited every cell: the last one may have been cut short."""
-    visits = [{trial.block for trial in row.trials} for row in ledger.rows if row.outcome is Outcome.OK]
-    return len(blocks) - any(blocks[-1] not in visited for visited in visits) if blocks else 0
+    """How many blocks visited every cell that was not set aside, which is said by itself: one may be cut short."""
+    rows = [row for row in ledger.rows if row.outcome is Outcome.OK and row.set_aside is None]
+    visits = [{trial.block for trial in row.trials} for row in rows]
+    return sum(all(block in visited for visited in visits) for block in blocks)
+
+
+def _left_alone(ledger: Ledger) -> float | None:
+    share = ledger.quickness.share_of(readings(ledger.rows, unselected=True))
+    # Quick beside the run's own quickest probe, which was no quick one.
+    return 0.0 if share is not None and ledger.quickness.slower_than_known is not None else share
 
 
 def _was_never_left_alone(row: Row, ledger: Ledger) -> bool:

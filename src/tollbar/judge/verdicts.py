@@ -110,6 +110,20 @@ class Contrast:
     most: float
     verdict: Verdict
     more_blocks: int | None
+    members: tuple[Member, ...] = ()
+    """The pairs themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pair of a contrast: two cells that differ in one setting."""
+
+    row: Row
+    for_row: Row
+    ratio: Interval
+    floor: float | None
+    """How far noise alone may take the ratio."""
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)

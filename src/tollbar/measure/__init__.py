@@ -67,10 +67,11 @@ def heats_left(
     `excluded` (study, cell) of cells that were not proven. With `made`, the trials that are there, heats that some
     cells were left out of are made up for, with these cells alone and their baselines.
     """
-    drawn = (block for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name]))
-    left = (_left(heat, len(block), done, made) for block in drawn for heat in block)
-    allowed = (_without(heat, excluded) for heat in left if heat is not None)
-    return [heat for heat in allowed if heat is not None]
+    drawn = (block for one in plan.studies for block in blocks(one, plan.seed, counts[one.study.name], excluded))
+    # What was not proven is missing for good, and is not to be made up for.
+    allowed = ((len(block), _without(heat, excluded)) for block in drawn for heat in block)
+    left = (_left(heat, heats, done, made) for heats, heat in allowed if heat is not None)
+    return [heat for heat in left if heat is not None]
 
 
 def _left(

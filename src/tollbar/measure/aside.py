@@ -15,7 +15,7 @@ FEWEST_FAILURES = 2
 # Accidents are one in hundreds. A cell of which every fourth trial fails does something else than what was proved, and
 # what is left of it is a choice among its trials.
 MOST_FAILING = 0.25
-# All that is compared needs its baseline: that is tried in four blocks or heats, and given up if none of them had it.
+# All that is compared needs its baseline: that is given up where so many of its trials in a row have failed.
 FEWEST_OF_BASELINE = 4
 
 
@@ -48,6 +48,8 @@ class Aside:
     set_aside: dict[tuple[str, str], SetAside] = field(default_factory=dict)
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
     _failed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _in_a_row: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Failures since the last trial that did not fail."""
 
     def note(self, trials: Iterable[Trial]) -> list[SetAside]:
         """Counts these trials, and gives the cells that are set aside because of them."""
@@ -56,8 +58,10 @@ class Aside:
             cell = trial.study, trial.cell
             self._made[cell] += 1
             if trial.outcome is Outcome.OK:
+                self._in_a_row[cell] = 0
                 continue
             self._failed[cell] += 1
+            self._in_a_row[cell] += 1
             if cell not in self.set_aside and self._fails_too_often(cell):
                 reason = trial.reason or str(trial.outcome)
                 counts = self._failed[cell], self._made[cell]
@@ -68,5 +72,5 @@ class Aside:
     def _fails_too_often(self, cell: tuple[str, str]) -> bool:
         failed, made = self._failed[cell], self._made[cell]
         if cell in self.baselines:
-            return failed >= FEWEST_OF_BASELINE and failed == made
+            return self._in_a_row[cell] >= FEWEST_OF_BASELINE
         return failed >= FEWEST_FAILURES and failed > MOST_FAILING * made

@@ -150,26 +150,34 @@ class _Rounds:
     def make_up(self, budget: Budget) -> None:
         """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
         for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
-            lacking = [member for member in self.members if self._lacks(member) and self._may_be_quiet(member)]
+            lacking = [side for member in self.members for side in self._lacking(member)]
             taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
             if not lacking or budget.left_s < sum(member.chunk_s(self.how) for member in taking_part):
                 return
             started_s = time.monotonic()
-            # What is inserted stays: a table grows by every round, and by as many rows on either side.
-            for member in _order(taking_part, self.how, self.source):
-                if member.is_up:
-                    self._wait(budget.left_s - (time.monotonic() - started_s))
-                    self._advance(member, number, is_made_up=True)
+            # Where the core is not left alone now, the time is better spent later.
+            if self._wait(budget.left_s):
+                for member in _order(taking_part, self.how, self.source):
+                    if member.is_up:
+                        self._wait(budget.left_s - (time.monotonic() - started_s))
+                        self._advance(member, number, is_made_up=True)
             budget.left_s -= time.monotonic() - started_s
 
-    def _lacks(self, member: _Member) -> bool:
-        """Whether it has fewer quiet rounds beside its baseline than were planned."""
-        if not member.is_up:
-            return False
-        against = member.visit.cell.against
-        beside = [m for m in self.members if m.is_up and m.visit.cell.key == against and m is not member]
-        quiet = [self._quiet_rounds(each) for each in (member, *beside[:1])]
-        return len(set.intersection(*quiet)) < len(member.turns)
+    def _lacking(self, member: _Member) -> Sequence[_Member]:
+        """A member and what it is compared with, where both have fewer quiet rounds together than were planned."""
+        sides = [member, *self._partner(member)]
+        if not all(side.is_up and self._may_be_quiet(side) for side in sides):
+            return ()
+        planned = set.intersection(*(set(side.turns) for side in sides))
+        quiet = set.intersection(*(self._quiet_rounds(side) for side in sides))
+        return sides if len(quiet) < len(planned) else ()
+
+    def _partner(self, member: _Member) -> Sequence[_Member]:
+        """Its baseline; of a twin, what it is the twin of; none, of a baseline itself."""
+        visit = member.visit
+        other = visit.cell.key if visit.twin else visit.cell.against
+        found = [m for m in self.members if m.visit.cell.key == other and not m.visit.twin and m is not member]
+        return found[:1]
 
     def _may_be_quiet(self, member: _Member) -> bool:
         """Whether waiting may help: of chunks that outlast every quiet moment none will be, and each costs much."""
@@ -180,14 +188,15 @@ class _Rounds:
             chunk.round for chunk in member.chunks if chunk.probes_ns and all(map(self.watch.is_quick, chunk.probes_ns))
         }
 
-    def _wait(self, at_most_s: float) -> None:
-        """Until the core is left alone, for a few milliseconds."""
+    def _wait(self, at_most_s: float) -> bool:
+        """Waits until the core is left alone, for a few milliseconds at most; whether it is."""
         assert self.probe is not None
         until_s = time.monotonic() + min(WAIT_S, at_most_s)
         reading = self.probe.lately()
         while reading is not None and not self.watch.is_quick(reading) and time.monotonic() < until_s:
             time.sleep(WAIT_STEP_S)
             reading = self.probe.read()
+        return reading is not None and self.watch.is_quick(reading)
 
     def _advance(self, member: _Member, number: int, *, is_made_up: bool = False) -> None:
         before_ns = self.probe.lately() if self.probe else None
@@ -202,7 +211,7 @@ class _Rounds:
         assert member.work is not None
         member.seen.append(record)
         probes_ns = _probes(before_ns, within_ns, after_ns)
-        if probes_ns is not None and not is_made_up:
+        if probes_ns is not None:
             self.watch.note(probes_ns[0])
             self.watch.note(probes_ns[-1])
         if record.observed.is_exact:
@@ -228,7 +237,7 @@ def _probes(
 
 
 def _probed_core(members: Sequence[_Member]) -> int | None:
-    """The one core on which what is measured is paid for; None where there is no such, or where the lab shares it."""
+    """The one core on which what is measured is paid for; None where there is no such, or no other for the lab."""
     cores = {member.work.paid_on for member in members if member.work is not None and member.is_up}
     return cores.pop() if len(cores) == 1 else None
 

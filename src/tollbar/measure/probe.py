@@ -35,6 +35,9 @@ class Probe:
             self.read()
         except Stopped:
             self._end()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(

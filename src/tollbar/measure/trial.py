@@ -63,9 +63,14 @@ class Trial:
         return sum(chunk.cpu_ns.get(name, 0) for name in self.paid_by) / chunk.operations
 
     @property
+    def first_tries(self) -> tuple[Chunk, ...]:
+        """Its chunks of rounds that nothing selected: what they cost is the cost as disturbed."""
+        return tuple(chunk for chunk in self.chunks if not chunk.is_made_up)
+
+    @property
     def operations(self) -> int:
-        """Of all its chunks."""
-        return sum(chunk.operations for chunk in self.chunks)
+        """Of its first tries."""
+        return sum(chunk.operations for chunk in self.first_tries)
 
     @property
     def wall_ns(self) -> int:
@@ -74,10 +79,10 @@ class Trial:
 
     @property
     def cpu_ns(self) -> int:
-        """The study's cost, of all its chunks."""
-        return sum(chunk.cpu_ns.get(name, 0) for chunk in self.chunks for name in self.paid_by)
+        """The study's cost, of its first tries."""
+        return sum(chunk.cpu_ns.get(name, 0) for chunk in self.first_tries for name in self.paid_by)
 
     @property
     def cost_ns(self) -> float:
-        """CPU nanoseconds per operation, over all its chunks."""
+        """CPU nanoseconds per operation, over its first tries."""
         return self.cpu_ns / self.operations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tollbar.families import Standing
@@ -48,9 +48,12 @@ class Heat:
     visits: tuple[Visit, ...]
 
 
-def blocks(plan: StudyPlan, seed: int, count: int) -> Iterator[list[Heat]]:
-    """The heats of each block. They depend on nothing but the plan and the seed."""
-    draw = _Draw(plan)
+def blocks(plan: StudyPlan, seed: int, count: int, excluded: Collection[tuple[str, str]] = ()) -> Iterator[list[Heat]]:
+    """The heats of each block. They depend on nothing but the plan, the seed, and what could not be proved.
+
+    `excluded` has (study, cell) of these, which are not measured twice for others of their kind.
+    """
+    draw = _Draw(plan, {key for study, key in excluded if study == plan.study.name})
     for block in range(count):
         source = random.Random(f"{seed}/{plan.study.name}/{block}")
         yield draw.block(block, source)
@@ -70,12 +73,13 @@ def _of_another_kind(cells: Sequence[Cell]) -> set[str]:
 class _Draw:
     """Draws block after block, and counts how often each pair of cells shared a heat."""
 
-    def __init__(self, plan: StudyPlan) -> None:
+    def __init__(self, plan: StudyPlan, excluded: Collection[str]) -> None:
         self._study = plan.study.name
         self._cells = {cell.key: cell for cell in plan.cells}
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
-        self._twice = {cell.key for cell in plan.cells if cell.is_baseline} | _of_another_kind(plan.cells)
+        proven = [cell for cell in plan.cells if cell.key not in excluded]
+        self._twice = {cell.key for cell in plan.cells if cell.is_baseline} | _of_another_kind(proven)
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
                 if of is over:

@@ -211,11 +211,11 @@ def drift_chart(study: StudyJudgement) -> Chart | None:
 
 
 def block_costs(row: Row) -> dict[int, float]:
-    """CPU nanoseconds per operation by block: the median of the cell's chunks in it, whichever heats they are of."""
+    """CPU nanoseconds per operation by block: the median of the cell's first tries in it, of all its heats."""
     chunks: dict[int, list[float]] = {}
     for trial in row.trials:
         if trial.outcome is Outcome.OK:
-            costs = [trial.cost_of(chunk) for chunk in trial.chunks if chunk.operations > 0]
+            costs = [trial.cost_of(chunk) for chunk in trial.first_tries if chunk.operations > 0]
             chunks.setdefault(trial.block, []).extend(cost for cost in costs if cost > 0)
     return {block: median(costs) for block, costs in chunks.items() if costs}
 

@@ -78,9 +78,15 @@ def _agreement(comparison: Comparison) -> list[str]:
     """How well the ratios of both runs agree, where there are any."""
     if comparison.median_difference is None or comparison.overlapping is None:
         return ["No ratio of the two runs can be compared."]
+    disturbed = comparison.as_disturbed
     return [
         f"Median relative difference of the ratios {comparison.median_difference:.2%};"
-        f" {comparison.overlapping:.0%} of intervals overlap."
+        f" {comparison.overlapping:.0%} of intervals overlap.",
+        *(
+            [f"As disturbed: {words.counted(disturbed, 'ratio')}, whose core was not left alone enough."]
+            if disturbed
+            else []
+        ),
     ]
 
 

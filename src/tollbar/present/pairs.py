@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from tollbar.judge import StudyJudgement, Verdict
 from tollbar.judge.decisions import Terms, decide, jointly
 from tollbar.judge.noise import reach
-from tollbar.plan.pairs import contrasted
-from tollbar.present.cells import by_row, cost_metric
+from tollbar.present.cells import cost_metric
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -22,7 +21,7 @@ class Pair:
 
     verdict: Verdict
     ratio: Interval | None
-    """Of the undisturbed costs; None where the judgement has it for several pairs of one verdict together."""
+    """Of the undisturbed costs; None where its other side would have no end."""
     floor: float | None = None
     """How far noise alone may take the ratio."""
 
@@ -31,7 +30,7 @@ class Pair:
         """The same of the other against the one. The band of what is worth nothing is the same both ways."""
         ratio = self.ratio
         if ratio is not None and ratio.low > 0:
-            ratio = Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.confidence, ratio.n)
+            ratio = replace(ratio, estimate=1 / ratio.estimate, low=1 / ratio.high, high=1 / ratio.low)
         else:
             ratio = None
         return Pair(_TURNED.get(self.verdict, self.verdict), ratio, self.floor)
@@ -79,14 +78,6 @@ def _tables(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
 
 
 def _contrasts(study: StudyJudgement) -> Iterator[tuple[Row, Row, Pair]]:
-    measured = by_row(study, cost_metric(study))
-    for name, row, other in contrasted(study.about, [r for r in study.rows if r.key in measured]):
-        between = row.coordinates[name], other.coordinates[name]
-        found = [c for c in study.contrasts if c.setting == name and (c.value, c.for_value) == between]
-        # Where pairs disagree, each group says what its own have in common; at most one group can say nothing.
-        here = [c for c in found if c.where and all(row.coordinates.get(n) in v for n, v in c.where.items())]
-        here = here or [c for c in found if not c.where]
-        if len(here) == 1:
-            of = here[0]
-            alone = Interval(of.least, of.low, of.high, study.confidence, 0) if of.pairs == 1 else None
-            yield row, other, Pair(of.verdict, alone)
+    for contrast in study.contrasts:
+        for each in contrast.members:
+            yield each.row, each.for_row, Pair(each.verdict, each.ratio, each.floor)

@@ -9,7 +9,7 @@ from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, write
 from tollbar.results.reading import about, read, studies
 from tollbar.results.run import Row, Run, StudyRun
-from tollbar.results.store import Store, create, look, reopen, update_about
+from tollbar.results.store import Store, create, look, measured_as, reopen, update_about
 
 __all__ = [
     "Row",
@@ -22,6 +22,7 @@ __all__ = [
     "export",
     "look",
     "made_with",
+    "measured_as",
     "read",
     "reopen",
     "studies",

@@ -130,7 +130,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-        found.append(replace(one, measure=replace(one.measure, blocks=entry["blocks"])))
+        asked = {name: entry[name] for name in ("blocks", "precision", "longest_s")}
+        found.append(replace(one, measure=replace(one.measure, **asked)))
     return tuple(found)
 
 

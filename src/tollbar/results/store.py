@@ -23,6 +23,7 @@ from tollbar.plan import Plan, StudyPlan
 from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
 from tollbar.results.reading import SCHEMA, about, looks, reach
+from tollbar.study import Study
 
 _TABLES = """
 create table cell (
@@ -113,12 +114,16 @@ class Store:
             again = "update set_aside set tried_again_s = ? where tried_again_s is null"
             return database.execute(again, (now_s,)).rowcount
 
-    def look(self) -> None:
-        """Notes that the run is judged as it stands, unless that was noted: each new look costs confidence."""
+    def look(self, study: str | None = None) -> None:
+        """Notes that the run, or one of its studies, is judged as it stands, unless that was noted.
+
+        Each new look costs confidence.
+        """
         said = about(self.directory)
         found = reach(self.database)
         entries = {
-            name: {**entry, "looks": looks(entry["looks"], found.get(name))} for name, entry in said["studies"].items()
+            name: {**entry, "looks": looks(entry["looks"], found.get(name))} if study in (None, name) else entry
+            for name, entry in said["studies"].items()
         }
         if entries != said["studies"]:
             update_about(self.directory, {"studies": entries})
@@ -189,7 +194,7 @@ def create(
         for planned in plan.studies:
             (directory / "studies" / f"{planned.study.name}.toml").write_text(planned.study.text, "utf-8")
             _keep(planned.study.family, directory / "families")
-        studies = {one.study.name: {"looks": [], "blocks": one.study.measure.blocks} for one in plan.studies}
+        studies = {one.study.name: {"looks": [], **measured_as(one.study)} for one in plan.studies}
         said = {
             "schema": SCHEMA,
             "tollbar": __version__,
@@ -216,6 +221,12 @@ def create(
             hint="choose another with --runs DIRECTORY",
         ) from error
     return store
+
+
+def measured_as(study: Study) -> dict[str, Any]:
+    """What the command line may have said of how long a study is measured, for the run to be gone on with."""
+    measure = study.measure
+    return {"blocks": measure.blocks, "precision": measure.precision, "longest_s": measure.longest_s}
 
 
 def _keep(family: Family, folder: Path) -> None:
