@@ -88,7 +88,7 @@ def runs_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     (folder / "fake.toml").write_text(FAKE_STUDY)
     for seed, name in enumerate(("one", "other")):
-        words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed)]
+        words = [command(), "run", "fake.toml", "--json", "--no-report", "--seed", str(seed), "--blocks", str(BLOCKS)]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=120)
         (made,) = (folder / "runs").iterdir()
         made.rename(folder / name)

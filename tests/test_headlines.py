@@ -16,6 +16,7 @@ from tollbar.families import Standing
 from tollbar.judge import Contrast, StudyJudgement, Verdict
 from tollbar.judge.verdicts import Member
 from tollbar.measure import Outcome
+from tollbar.plan.pairs import contrasted
 from tollbar.present.answers import answer, headline
 from tollbar.present.charts import IN_GOOD_STANDING
 from tollbar.present.pairs import Pair, Pairs
@@ -112,9 +113,11 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
     keys = "x25519mlkem768", "x25519"
     rows = [r for r in study.rows if r.coordinates.get("key-exchange") in (*keys, None)]
     rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
-    hybrid_row, row = (next(r for r in rows if r.coordinates.get("key-exchange") == key) for key in keys)
+    by_key = {r.key: r for r in rows}
+    (pair,) = [(a, b) for name, a, b in contrasted(study.about, rows) if name == "key-exchange"]
+    hybrid_row, row = (by_key[each.key] for each in pair)
     ratio = Interval(1.18, 1.17, 1.19, study.confidence, 12)
-    member = Member(hybrid_row, row, ratio, None, Verdict.COSTS)
+    member = Member(hybrid_row, row, ratio, 1.01, Verdict.COSTS)
     contrast = Contrast("key-exchange", *keys, {}, 1, 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None, (member,))
     study = replace(study, study=replace(study.study, rows=tuple(rows)), contrasts=(contrast,))
     hybrid = f"with x25519mlkem768 it costs 51.2 µs more ({X}1.18)"

@@ -21,6 +21,7 @@ from conftest import BLOCKS, ROUNDS, SHORT_BLOCKS, Tollbar, command
 from survivors_ground import trials_of
 from test_runner import marked_processes
 from tollbar.beds import proc
+from tollbar.stats import FEWEST_BLOCKS
 
 
 def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
@@ -35,7 +36,8 @@ def test_a_fake_run_finds_what_the_fake_put_in(fake_runs: Path) -> None:
     assert ["still true"] == [claim["verdict"] for claim in study["claims"]]
     results = [result for result in study["results"] if result["metric"] == "cpu"]
     assert {"fake 1.0"} == {result["provider"] for result in results}
-    assert {BLOCKS} == {result["blocks"] for result in results}
+    # Of the planned ones those that had a quiet round, or all, as disturbed.
+    assert all(FEWEST_BLOCKS <= result["blocks"] <= BLOCKS for result in results)
 
 
 def test_the_same_seed_makes_the_same_run(tollbar: Tollbar, fake_study: Path, fake_runs: Path, tmp_path: Path) -> None:
@@ -210,7 +212,7 @@ def test_more_blocks_are_paid_for(tollbar: Tollbar, fake_runs: Path) -> None:
     more = 2 * BLOCKS
     document = json.loads(tollbar("run", "--resume", run, "--blocks", more, "--json", "--no-report").stdout)
     toll = next(toll for toll in document["studies"][0]["tolls"] if toll["choice"] == "spin-2")
-    assert more == toll["blocks"]
+    assert FEWEST_BLOCKS <= toll["blocks"] <= more
     assert toll["confidence"] > 0.95
     looks = json.loads((run / "run.json").read_text())["studies"]["fake"]["looks"]
     assert [BLOCKS, more] == [look["blocks"] for look in looks]
