@@ -113,12 +113,10 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
     keys = "x25519mlkem768", "x25519"
     rows = [r for r in study.rows if r.coordinates.get("key-exchange") in (*keys, None)]
     rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
-    by_key = {r.key: r for r in rows}
-    (pair,) = [(a, b) for name, a, b in contrasted(study.about, rows) if name == "key-exchange"]
-    hybrid_row, row = (by_key[each.key] for each in pair)
     ratio = Interval(1.18, 1.17, 1.19, study.confidence, 12)
-    member = Member(hybrid_row, row, ratio, 1.01, Verdict.COSTS)
-    contrast = Contrast("key-exchange", *keys, {}, 1, 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None, (member,))
+    pairs = [(one, other) for name, one, other in contrasted(study.about, rows) if name == "key-exchange"]
+    members = tuple(Member(one, other, ratio, 1.01, Verdict.COSTS) for one, other in pairs)
+    contrast = Contrast("key-exchange", *keys, {}, len(pairs), 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None, members)
     study = replace(study, study=replace(study.study, rows=tuple(rows)), contrasts=(contrast,))
     hybrid = f"with x25519mlkem768 it costs 51.2 µs more ({X}1.18)"
     line, paragraph = answer(study)
