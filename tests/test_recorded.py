@@ -80,7 +80,7 @@ def read(said: dict[str, Any]) -> Recording:
     """What `record.py` wrote."""
     chunks: dict[tuple[int, bool, int, int], list[Chunk]] = defaultdict(list)
     for cell, twin, block, heat, number, made_up, operations, cost_ns, *probes in said["chunks"]:
-        probes_ns = None if None in probes else (float(probes[0]), float(probes[1]))
+        probes_ns = tuple(float(ns) for ns in probes if ns is not None) or None
         chunks[cell, bool(twin), block, heat].append(
             Chunk(number, operations, cost_ns, {RUNNER: cost_ns}, probes_ns=probes_ns, is_made_up=bool(made_up))
         )
@@ -133,12 +133,13 @@ def test_halves_agree_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_twins_are_free(path: Path) -> None:
-    """What was measured beside itself costs what it costs."""
+def test_twins_are_told_apart_by_nothing(path: Path) -> None:
+    """What was measured beside itself costs what it costs, as far as the recorded machine let that be seen."""
     found = tolls(recording(path).ledger(), TERMS, {"choice": "the baseline"})
     twins = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
     assert twins
-    assert {Verdict.FREE} == {toll.verdict for toll in twins}
+    assert not {Verdict.COSTS, Verdict.SAVES} & {toll.verdict for toll in twins}
+    assert any(Verdict.FREE is toll.verdict for toll in twins)
 
 
 def test_recordings_are_small() -> None:

@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import results
-from tollbar.measure import Outcome
+from tollbar.measure import Chunk, Outcome
 from tollbar.results import Run
 
-COLUMNS = ("cell", "twin", "block", "heat", "round", "made_up", "operations", "cost_ns", "before_ns", "after_ns")
+COLUMNS = (
+    *("cell", "twin", "block", "heat", "round", "made_up", "operations", "cost_ns"),
+    # Of the probes, the second where a chunk was long.
+    *("before_ns", "within_ns", "after_ns"),
+)
 
 
 def document(run: Run, name: str) -> dict[str, Any]:
@@ -36,7 +40,7 @@ def document(run: Run, name: str) -> dict[str, Any]:
             int(chunk.is_made_up),
             chunk.operations,
             sum(chunk.cpu_ns.get(component, 0) for component in trial.paid_by),
-            *(map(round, chunk.probes_ns) if chunk.probes_ns else (None, None)),
+            *_probes(chunk),
         )
         for row in found.rows
         for trial in row.all_trials
@@ -45,6 +49,13 @@ def document(run: Run, name: str) -> dict[str, Any]:
     ]
     cells = [(row.title, places.get(row.against or "")) for row in found.rows]
     return {"best_probe_ns": run.best_probe_ns, "columns": COLUMNS, "cells": cells, "chunks": chunks}
+
+
+def _probes(chunk: Chunk) -> tuple[int | None, int | None, int | None]:
+    if chunk.probes_ns is None:
+        return None, None, None
+    before, *within, after = map(round, chunk.probes_ns)
+    return before, max(within, default=None), after
 
 
 def packed(run: Run, name: str) -> bytes:
