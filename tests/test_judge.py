@@ -25,6 +25,7 @@ from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
 from tollbar.moments import quickness_of
 from tollbar.present.notes import as_disturbed
+from tollbar.present.terminal import how
 from tollbar.present.warnings import warnings
 from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
@@ -336,6 +337,7 @@ def test_a_core_that_no_probe_shares_is_said_once() -> None:
         as_disturbed(judged, toll) for toll in judged.tolls
     }
     assert Verdict.COSTS == judged.tolls[1].verdict
+    assert "CPU time per operation, as disturbed, against none" in how(judged)
 
 
 def unprobed(of: Row) -> Row:

@@ -320,6 +320,12 @@ def left_alone(study: StudyJudgement) -> str:
     return f"the core was left alone {percent(share)} of the time"
 
 
+def moments(study: StudyJudgement) -> str:
+    """Which moments the study's ratios are of: where not one of them is undisturbed, none is called so."""
+    found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
+    return str(Moments.AS_DISTURBED if found == {Moments.AS_DISTURBED} else Moments.UNDISTURBED)
+
+
 def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
     """Where the ratio is not that of undisturbed moments, and why."""
     if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:

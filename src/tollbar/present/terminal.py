@@ -36,7 +36,7 @@ def how(study: StudyJudgement) -> str:
     # Without twins nothing is known of the noise: a warning says so.
     twins = [] if study.noise is None else [f"what was measured twice differed by {words.twins_words(study.noise)}"]
     said = (
-        f"{cost_words(study).title}, undisturbed, against {baseline}, all else alike",
+        f"{cost_words(study).title}, {notes.moments(study)}, against {baseline}, all else alike",
         words.counted(blocks, "block"),
         *twins,
         f"differences under {words.percent(about.worth)} are ignored",
