@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,19 +16,15 @@ from builders import example, lognormal, measured, row, run, study_run, trial
 from simulated import Disturbance, Kind, Lab, Work, pareto
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
-from tollbar.judge.costs import Ledger, readings
+from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.tolls import suffers, tolls
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
-from tollbar.moments import quickness_of
-from tollbar.present.notes import as_disturbed
-from tollbar.present.terminal import how
 from tollbar.present.warnings import warnings
-from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
-from tollbar.stats import Interval, Moments
+from tollbar.stats import Interval
 
 TERMS = Terms(0.03, looks=1)
 
@@ -137,34 +132,6 @@ def test_the_noise_floor_is_an_interval() -> None:
     assert (pytest.approx(1.0), pytest.approx(1.0)) == (judged.noise_floor, judged.noise.estimate)
     assert judged.noise.low < 1 / 1.035 < 1.035 < judged.noise.high < 1.05
     assert [Verdict.UNCLEAR] * 3 + [Verdict.COSTS] == [toll.verdict for toll in judged.tolls]
-
-
-def disturbed(block: int, times: float) -> Trial:
-    """Two chunks between quiet probes, and two that cost so many times as much between slow ones."""
-    quiet = [builders.chunk(number, 100.0 + number / 10, block=block) for number in range(2)]
-    busy = [builders.chunk(n, 100.0 * times, block=block, probes_ns=(37_000.0, 36_000.0)) for n in (2, 3)]
-    return replace(trial(100.0, block=block), chunks=(*quiet, *busy))
-
-
-def disturbed_twins(trials: Sequence[Trial]) -> list[Trial]:
-    return [replace(trial, twin=True) for trial in trials]
-
-
-def test_undisturbed_and_typical_stand_side_by_side() -> None:
-    """Work that is disturbed more than its baseline is said to suffer, and its verdict is of the quiet core."""
-    base, cell = ([disturbed(block, times) for block in range(12)] for times in (1.1, 1.5))
-    rows = [
-        replace(row({"choice": "none"}, against="none"), trials=tuple(base), twins=tuple(disturbed_twins(base))),
-        replace(row({"choice": "x"}, against="none"), trials=tuple(cell)),
-    ]
-    judged = judge_study(study_run(rows, (12,)))
-    toll = judged.tolls[1]
-    assert toll.ratio is not None
-    assert toll.typical is not None
-    assert pytest.approx(1.0, rel=0.01) == toll.ratio.estimate
-    assert 1.1 < toll.typical.estimate
-    assert (Verdict.FREE, "more") == (toll.verdict, toll.suffers)
-    assert any("made 1 of 1 cell dearer by more than their baseline" in warning for warning in warnings(judged))
 
 
 @pytest.mark.parametrize(
@@ -286,88 +253,6 @@ def test_chunks_without_an_operation_are_left_out() -> None:
     assert [0, 1, 2, 3, 5] == seen[0].rounds.tolist()
 
 
-def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
-    """Nothing looks at the cost itself to decide whether it counts."""
-    rows = [row({"choice": "none"}, against="none"), row({"choice": "x"}, against="none")]
-    for place, (quick, slow) in enumerate(((100.0, 50.0), (100.0, 400.0))):
-        trials = []
-        for block in range(8):
-            chunks = [builders.chunk(n, quick, block=block) for n in range(2)]
-            chunks += [builders.chunk(n, slow, block=block, probes_ns=(25_000.0, 40_000.0)) for n in (2, 3)]
-            trials.append(replace(trial(1.0, block=block), chunks=tuple(chunks)))
-        rows[place] = replace(rows[place], trials=tuple(trials))
-    ledger = Ledger(rows, TERMS)
-    ratio, typical = ledger.undisturbed_ratio(rows[1], rows[0]), ledger.typical_ratio(rows[1], rows[0])
-    assert ratio is not None
-    assert typical is not None
-    assert (pytest.approx(1.0), Moments.UNDISTURBED) == (ratio.estimate, ratio.moments)
-    assert (pytest.approx(500 / 150, rel=1e-4), Moments.AS_DISTURBED) == (typical.estimate, typical.moments)
-
-
-@pytest.mark.parametrize("best_ns", [None, 18_000.0])
-def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: float | None) -> None:
-    """Where too few blocks were quiet, or the machine was quicker before, a row says so and keeps its own interval."""
-    rows = [
-        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
-        row({"choice": "x"}, [210.0] * 8, against="none"),
-    ]
-    if best_ns is None:
-        # Three quiet blocks of eight.
-        rows = [replace(r, trials=tuple(t if t.block < 3 else slowed(t) for t in r.trials)) for r in rows]
-    judged = judge_study(study_run(rows, (8,)), quickness_of(readings(rows), best_ns))
-    toll = judged.tolls[1]
-    assert toll.ratio is not None
-    assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
-    assert toll.ratio.half_width < 0.01
-    why = "left alone in too few blocks" if best_ns is None else "never left alone"
-    assert f"as disturbed: its core was {why}" == as_disturbed(judged, toll)
-    assert any("as disturbed" in warning for warning in warnings(judged))
-
-
-def test_a_core_that_no_probe_shares_is_said_once() -> None:
-    """Then all is as disturbed, with its own interval, and every row is marked."""
-    rows = [
-        row({"choice": "none"}, [100.0] * 8, twins_ns=[100.0] * 8),
-        row({"choice": "x"}, [210.0] * 8, against="none"),
-    ]
-    judged = judge_study(study_run([unprobed(r) for r in rows], (8,)))
-    (said,) = [warning for warning in warnings(judged) if "as disturbed" in warning]
-    assert said.startswith("No probe shares the core that is measured")
-    assert {"as disturbed: no probe shares the core that is measured"} == {
-        as_disturbed(judged, toll) for toll in judged.tolls
-    }
-    assert Verdict.COSTS == judged.tolls[1].verdict
-    assert "CPU time per operation, as disturbed, against none" in how(judged)
-
-
-def unprobed(of: Row) -> Row:
-    """The same row, measured where no probe could be asked."""
-    trials, twins = (
-        tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in some)
-        for some in (of.trials, of.twins)
-    )
-    return replace(of, trials=trials, twins=twins)
-
-
-def slowed(of: Trial) -> Trial:
-    """The same trial between slow probes."""
-    return replace(of, chunks=tuple(replace(chunk, probes_ns=(38_000.0, 38_000.0)) for chunk in of.chunks))
-
-
-def test_the_difference_has_the_sign_of_the_ratio() -> None:
-    """It is what the ratio comes to at the baseline's cost, whatever other heats the baseline was in."""
-    blocks = range(8)
-    base = tuple(trial(100.0 if heat else 300.0, block=b, heat=heat) for b in blocks for heat in (0, 1))
-    rows = [
-        replace(row({"choice": "none"}, against="none"), trials=base),
-        replace(row({"choice": "x"}, against="none"), trials=tuple(trial(110.0, block=b, heat=1) for b in blocks)),
-    ]
-    toll = judge_study(study_run(rows, (8,))).tolls[1]
-    assert toll.ratio is not None
-    assert pytest.approx(1.1) == toll.ratio.estimate
-    assert pytest.approx(20.0, rel=1e-3) == toll.difference
-
-
 def test_a_baseline_counts_where_the_cell_was_beside_it() -> None:
     """Of a baseline in several heats, the ratio is made of those that the cell was in."""
     blocks = range(8)
@@ -422,16 +307,6 @@ def served(block: int) -> Trial:
     components = {"web": ComponentRecord(memory_bytes=4_000_000), "behind": ComponentRecord(memory_bytes=1_000_000)}
     load = LoadRecord(requests=2000, wall_ns=10**9, latency_us=((500, 2000),), components=components)
     return replace(trial(1.0, block=block), chunks=chunks, paid_by=("web", "behind"), load=load)
-
-
-def test_a_cost_is_the_mean_over_operations() -> None:
-    """Of work that is dear now and then, what it costs then is in the cost of all, and counts by its operations."""
-    blocks = range(8)
-    dear = tuple(trial([100.0, 100.0, 100.0, 150.0], block=block) for block in blocks)
-    rows = [row({"choice": "none"}, [100.0] * 8), replace(row({"choice": "x"}), trials=dear)]
-    ratio = Ledger(rows, TERMS).undisturbed_ratio(rows[1], rows[0])
-    assert ratio is not None
-    assert pytest.approx(1.125, rel=1e-4) == ratio.estimate
 
 
 def test_estimate_of_more_blocks_is_about_right() -> None:
