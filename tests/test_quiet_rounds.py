@@ -84,6 +84,7 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
     assert toll.ratio is not None
     assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
     assert toll.ratio.half_width < 0.01
+    assert (3 if best_ns is None else 8) == toll.quiet_blocks
     why = "left alone in too few blocks" if best_ns is None else "never left alone"
     assert f"as disturbed: its core was {why}" == as_disturbed(judged, toll)
     assert any("as disturbed" in warning for warning in warnings(judged))

@@ -22,7 +22,7 @@ from tollbar.plan.heats import Heat
 from tollbar.present.words import counted, percent, percent_of
 from tollbar.results import Store
 from tollbar.runner import Outcome
-from tollbar.stats import FEWEST_BLOCKS, Moments
+from tollbar.stats import FEWEST_BLOCKS
 
 # Each look at the results is paid for with wider intervals, so that blocks are added by so much of those there are.
 MORE_BLOCKS = 0.5
@@ -214,10 +214,13 @@ def _blocks_for(half: float, asked: float, blocks: int) -> int:
 
 
 def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
-    """Whether more blocks could make some toll one of undisturbed moments."""
+    """Whether more blocks could make some toll one of undisturbed moments: it had some, and in too few blocks.
+
+    Of chunks that outlast every quiet moment no block has any.
+    """
     if judged.trust.left_alone is None or judged.trust.slower_than_known is not None:
         return False
-    return any(toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED for toll in _tolls(judged))
+    return any(0 < toll.quiet_blocks < FEWEST_BLOCKS for toll in _tolls(judged))
 
 
 def _blocks_in(one: StudyPlan, seed: int, within_s: float, timings: estimates.Timings) -> int:

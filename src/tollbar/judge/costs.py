@@ -76,6 +76,11 @@ class Ledger:
         """
         return self._best(self._ratio, row, against, confidence or self.confidence)
 
+    def quiet_blocks(self, row: Row, against: Row) -> int:
+        """How many blocks have undisturbed rounds of both."""
+        found = self._ratio(Moments.UNDISTURBED, row, against, self.confidence)
+        return found.n if found else 0
+
     def typical_ratio(self, row: Row, against: Row) -> Interval | None:
         """The same as disturbed."""
         return self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)

@@ -41,6 +41,7 @@ def _toll(row: Row, ledger: Ledger, terms: Terms, fixed: Coordinates) -> Toll:
         verdict=verdict,
         more_blocks=more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None,
         suffers=suffers(ratio, typical, terms),
+        quiet_blocks=ledger.quiet_blocks(row, baseline),
     )
 
 

@@ -87,6 +87,8 @@ class Toll:
     suffers: Literal["more", "less"] | None = None
     """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
     this cell's cost, beside its baseline's."""
+    quiet_blocks: int = 0
+    """In which both sides had undisturbed rounds: the ratio is of these, where they are enough."""
     noise: Interval | None = None
     """These twins' ratio. No verdict is given within its far end of one."""
 
