@@ -135,7 +135,9 @@ def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
     assert (Outcome.OK, None) == (trial.outcome, trial.reason)
     apart = machine.client_core(core)
     beside = (0.005, {core}, {core})
-    assert [beside, beside, (heat.STRETCH_S, {apart}, {core})] == seen
+    # Whatever is made up is like the rounds before.
+    assert [beside, beside, (heat.STRETCH_S, {apart}, {core})] == seen[:3]
+    assert all(beside == each for each in seen[3:])
     assert trial.load is not None
     assert trial.load.requests_per_s > 0 < trial.load.latency_at(0.5)
 
@@ -144,7 +146,8 @@ def test_a_client_that_is_apart_stays_so(core: int, seen: list[tuple[float, Core
     """Where a study says `apart`, rounds have the client on a core of its own too, and the cell says so."""
     text = SERVED.format(load='client = ["apart"], ')
     assert Outcome.OK == measured(text, core).outcome
-    assert [({machine.client_core(core)}, {core})] * 3 == [(client, server) for _, client, server in seen]
+    assert 3 <= len(seen)
+    assert all(({machine.client_core(core)}, {core}) == (client, server) for _, client, server in seen)
     assert ["apart"] == [cell.coordinates["client"] for cell in cells(text)]
 
 

@@ -104,7 +104,7 @@ def test_a_kill_at_any_moment_loses_nothing(short_study: Path, tmp_path: Path) -
         mark = f"kill-{os.getpid()}-{number}"
         goes_on = ["--resume", str(known[0])] if known else [str(short_study), "--runs", str(runs)]
         process = subprocess.Popen(
-            [command(), "run", *goes_on, "--no-report"],
+            [command(), "run", *goes_on, "--no-report", "--blocks", str(SHORT_BLOCKS)],
             env={**os.environ, "TOLLBAR_TEST_MARK": mark},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -146,7 +146,7 @@ def heats_there(folder: Path) -> int:
 
 def finish(run: Path) -> None:
     """Goes on with a run to its end."""
-    words = [command(), "run", "--resume", str(run), "--json", "--no-report"]
+    words = [command(), "run", "--resume", str(run), "--json", "--no-report", "--blocks", str(SHORT_BLOCKS)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert 0 == done.returncode, done.stderr
 

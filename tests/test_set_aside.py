@@ -137,7 +137,7 @@ def crashed(fake_study: Path, tollbar: Tollbar) -> Path:
     """A run in which one choice crashed in each of its chunks."""
     os.environ["FAKE_FAULT"] = "chunk:crash:spin-2"
     try:
-        done = tollbar("run", fake_study, "--no-report", "--json")
+        done = tollbar("run", fake_study, "--no-report", "--json", "--blocks", BLOCKS)
     finally:
         del os.environ["FAKE_FAULT"]
     assert 1 == done.returncode, done.stderr
@@ -156,7 +156,7 @@ def trials_of(run: Path, choice: str) -> list[Trial]:
 def test_resuming_tries_again_what_was_set_aside(tollbar: Tollbar, crashed: Path) -> None:
     """The blocks that it was left out of are made up for, and that it was set aside once stays said."""
     assert 2 == len(trials_of(crashed, "spin-2"))
-    done = tollbar("run", "--resume", crashed, "--no-report", "--json")
+    done = tollbar("run", "--resume", crashed, "--no-report", "--json", "--blocks", BLOCKS)
     (event,) = json.loads(done.stdout)["studies"][0]["set_aside"]
     assert event["tried_again"]
     found = trials_of(crashed, "spin-2")

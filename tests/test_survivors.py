@@ -207,7 +207,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
     for number in range(PART_KILLS):
         before = trials_of(ground.runs[0]) if ground.runs else []
         failed = len(failed_of(before))
-        run = ground.start(*(["--resume", ground.runs[0]] if number else [study]))
+        run = ground.start(*(["--resume", ground.runs[0]] if number else [study]), "--blocks", PART_BLOCKS)
         until(lambda before=before: trials_there(ground) and len(trials_of(ground.runs[0])) > len(before), run)
         while len(failed_of(trials := trials_of(ground.runs[0]))) == failed:
             killed.append(kill_part(ground, run, part, chance))
@@ -221,7 +221,7 @@ def test_a_killed_part_of_a_heat_is_a_failed_trial(ground: Ground, part: str) ->
         assert ground.left() == NOTHING, killed
         assert before == trials_of(ground.runs[0])[: len(before)], killed
     # The run goes on to its end, at which each cell has most of its trials.
-    assert 0 == ground.finish("--resume", ground.runs[0]), ground.output()
+    assert 0 == ground.finish("--resume", ground.runs[0], "--blocks", PART_BLOCKS), ground.output()
     assert {("ok", None)} == set(cells_of(ground.runs[0]))
     trials = trials_of(ground.runs[0])
     assert PART_BLOCKS * HEAT * len(BEDS) == len(trials)

@@ -116,6 +116,8 @@ class _Lab:
         name, blocks = one.study.name, one.study.measure.blocks
         block_s = estimates.of_block(one, self.planned.seed, self.timings)
         budget = self.budgets.setdefault(name, Budget())
+        # Fewer blocks than an interval needs were not meant to have one.
+        exactly = exactly or blocks < FEWEST_BLOCKS
         while not exactly and block_s and budget.left_s > block_s and _lacks_quiet_blocks(self._judged(name)):
             blocks += 1
             before_s = self.spent_s.get(name, 0.0)
