@@ -25,8 +25,15 @@ main()
 REPLACED: dict[str, Callable[[Path], object]] = {
     "Permission denied": lambda engine: engine.chmod(0),
     "No such file or directory": lambda engine: engine.unlink(),
-    "Exec format error": lambda engine: (engine.unlink(), engine.touch(0o755)),
+    "Exec format error": lambda engine: _put_an_empty_one(engine),
 }
+
+
+def _put_an_empty_one(engine: Path) -> None:
+    """In one step: between two, the lab would find no engine at all."""
+    empty = engine.with_suffix(".new")
+    empty.touch(0o755)
+    empty.replace(engine)
 
 
 @pytest.mark.parametrize("why", REPLACED)

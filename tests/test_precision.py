@@ -64,3 +64,23 @@ def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> No
     fake_study.write_text(text.replace("[measure]", '[measure]\nlongest = "5 s"'))
     refused = tollbar("run", fake_study)
     assert (2, True) == (refused.returncode, "`measure.precision`" in refused.stderr)
+
+
+def test_a_run_that_is_resumed_keeps_its_precision(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
+    """What the command asked for is the run's, and need not be said again where it is gone on with."""
+    begun = tollbar("run", fake_study, "--json", "--no-report", "--precision", "60%", "--for", "20s")
+    assert "60 % reached after" in begun.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    on = tollbar("run", "--resume", run, "--json", "--no-report")
+    assert "60 % reached after" in on.stderr
+    other = tollbar("run", "--resume", run, "--json", "--no-report", "--precision", "55%")
+    assert "55 % reached after" in other.stderr
+
+
+def test_a_precision_of_nothing_is_said_to_mean_nothing(tollbar: Tollbar, fake_study: Path) -> None:
+    """A study of one cell compares nothing, and ends after its own blocks."""
+    text = fake_study.read_text().partition("[[claim]]")[0]
+    fake_study.write_text(text.replace('["spin-1", "spin-1-again", "spin-2"]', '["spin-1"]'))
+    done = tollbar("run", fake_study, "--json", "--no-report", "--precision", "2%", "--blocks", "5")
+    assert 0 == done.returncode, done.stderr
+    assert "nothing was compared, so that 2 % means nothing" in " ".join(done.stderr.split())

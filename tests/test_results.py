@@ -317,3 +317,16 @@ def test_every_chunk_is_exported(planned: Plan, store: Store, tmp_path: Path) ->
     assert ["900", "1200", "", ""] == [line["runner_cpu_ns"] for line in lines]
     results.export(run, "parquet", tmp_path / "chunks.parquet")
     assert [0, 2, 0, None] == parquet.read_table(tmp_path / "chunks.parquet")["round"].to_pylist()
+
+
+def test_a_look_at_one_study_costs_the_others_nothing(tmp_path: Path) -> None:
+    """What is gone on with until it is precise is looked at again and again; its neighbours are judged once."""
+    both = plan.make([study.read(name, STUDY, where=f"{name}.toml") for name in ("hashes", "others")], seed=1)
+    store = results.create(both, tmp_path / "runs", command=(), libraries=(), fingerprint={})
+    for block in (0, 1):
+        for name in ("hashes", "others"):
+            store.record([replace(trial(both, block=block), study=name)])
+        store.look("hashes")
+    said = results.about(store.directory)["studies"]
+    assert [2, 0] == [len(said[name]["looks"]) for name in ("hashes", "others")]
+    store.close()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import claim, row, study, study_run, trials
+from builders import ROUNDS, chunk, claim, row, study, study_run, trials
 from tollbar import stats
 from tollbar.judge import BySource, judge_study
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
@@ -138,3 +138,12 @@ def test_what_was_not_measured_has_no_statistic() -> None:
     assert [True, False] == [found is not None for found in judged(baseline, failed)]
     about = study(claims=[claim(BASELINE, BASELINE, 1.0, metric="cost")])
     assert [None] == [result.by_source for result in judge_study(study_run([baseline], (6,), about)).claims]
+
+
+def test_rounds_made_up_are_in_no_source_s_statistic() -> None:
+    """The source took its chunks as they came: those for which the lab waited would make its mean another one."""
+    base = row(BASELINE, [100.0] * 4)
+    picked = [replace(chunk(ROUNDS, 1.0, block=block), is_made_up=True) for block in range(4)]
+    trials_now = tuple(replace(t, chunks=(*t.chunks, extra)) for t, extra in zip(base.trials, picked, strict=True))
+    found = mean_error_deviation(replace(base, trials=trials_now), base)
+    assert pytest.approx((100.0, 0.0, 1.0), abs=1e-3) == (found.mean, found.deviation, found.ratio)

@@ -11,6 +11,7 @@ from builders import example, row, study, study_run, trial, trials
 from tollbar.judge import judge_study
 from tollbar.judge.lattice import lattice
 from tollbar.measure import Outcome
+from tollbar.measure.aside import SetAside
 from tollbar.measure.trial import Chunk
 from tollbar.present.warnings import warnings
 from tollbar.results import Row
@@ -204,3 +205,16 @@ def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -
     assert expected == lattice([seen])
     said = warnings(judge_study(study_run([replace(row({"choice": "x"}), trials=(seen,))], (1,))))
     assert (expected is not None) == any("tight and wrong" in warning for warning in said)
+
+
+def test_a_block_is_whole_where_every_cell_has_it() -> None:
+    """Two cells that each lack another block leave both blocks wanting, and a cell that was set aside none."""
+    none, double, same = example()
+    without = [
+        replace(of, trials=tuple(t for t in of.trials if t.block != block)) for of, block in ((double, 3), (same, 7))
+    ]
+    judged = judge_study(study_run([none, *without], (20,)))
+    assert (20, 18) == (judged.trust.blocks, judged.trust.whole_blocks)
+    aside = SetAside("study", same.key, after=9, failed=4, trials=9, reason="it fell over", at_s=1.0)
+    judged = judge_study(study_run([none, without[0], replace(without[1], set_aside=aside)], (20,)))
+    assert (20, 19) == (judged.trust.blocks, judged.trust.whole_blocks)

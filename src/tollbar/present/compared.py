@@ -83,7 +83,10 @@ def _agreement(comparison: Comparison) -> list[str]:
         f"Median relative difference of the ratios {comparison.median_difference:.2%};"
         f" {comparison.overlapping:.0%} of intervals overlap.",
         *(
-            [f"As disturbed: {words.counted(disturbed, 'ratio')}, whose core was not left alone enough."]
+            [
+                f"Compared as disturbed in both runs: {words.counted(disturbed, 'ratio')},"
+                " whose core was not left alone enough in one."
+            ]
             if disturbed
             else []
         ),
