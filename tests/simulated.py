@@ -8,6 +8,7 @@ durations with heavy tails, several levels, steps that hit all work alike, burst
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -236,7 +237,9 @@ class Machine:
         work = self.works[cell.choice.name]
 
         @contextmanager
-        def up(cell: plan.Cell, seed: int, sandbox: object, core: int | None) -> Iterator[Task]:
+        def up(
+            cell: plan.Cell, seed: int, sandbox: object, core: int | None, *, begins_on: int | None
+        ) -> Iterator[Task]:
             counted = work.counted
             yield Task((), cell.task("measure", seed), core, core, fewest=max(1, counted), is_counted=bool(counted))
 
@@ -251,7 +254,12 @@ class Machine:
                 stack.enter_context(mock.patch.object(module, "Session", self.session))
             stack.enter_context(mock.patch.object(probe, "engine", return_value="engine"))
             stack.enter_context(mock.patch.object(heat, "workloads", SimpleNamespace(of=self.workload)))
-            there = SimpleNamespace(steal_ns=lambda: 0, load=lambda: 1.0)
+            there = SimpleNamespace(
+                steal_ns=lambda: 0,
+                load=lambda: 1.0,
+                starting_cores=lambda core: (core,),
+                available_memory_bytes=lambda: sys.maxsize,
+            )
             stack.enter_context(mock.patch.object(heat, "machine", there))
             yield
 

@@ -127,6 +127,87 @@ def measured(text: str, core: int | None) -> Trial:
     return trial
 
 
+HEATS = {
+    "operation": """
+question  = "What does a hash cost?"
+family    = "digest"
+providers = ["libcrypto"]
+choices   = ["none", "md5", "sha-1", "sha-256"]
+baseline  = "none"
+""",
+    "request": SERVED.format(load="").replace('["none"]', '["none", "md5", "sha-1"]'),
+    "postgresql": """
+question  = "What do encrypted columns cost?"
+family    = "storage"
+providers = ["aws-lc"]
+beds      = ["postgresql"]
+choices   = ["plaintext", "aes-256-gcm"]
+baseline  = "plaintext"
+vary      = { op = ["read"], rows = [100] }
+""",
+    "a service of the run": SIGN_IN.format(
+        bed="httpd", choice="basic", settings='store = ["sql"]\npassword-hash = ["bcrypt"]'
+    ).replace('["basic"]', '["anonymous", "basic"]'),
+}
+
+
+@pytest.mark.parametrize("name", HEATS)
+def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Every second member becomes ready on another core; no thread of any is there any more when rounds begin."""
+    if name in ("postgresql", "a service of the run"):
+        here("postgresql")
+    (one,) = plan.make([study.read("some", HEATS[name], where="some.toml")], seed=1).studies
+    begun: list[Cores] = []
+    found: list[Cores] = []
+    ready, first_tries = Session.ready, heat._Rounds.first_tries
+
+    def become_ready(session: Session, limit_s: float) -> Any:
+        said = ready(session, limit_s)
+        begun.append(cores_of(session.pid))
+        return said
+
+    def tried(rounds: Any) -> None:
+        for member in rounds.members:
+            found.append(cores_of(member.session.pid, *member.work.servers))
+        first_tries(rounds)
+
+    monkeypatch.setattr(Session, "ready", become_ready)
+    monkeypatch.setattr(heat._Rounds, "first_tries", tried)
+    visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
+    with Sandbox() as sandbox:
+        heat_ = Heat("some", 0, 0, visits)
+        trials = heat.measure(heat_, one.study.measure, 1, first_order=0, core=core, sandbox=sandbox)
+    assert [(Outcome.OK, None)] * len(visits) == [(trial.outcome, trial.reason) for trial in trials]
+    places = [{core}, {machine.client_core(core)}]
+    # The probe is ready last.
+    assert [*(places[number % 2] for number in range(len(visits))), {core}] == begun
+    assert [{core}] * len(visits) == found
+
+
+def test_what_does_not_fit_into_memory_twice_becomes_ready_in_turn(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two password hashes of half of the memory each are never at work together."""
+    begun: list[int | None] = []
+    start = heat._start
+    monkeypatch.setattr(heat, "_start", lambda *given: (begun.append(given[4]), start(*given)))
+    (one,) = plan.make([study.read("some", HEATS["operation"], where="some.toml")], seed=1).studies
+    visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
+    for free, expected in ((0, {None}), (1 << 40, {None, machine.client_core(core)})):
+        begun.clear()
+        monkeypatch.setattr(machine, "available_memory_bytes", lambda free=free: free)
+        monkeypatch.setattr(Cell, "memory_bytes", property(lambda cell: 1024))
+        heat.measure(Heat("some", 0, 0, visits), one.study.measure, 1, first_order=0, core=core)
+        assert expected == set(begun)
+
+
+def test_what_has_memory_of_its_own_is_no_place_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages stay in the memory of the core that touched them first."""
+    monkeypatch.setattr(machine, "client_core", lambda core=None: 3)
+    assert (7, 3) == machine.starting_cores(7)
+    monkeypatch.setattr(machine, "_memory_of", lambda core: [f"node{core}"])
+    assert (7,) == machine.starting_cores(7)
+    assert (None,) == machine.starting_cores(None)
+
+
 def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
     core: int, seen: list[tuple[float, Cores, Cores]]
 ) -> None:
@@ -173,7 +254,7 @@ def test_a_client_that_cannot_be_moved_has_failed(core: int, monkeypatch: pytest
     monkeypatch.setattr(machine, "client_core", lambda core=None: 4095)
     trial = measured(SERVED.format(load=""), core)
     assert (Outcome.FAILED, None) == (trial.outcome, trial.load)
-    assert "the load client cannot be moved to core 4095: Invalid argument" == trial.reason
+    assert "its processes cannot be moved to core 4095: Invalid argument" == trial.reason
 
 
 @pytest.mark.parametrize("name", BEHIND)

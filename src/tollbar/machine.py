@@ -119,6 +119,22 @@ def client_core(core: int | None = None) -> int:
     return max(cores - {core} or cores)
 
 
+def starting_cores(core: int | None) -> tuple[int | None, ...]:
+    """Where what will be measured on `core` becomes ready and warm: there, and on another core of the same memory.
+
+    What a process has touched first is in the memory of the core that it was on then, and stays there.
+    """
+    if core is None:
+        return (None,)
+    other = client_core(core)
+    return (core, other) if other != core and _memory_of(core) == _memory_of(other) else (core,)
+
+
+def _memory_of(core: int) -> list[str]:
+    """The kernel's names of the memory that is nearest to a core; none where it does not tell several apart."""
+    return sorted(node.name for node in Path(f"/sys/devices/system/cpu/cpu{core}").glob("node[0-9]*"))
+
+
 def keep_off(core: int | None) -> None:
     """Moves this process to the other cores, so that its own work is not part of what it measures."""
     if core is not None:

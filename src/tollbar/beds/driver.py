@@ -33,16 +33,17 @@ PORTS_TRIED = 5
 NOTICED_S = 0.1
 
 
-def start(sandbox: Sandbox, request: Request, core: int | None = None) -> Server:
+def start(sandbox: Sandbox, request: Request, core: int | None = None, *, begins_on: int | None = None) -> Server:
     """Starts a bed for one trial, and what has to stand behind it, on this core, and returns when it answers.
 
+    `begins_on`: where the trial's own components are at first; those of the whole run serve others on `core` meanwhile.
     Raises NotStarted.
     """
     server = Server(sandbox, replace(request, documents=sandbox.documents, account=sandbox.account))
     try:
         for size in request.sizes:
             sandbox.lay_out(size)
-        server._start(core)
+        server._start(core, core if begins_on is None else begins_on)
     except OSError as error:
         # No room on the disk, no more processes.
         server._stop(failed=True)
@@ -113,10 +114,11 @@ class Server:
         """Stops what was started for the trial. Raises TollbarError if a process could not be ended."""
         self._stop(failed=not self._is_ended and self.fault() is not None)
 
-    def _start(self, core: int | None) -> None:
+    def _start(self, core: int | None, begins_on: int | None) -> None:
         found, provider = self._request.found, self._request.provider
         for request, component in self._request.parts:
-            self.components[component.name] = self._component(request, component, core).pid
+            running = self._component(request, component, core if component.lifetime == "run" else begins_on)
+            self.components[component.name] = running.pid
         frontend = self._running[found.bed.frontend.name]
         self.address = str(frontend.endpoint)
         try:

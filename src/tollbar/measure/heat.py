@@ -95,8 +95,7 @@ def measure(
     started_s, steal_before_ns = time.time(), machine.steal_ns()
     began_s = time.monotonic()
     with ExitStack() as stack:
-        for member in members:
-            _start(member, stack, seed + heat.block, core, sandbox)
+        _bring_up(members, stack, seed + heat.block, core, sandbox)
         probed = _probed_core(members)
         probe = stack.enter_context(Probe(probed)) if probed is not None else None
         rounds = _Rounds(members, how, source, probe, watch or Watch())
@@ -242,17 +241,59 @@ def _probed_core(members: Sequence[_Member]) -> int | None:
     return cores.pop() if len(cores) == 1 else None
 
 
-def _start(member: _Member, stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
-    """Brings a member up, ready and warm."""
+def _bring_up(
+    members: Sequence[_Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None
+) -> None:
+    """Has all members ready and warm, and on the core that is measured on.
+
+    They become so on two cores at once, where there are: nothing is measured yet, and it takes as long as all rounds.
+    """
+    places = machine.starting_cores(core)
+    if sum(sorted(member.visit.cell.memory_bytes for member in members)[-2:]) > machine.available_memory_bytes():
+        places = places[:1]
+    for number, member in enumerate(members):
+        if number >= len(places):
+            _become_ready(members[number - len(places)], core)
+        begins_on = places[number % len(places)]
+        _start(member, stack, seed, core, None if begins_on == core else begins_on, sandbox)
+    for member in members[-len(places) :]:
+        _become_ready(member, core)
+
+
+def _start(
+    member: _Member,
+    stack: ExitStack,
+    seed: int,
+    core: int | None,
+    begins_on: int | None,
+    sandbox: Sandbox | None,
+) -> None:
+    """Starts a member's servers and runner, which then becomes ready by itself."""
     cell = member.visit.cell
     try:
-        member.work = work = stack.enter_context(workloads.of(cell).up(cell, seed, sandbox, core))
-        member.session = stack.enter_context(Session(work.command, work.task, core=work.core))
-        member.ready = member.session.ready(READY_LIMIT_S)
+        workload = workloads.of(cell)
+        member.work = work = stack.enter_context(workload.up(cell, seed, sandbox, core, begins_on=begins_on))
+        at_first = work.core if work.begins_on is None else work.begins_on
+        member.session = stack.enter_context(Session(work.command, work.task, core=at_first))
     except NotStarted as error:
         member.fault = failed(error.reason, error.outcome)
     except Stopped as stopped:
         _stop(member, stopped)
+
+
+def _become_ready(member: _Member, core: int | None) -> None:
+    """Waits until a member is warm, and moves it from where it began."""
+    if not member.is_up:
+        return
+    assert member.session is not None
+    assert member.work is not None
+    try:
+        member.ready = member.session.ready(READY_LIMIT_S)
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return
+    if core is not None and member.work.begins_on is not None and _is_moved(member, member.work.core):
+        _are_moved(member, member.work.servers, core)
 
 
 def _turns(member: _Member, how: Measure) -> range:
@@ -323,11 +364,15 @@ def _stretch(member: _Member) -> ChunkRecord | None:
 def _is_moved(member: _Member, core: int | None) -> bool:
     """Whether its runner is on this core from here on; if it cannot be, that is the trial's failure."""
     assert member.session is not None
+    return core is None or _are_moved(member, (member.session.pid,), core)
+
+
+def _are_moved(member: _Member, roots: Sequence[int], core: int) -> bool:
     try:
-        if core is not None:
-            proc.keep_on(member.session.pid, core)
+        for root in roots:
+            proc.keep_on(root, core)
     except OSError as error:
-        _stop(member, Stopped(failed(f"the load client cannot be moved to core {core}: {error.strerror}")))
+        _stop(member, Stopped(failed(f"its processes cannot be moved to core {core}: {error.strerror}")))
     return member.fault is None
 
 

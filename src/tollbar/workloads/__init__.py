@@ -100,6 +100,10 @@ class Work:
     """Whether what users notice needs a longer stretch than a chunk."""
     stretch_core: int | None = None
     """Where the runner is in that stretch; None: where it is in rounds."""
+    begins_on: int | None = None
+    """Where all of it is until it is warm; None: where it stays."""
+    servers: tuple[int, ...] = ()
+    """The processes, at the root of their trees, that are moved from there with the runner."""
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""
@@ -146,8 +150,13 @@ class Workload(ABC):
         """Has the cell done once, right and wrong."""
 
     @abstractmethod
-    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> AbstractContextManager[Work]:
-        """Starts what one trial needs; `core` is the one that is measured on. Raises NotStarted."""
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> AbstractContextManager[Work]:
+        """Starts what one trial needs; `core` is the one that is measured on. Raises NotStarted.
+
+        `begins_on`: another core, on which it becomes ready and warm while others do so elsewhere.
+        """
 
     @abstractmethod
     def shown(self, cell: Cell, seed: int) -> Shown:

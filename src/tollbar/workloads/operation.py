@@ -57,10 +57,18 @@ class OperationWorkload(Workload):
         return Proven(cell.study, cell.key, Outcome.OK, None, known, accepted, refused, not_tried)
 
     @contextmanager
-    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
         """Starts nothing: the runner is all there is."""
-        metrics = tuple(families.family(cell.family).metrics)
-        yield Work(cell.provider.runner, cell.task("measure", seed), core, paid_on=core, metrics=metrics)
+        yield Work(
+            cell.provider.runner,
+            cell.task("measure", seed),
+            core,
+            paid_on=core,
+            metrics=tuple(families.family(cell.family).metrics),
+            begins_on=begins_on,
+        )
 
     def shown(self, cell: Cell, seed: int) -> Shown:
         """The runner's task."""

@@ -116,9 +116,13 @@ class RequestWorkload(Workload):
         return Proven(cell.study, cell.key, Outcome.OK, None, alone.known_answers, accepted, refused, not_tried)
 
     @contextmanager
-    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
         """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
-        with self._server(cell, seed, sandbox, core) as server:
+        if isinstance(cell.bed, Remote):
+            begins_on = None
+        with self._server(cell, seed, sandbox, core, begins_on) as server:
             users = cell.coordinates.get("users")
             in_rounds, in_stretch = _client_cores(cell, core)
             yield RequestWork(
@@ -130,6 +134,8 @@ class RequestWorkload(Workload):
                 fewest=REQUESTS_A_USER * users if isinstance(users, int) else 1,
                 settles=True,
                 stretch_core=in_stretch,
+                begins_on=begins_on,
+                servers=tuple(server.components.values()),
                 server=server,
             )
 
@@ -148,7 +154,9 @@ class RequestWorkload(Workload):
         return found.reason if isinstance(found, Unavailable) else rendered(self.request(cell, found, seed, None))
 
     @contextmanager
-    def _server(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Server]:
+    def _server(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
+    ) -> Iterator[Server]:
         """The server of a cell: started here, or one that is up already."""
         if isinstance(cell.bed, Remote):
             if (fault := cell.bed.fault()) is not None:
@@ -157,7 +165,8 @@ class RequestWorkload(Workload):
             return
         assert cell.bed is not None
         assert sandbox is not None, "servers need a sandbox"
-        with driver.start(sandbox, self.request(cell, beds.here(cell.bed), seed, sandbox), core) as server:
+        request = self.request(cell, beds.here(cell.bed), seed, sandbox)
+        with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
 
     def _task(self, cell: Cell, mode: str, seed: int, server: Server, sandbox: Sandbox | None) -> dict[str, Any]:

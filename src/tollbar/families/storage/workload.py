@@ -99,10 +99,12 @@ class FamilyWorkload(Workload):
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, accepted, refused, record.proof.not_tried)
 
     @contextmanager
-    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
         """A fresh database, and the client that fills it before it is ready. Raises NotStarted."""
         assert sandbox is not None, "databases need a sandbox"
-        with _database(cell, sandbox, core) as database:
+        with _database(cell, sandbox, core, begins_on) as database:
             yield StorageWork(
                 _command(),
                 _task(cell, "measure", seed, database),
@@ -113,6 +115,8 @@ class FamilyWorkload(Workload):
                 metrics=tuple(families.family(cell.family).metrics),
                 fewest=_rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1),
                 is_counted=_rows_a_chunk(cell) is not None,
+                begins_on=begins_on,
+                servers=tuple(database.components.values()),
                 database=database,
             )
 
@@ -164,7 +168,7 @@ class _Database:
 
 
 @contextmanager
-def _database(cell: Cell, sandbox: Sandbox, core: int | None) -> Iterator[_Database]:
+def _database(cell: Cell, sandbox: Sandbox, core: int | None, begins_on: int | None = None) -> Iterator[_Database]:
     """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
     _check(cell)
     if cell.bed is None:
@@ -176,7 +180,7 @@ def _database(cell: Cell, sandbox: Sandbox, core: int | None) -> Iterator[_Datab
             shutil.rmtree(directory, ignore_errors=True)
         return
     assert isinstance(cell.bed, Bed)
-    with driver.start(sandbox, _request(cell, beds.here(cell.bed)), core) as server:
+    with driver.start(sandbox, _request(cell, beds.here(cell.bed)), core, begins_on=begins_on) as server:
         yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server)
 
 

@@ -25,9 +25,11 @@ class FamilyWorkload(RequestWorkload):
         return Request(found, cell.provider, settings_of(cell), words=words, services=(beds.service("ledger"),))
 
     @contextmanager
-    def up(self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> Iterator[Work]:
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
         """As for every request, but the bytes are observed."""
-        with super().up(cell, seed, sandbox, core) as work:
+        with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
             yield _Stamping(**{field.name: getattr(work, field.name) for field in fields(work)})
 
 
