@@ -37,13 +37,14 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None, 
     at most. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
-    machine.keep_off(core)
     watch = Watch(results.about(store.directory)["best_probe_ns"])
     with (
         console.Progress() as progress,
         measure.sandbox_for(planned, store.directory / "beds") as sandbox,
     ):
+        # Proofs are not timed, and may have every core.
         timings = _prove(store, planned, progress, sandbox, core)
+        machine.keep_off(core)
         if within_s is not None:
             planned = _fitted(planned, store, timings, within_s)
         lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s, measure.aside_of(planned))
