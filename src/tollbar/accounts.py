@@ -165,8 +165,13 @@ class Accounts:
 
     @property
     def tokens(self) -> Path:
-        """A table `tokens`: of each password, which stands for a token here, its hash; and of one that has expired."""
-        return self._made("tokens.sqlite", self._account, self._token_database)
+        """A table `held`: of each password, which stands for a token here, its hash; and of one that has expired."""
+        return self._made("tokens.sqlite", self._account, self._tokens)
+
+    @property
+    def sessions(self) -> Path:
+        """A table `held` of as many rows, of the same length: a session of each account, whose text is not kept."""
+        return self._made("sessions.sqlite", self._account, self._sessions)
 
     @property
     def expired_token(self) -> Path:
@@ -199,19 +204,14 @@ class Accounts:
             self._keys[signature] = (private, public)
         return self._keys[signature]
 
-    def _token_database(self) -> bytes:
-        """Each with the second from which it is not taken any more."""
-        now = int(time.time())
-        tokens = [(one.password, one.name, now + TOKEN_S) for one in self]
-        tokens.append((self._expired_token, tokens[0][1], now - TOKEN_S))
-        rows = ((hashlib.sha256(token.encode()).hexdigest(), name, until) for token, name, until in tokens)
-        with sqlite3.connect(":memory:") as connection:
-            connection.execute(
-                "create table tokens (hash text primary key, name text not null, expires integer not null)"
-            )
-            connection.executemany("insert into tokens values (?, ?, ?)", rows)
-            connection.commit()
-            return connection.serialize()
+    def _tokens(self) -> bytes:
+        now_s = int(time.time())
+        tokens = [(one.password, one.name, now_s + TOKEN_S) for one in self]
+        return _held([*tokens, (self._expired_token, tokens[0][1], now_s - TOKEN_S)])
+
+    def _sessions(self) -> bytes:
+        until_s = int(time.time()) + TOKEN_S
+        return _held((secrets.token_urlsafe(18), one.name, until_s) for one in self)
 
     def _made(self, name: str, account: Account | None, content: Callable[[], bytes]) -> Path:
         path = self._folder / name
@@ -255,6 +255,18 @@ class Accounts:
             f"create role web login password '{self._web_password}';\n"
             "grant select on accounts to web;\n"
         ).encode()
+
+
+def _held(texts: Iterable[tuple[str, str, int]]) -> bytes:
+    """What a server looks users up in: the hash of each text, its user, and the second from which it is not taken."""
+    rows = ((hashlib.sha256(text.encode()).digest(), name, until_s) for text, name, until_s in texts)
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(
+            "create table held (hash blob primary key, name text not null, expires_s integer not null) without rowid"
+        )
+        connection.executemany("insert into held values (?, ?, ?)", rows)
+        connection.commit()
+        return connection.serialize()
 
 
 class UnmadeAccounts(Accounts):

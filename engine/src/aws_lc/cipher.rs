@@ -7,6 +7,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
+use aws_lc_rs::rand;
 
 use crate::contract::{Failure, Task};
 use crate::families::cipher::{Check, Cipher, Direction, Message, Shape, TAG_BYTES, prepare};
@@ -25,6 +26,10 @@ pub const CIPHERS: &[Row] = &[
     ("chacha20-poly1305", |task| prepare(task, Aead(&aead::CHACHA20_POLY1305))),
 ];
 
+fn random(into: &mut [u8]) -> Result<(), Failure> {
+    rand::fill(into).map_err(failed("random bytes"))
+}
+
 struct Aead(&'static aead::Algorithm);
 
 impl Cipher for Aead {
@@ -32,6 +37,10 @@ impl Cipher for Aead {
 
     fn shape(&self) -> Shape {
         Shape { key_bytes: self.0.key_len(), iv_bytes: self.0.nonce_len(), check: Check::Tag }
+    }
+
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
     }
 
     fn key(&self, key: &[u8], _: Direction) -> Result<LessSafeKey, Failure> {
@@ -107,6 +116,11 @@ impl<E, D> Cipher for Mode<E, D> {
 
     fn shape(&self) -> Shape {
         Shape { key_bytes: self.key_bytes, iv_bytes: self.algorithm.block_len(), check: self.check }
+    }
+
+    #[inline]
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
     }
 
     fn key(&self, key: &[u8], direction: Direction) -> Result<Key<E, D>, Failure> {

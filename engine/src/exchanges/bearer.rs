@@ -1,15 +1,18 @@
 //! Bearer tokens (RFC 6750): a token alone says who asks. What is in one is its scheme's own.
 
 use super::accounts::{Account, Accounts};
-use super::client::{Client, Setup};
+use super::client::{Client, Judgement, Setup};
+use super::form::ending;
 use super::negotiate::refused;
 use super::operation::Operation;
-use super::server::{Reply, Server, Verdict};
+use super::server::{END_PATH, Reply, Server, Verdict};
 use crate::contract::Failure;
 use crate::fault::Fault;
 use crate::http::prebuilt::Prebuilt;
 use crate::http::request::Request;
-use crate::http::response::Expected;
+use crate::http::response::{Expected, Response};
+
+pub const ENDED: &str = "a token that was ended";
 
 /// What gives a client its tokens.
 pub trait Issuer {
@@ -23,6 +26,16 @@ pub trait Issuer {
 pub trait Verifier {
     /// Whose token it is, if it is good.
     fn user(&mut self, token: &[u8]) -> Result<Option<String>, String>;
+
+    /// Whether the server can end one before it expires.
+    fn ends(&self) -> bool {
+        false
+    }
+
+    /// Takes it no more.
+    fn end(&mut self, _token: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 pub struct BearerClient<I> {
@@ -31,7 +44,12 @@ pub struct BearerClient<I> {
     expected: Expected,
     accounts: Accounts,
     /// Of each account, once it was drawn: ten thousand signatures take some seconds.
-    headers: Vec<Option<Box<[u8]>>>,
+    headers: Vec<Option<Box<str>>>,
+    host: String,
+    ended: Expected,
+    /// The request that ends the token of the operation under way; empty: it is not ended.
+    ending: Vec<u8>,
+    ends: bool,
 }
 
 impl<I: Issuer + 'static> BearerClient<I> {
@@ -39,7 +57,10 @@ impl<I: Issuer + 'static> BearerClient<I> {
         let accounts = setup.accounts()?;
         let (requests, expected) = (setup.requests(), setup.expected());
         let headers = accounts.iter().map(|_| None).collect();
-        Ok(Box::new(BearerClient { issuer, requests, expected, accounts, headers }))
+        let ended = Expected { status: 200, bytes: None, body: None, ..Expected::of(setup.load) };
+        let (host, ending) = (setup.load.host.clone(), Vec::new());
+        let ends = false;
+        Ok(Box::new(BearerClient { issuer, requests, expected, accounts, headers, host, ended, ending, ends }))
     }
 }
 
@@ -57,20 +78,32 @@ impl<I: Issuer> Client for BearerClient<I> {
         let account = self.accounts.drawn(operation);
         if self.headers[account].is_none() {
             let token = self.issuer.issue(&self.accounts[account]).map_err(refused)?;
-            self.headers[account] = Some(format!("Authorization: Bearer {token}\r\n").into_bytes().into());
+            self.headers[account] = Some(format!("Authorization: Bearer {token}\r\n").into());
+        }
+        if self.ends {
+            self.ending = ending(&self.host, self.headers[account].as_deref().unwrap_or_default());
         }
         Ok(())
     }
 
     #[inline]
     fn request(&mut self, operation: &Operation) -> &[u8] {
+        if self.is_ending(operation) {
+            return &self.ending;
+        }
         let header = self.headers[self.accounts.drawn(operation)].as_deref().unwrap_or_default();
-        self.requests[usize::from(operation.path)].with(operation.unique, header)
+        self.requests[usize::from(operation.path)].with(operation.unique, header.as_bytes())
     }
 
     #[inline]
-    fn expected(&self, _operation: &Operation) -> &Expected {
-        &self.expected
+    fn expected(&self, operation: &Operation) -> &Expected {
+        if self.is_ending(operation) { &self.ended } else { &self.expected }
+    }
+
+    #[inline]
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(operation))?;
+        Ok(if self.is_ending(operation) { Judgement::Continue } else { Judgement::Done })
     }
 
     fn user(&self, operation: &Operation) -> Option<&str> {
@@ -78,8 +111,17 @@ impl<I: Issuer> Client for BearerClient<I> {
     }
 
     fn do_wrong(&mut self, wrong: &'static str) {
+        self.ends = wrong == ENDED;
         self.issuer.do_wrong(wrong);
         self.headers.fill(None);
+    }
+}
+
+impl<I> BearerClient<I> {
+    /// Whether the request under way ends the token that the next one shows.
+    #[inline]
+    fn is_ending(&self, operation: &Operation) -> bool {
+        self.ends && operation.leg == 0
     }
 }
 
@@ -105,6 +147,15 @@ impl<V: Verifier> Server for BearerServer<V> {
             Ok(None) => Verdict::Answer(Reply::unauthorized(INVALID)),
             Err(why) => Verdict::Answer(Reply::failed(&why)),
         }
+    }
+
+    fn end_path(&self) -> Option<&'static str> {
+        self.verifier.ends().then_some(END_PATH)
+    }
+
+    fn end(&mut self, request: &Request<'_>) -> Reply<'_> {
+        let token = request.authorization.and_then(of_bearer);
+        Reply::ended(token.map_or(Ok(()), |token| self.verifier.end(token)))
     }
 }
 

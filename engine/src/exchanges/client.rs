@@ -94,9 +94,11 @@ impl Setup<'_> {
         self.accounts.clone().ok_or_else(missing)
     }
 
-    /// The load's request to each path, with room for the scheme's own headers.
+    /// The load's request to each path, with room for the scheme's own headers; of a proof, one that asks which user the
+    /// server saw.
     pub fn requests(&self) -> Vec<Prebuilt> {
-        self.paths.iter().map(|path| Prebuilt::new(self.load, &Outline::page(self.load, path))).collect()
+        let page = |path| Outline { tells_user: self.is_proof, ..Outline::page(self.load, path) };
+        self.paths.iter().map(|path| Prebuilt::new(self.load, &page(path))).collect()
     }
 
     /// What the answer to the last request has to be. A proof reads in its head which user the server saw.

@@ -10,7 +10,7 @@ use super::accounts::{Account, Accounts, is_name};
 use super::client::{Client, Judgement, Setup};
 use super::operation::Operation;
 use super::scheme::{Scheme, Wrong};
-use super::server::{PLACE, Reply, Server, Verdict};
+use super::server::{END_PATH, PLACE, Reply, Server, Verdict};
 use super::settings::{NoSettings, Settings, read};
 use super::store::{self, Store};
 use crate::clock;
@@ -23,6 +23,7 @@ use crate::http::response::{Expected, Response};
 use crate::load_task::OperationKind;
 
 pub const FORGED: &str = "a forged cookie";
+pub const ENDED: &str = "a session that was ended";
 
 pub const SCHEME: Scheme = Scheme {
     name: "form",
@@ -47,11 +48,12 @@ struct FormClient {
     /// The form that each account fills in.
     forms: Vec<Vec<u8>>,
     redirected: Expected,
+    ended: Expected,
     expected: Expected,
+    host: String,
     accounts: Accounts,
     users: Vec<User>,
-    /// Sends cookies that no server gave.
-    forges: bool,
+    wrong: Option<&'static str>,
 }
 
 #[derive(Default, Clone)]
@@ -61,6 +63,8 @@ struct User {
     account: usize,
     /// The header, with the end of its line.
     cookie: String,
+    /// The request that ends its session.
+    ending: Vec<u8>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +75,8 @@ enum Stage {
     /// Fills it in, and is given a cookie.
     Form,
     SignedIn,
+    /// Ends its session, and then asks for the page by it.
+    Ending,
 }
 
 pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
@@ -80,16 +86,19 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let bare = |path| Prebuilt::new(load, &Outline { is_last: false, ..Outline::page(load, path) });
     let redirected =
         Expected { status: 302, bytes: None, body: None, keeps_head: true, ..Expected::of(load) };
+    let ended = Expected { status: 200, ..redirected.clone() };
     Ok(Box::new(FormClient {
         kind: setup.kind,
         bare: setup.paths.iter().map(|path| bare(path)).collect(),
         requests: setup.requests(),
         forms: accounts.iter().map(|account| filled_in(&load.host, account)).collect(),
         redirected,
+        ended,
         expected: setup.expected(),
+        host: load.host.clone(),
         accounts,
         users: vec![User::default(); load.users as usize],
-        forges: false,
+        wrong: None,
     }))
 }
 
@@ -105,11 +114,14 @@ fn filled_in(host: &str, Account { name, password }: &Account) -> Vec<u8> {
 impl Client for FormClient {
     fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
         let user = &mut self.users[operation.user as usize];
-        // A forged cookie is sent in place of a login.
-        let signs_on = self.kind == OperationKind::SignOn && !self.forges;
+        // A wrong cookie is sent in place of a login.
+        let signs_on = self.kind == OperationKind::SignOn && self.wrong.is_none();
         if signs_on || user.stage != Stage::SignedIn {
             user.stage = Stage::Bare;
             user.account = self.accounts.drawn(operation);
+        } else if self.wrong == Some(ENDED) {
+            user.stage = Stage::Ending;
+            user.ending = ending(&self.host, &user.cookie);
         }
         Ok(())
     }
@@ -120,6 +132,7 @@ impl Client for FormClient {
             Stage::Bare => self.bare[path].with(operation.unique, b""),
             Stage::Form => &self.forms[user.account],
             Stage::SignedIn => self.requests[path].with(operation.unique, user.cookie.as_bytes()),
+            Stage::Ending => &user.ending,
         }
     }
 
@@ -127,13 +140,14 @@ impl Client for FormClient {
         match self.users[operation.user as usize].stage {
             Stage::SignedIn => &self.expected,
             Stage::Bare | Stage::Form => &self.redirected,
+            Stage::Ending => &self.ended,
         }
     }
 
     fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
         let user = &mut self.users[operation.user as usize];
         // A ticket that has expired leads to the form again.
-        let is_expired = operation.leg == 0 && response.status == 302 && !self.forges;
+        let is_expired = operation.leg == 0 && response.status == 302 && self.wrong.is_none();
         user.stage = match user.stage {
             Stage::SignedIn if !is_expired => {
                 let right = response.check(&self.expected);
@@ -158,6 +172,10 @@ impl Client for FormClient {
                 user.cookie = format!("Cookie: {}\r\n", cookie.ok_or_else(missing)?);
                 Stage::SignedIn
             }
+            Stage::Ending => {
+                response.check(&self.ended)?;
+                Stage::SignedIn
+            }
         };
         Ok(Judgement::Continue)
     }
@@ -172,11 +190,16 @@ impl Client for FormClient {
     }
 
     fn do_wrong(&mut self, wrong: &'static str) {
-        self.forges = wrong == FORGED;
-        for User { cookie, .. } in &mut self.users {
+        self.wrong = Some(wrong);
+        for User { cookie, .. } in self.users.iter_mut().filter(|_| wrong == FORGED) {
             forge(cookie);
         }
     }
+}
+
+/// What ends the session, or the token, that this header shows.
+pub fn ending(host: &str, header: &str) -> Vec<u8> {
+    format!("POST {END_PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n{header}\r\n").into_bytes()
 }
 
 /// Puts another first character after the cookie's name; one that is another to readers of hexadecimal digits as well.
@@ -192,10 +215,20 @@ fn forge(cookie: &mut String) {
 /// What stands for a name and a password after they were posted.
 pub trait Tickets {
     /// Text that fits in a cookie.
-    fn issue(&mut self, name: &str, expires_s: u64) -> Result<String, String>;
+    fn issue(&mut self, name: &str, now_s: u64, expires_s: u64) -> Result<String, String>;
 
     /// Whose it is, where it is one of ours and has not expired.
     fn user(&mut self, ticket: &[u8], now_s: u64) -> Result<Option<String>, String>;
+
+    /// Whether the server can end one before it expires.
+    fn ends(&self) -> bool {
+        false
+    }
+
+    /// Takes it no more.
+    fn end(&mut self, _ticket: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -204,6 +237,8 @@ struct ServerSettings {
     store: store::Spec,
     #[serde(default = "an_hour")]
     ticket_s: u64,
+    #[serde(default)]
+    secure: bool,
 }
 
 /// How long a ticket is taken, where nothing else is said.
@@ -211,18 +246,31 @@ pub fn an_hour() -> u64 {
     3600
 }
 
+/// What is said of a ticket where it is given out.
+pub struct Cookie {
+    pub lasts_s: u64,
+    /// Whether a browser may show it over TLS alone.
+    pub secure: bool,
+}
+
 pub struct FormServer<T> {
-    pub store: Store,
-    pub tickets: T,
-    pub ticket_s: u64,
-    pub headers: String,
-    pub user: String,
+    store: Store,
+    tickets: T,
+    cookie: Cookie,
+    headers: String,
+    user: String,
+}
+
+impl<T> FormServer<T> {
+    pub fn new(store: Store, tickets: T, cookie: Cookie) -> FormServer<T> {
+        FormServer { store, tickets, cookie, headers: String::new(), user: String::new() }
+    }
 }
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
-    let ServerSettings { store, ticket_s } = read(settings, PLACE)?;
+    let ServerSettings { store, ticket_s, secure } = read(settings, PLACE)?;
     let (store, tickets) = (Store::open(&store)?, Sealed::new()?);
-    Ok(Box::new(FormServer { store, tickets, ticket_s, headers: String::new(), user: String::new() }))
+    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })))
 }
 
 impl<T: Tickets> Server for FormServer<T> {
@@ -257,20 +305,32 @@ impl<T: Tickets> Server for FormServer<T> {
             return Reply { status: Status::BadRequest, headers: "", text: EMPTY };
         };
         let issued = self.store.is_password(&name, &password).and_then(|is_right| {
-            let expires_s = clock::unix_s() + self.ticket_s;
-            if is_right { self.tickets.issue(&name, expires_s).map(Some) } else { Ok(None) }
+            let now_s = clock::unix_s();
+            let expires_s = now_s + self.cookie.lasts_s;
+            if is_right { self.tickets.issue(&name, now_s, expires_s).map(Some) } else { Ok(None) }
         });
         match issued {
             Ok(Some(ticket)) => {
+                let secure = if self.cookie.secure { "; Secure" } else { "" };
                 // Back to where a browser would have come from: a page of any length will do.
                 self.headers = format!(
-                    "Location: /bytes/0\r\nSet-Cookie: {COOKIE}={ticket}; Path=/; HttpOnly; SameSite=Lax\r\n"
+                    "Location: /bytes/0\r\nSet-Cookie: {COOKIE}={ticket}; Path=/; HttpOnly; SameSite=Lax{secure}\r\n"
                 );
                 Reply { status: Status::Found, headers: &self.headers, text: "" }
             }
             Ok(None) => Reply { status: Status::Forbidden, headers: "", text: "no such user and password\n" },
             Err(why) => Reply::failed(&why),
         }
+    }
+
+    fn end_path(&self) -> Option<&'static str> {
+        self.tickets.ends().then_some(END_PATH)
+    }
+
+    fn end(&mut self, request: &Request<'_>) -> Reply<'_> {
+        // A session that there is not is ended already.
+        let ended = request.cookie.and_then(of_cookie).map_or(Ok(()), |ticket| self.tickets.end(ticket));
+        Reply::ended(ended)
     }
 }
 
@@ -287,7 +347,7 @@ impl Sealed {
 
 impl Tickets for Sealed {
     /// Of nonce, and when it expires and the name, encrypted.
-    fn issue(&mut self, name: &str, expires_s: u64) -> Result<String, String> {
+    fn issue(&mut self, name: &str, _now_s: u64, expires_s: u64) -> Result<String, String> {
         let mut sealed = [&expires_s.to_be_bytes(), name.as_bytes()].concat();
         let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut sealed);
         let nonce = nonce.map_err(|_| "a ticket cannot be sealed".to_owned())?;
@@ -391,7 +451,7 @@ mod tests {
     #[test]
     fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {
         let mut sealed = Sealed::new().expect("a key");
-        let ticket = sealed.issue("u1", 100).expect("a ticket");
+        let ticket = sealed.issue("u1", 0, 100).expect("a ticket");
         let mut user = |ticket: &str, now_s| sealed.user(ticket.as_bytes(), now_s).expect("an answer");
         assert_eq!(Some("u1".to_owned()), user(&ticket, 99));
         assert_eq!(None, user(&ticket, 100));

@@ -51,6 +51,9 @@ const COVERED: &str = r#"("@method" "@authority" "@path" "@query")"#;
 const FRESH_S: u64 = 300;
 /// How far a user's clock may be ahead of the server's.
 const AHEAD_S: u64 = 5;
+/// What a server has answered before it is measured, in requests a second: it remembers those of the time for which a
+/// signature is taken, and a memory of none would be quicker to look into than any that is in use.
+const BEFORE_HZ: u64 = 100;
 
 /// What is asked for (RFC 9421, 5.1), behind a challenge, without which there is no 401 (RFC 9110, 15.5.2).
 const CHALLENGE: &str = concat!(
@@ -208,7 +211,7 @@ struct HmacServer {
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let ServerSettings { store } = read(settings, PLACE)?;
-    let (store, seen, base) = (Store::open(&store)?, Seen::default(), Vec::new());
+    let (store, seen, base) = (Store::open(&store)?, Seen::filled(clock::unix_s())?, Vec::new());
     Ok(Box::new(HmacServer { store, seen, base, authority: Vec::new(), name: String::new() }))
 }
 
@@ -314,6 +317,17 @@ struct Seen {
 }
 
 impl Seen {
+    /// As it is after two such times.
+    fn filled(now_s: u64) -> Result<Seen, Failure> {
+        let some = || {
+            let mut bytes = vec![[0; 16]; (BEFORE_HZ * (FRESH_S + AHEAD_S)) as usize];
+            let filled = rand::fill(bytes.as_flattened_mut());
+            filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;
+            Ok(bytes.into_iter().collect())
+        };
+        Ok(Seen { now: some()?, before: some()?, turned_s: now_s })
+    }
+
     /// Takes note of a signature that was verified, and says whether it came for the first time.
     fn is_first(&mut self, signature: &[u8], now_s: u64) -> bool {
         if now_s.saturating_sub(self.turned_s) > FRESH_S + AHEAD_S {
@@ -393,6 +407,17 @@ mod tests {
             Signed::parse(&bytes);
             of_label(&bytes).and_then(byte_sequence);
         }
+    }
+
+    /// What a server has seen before it is measured is what it would have seen at that rate, and is as easily taken for new.
+    #[test]
+    fn a_server_remembers_what_it_would_have_been_asked() {
+        let mut seen = Seen::filled(1_618_884_473).expect("random bytes");
+        assert_eq!([30_500; 2], [seen.now.len(), seen.before.len()]);
+        assert!(seen.is_first(&[1; 32], 1_618_884_473));
+        assert!(!seen.is_first(&[1; 32], 1_618_884_473 + FRESH_S));
+        let old = *seen.before.iter().next().expect("one");
+        assert!(!seen.is_first(&[old, old].concat(), 1_618_884_473));
     }
 
     /// A signature is remembered for as long as it would be taken, and not for ever.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::accounts::{Account, is_name};
 use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
 use super::client::{Client, Setup};
+use super::jwt_keys;
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
 use super::settings::{Settings, read};
@@ -209,6 +210,7 @@ struct Tokens {
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let ServerSettings { signature, verification_key } = read(settings, PLACE)?;
+    jwt_keys::keep();
     let key = signature.read(&verification_key, Signature::verification_key)?;
     let verifier = Tokens { key, validation: validation(signature) };
     Ok(Box::new(BearerServer { verifier, user: String::new() }))

@@ -1,14 +1,13 @@
 //! Bearer tokens that say nothing: random numbers, of which the server keeps the hashes in SQL.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aws_lc_rs::digest::{SHA256, digest};
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde::Deserialize;
 
 use super::accounts::Account;
-use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
+use super::bearer::{BearerClient, BearerServer, ENDED, Issuer, Verifier};
 use super::client::{Client, Setup};
+use super::lookup::{self, Lookup};
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
 use super::settings::{Settings, read};
@@ -21,7 +20,7 @@ pub const SCHEME: Scheme = Scheme {
     server: Some(server),
     keeps_state: false,
     has_sign_on: false,
-    refused: &[Wrong::NoCredentials, Wrong::Own(UNKNOWN), Wrong::Own(EXPIRED)],
+    refused: &[Wrong::NoCredentials, Wrong::Own(UNKNOWN), Wrong::Own(EXPIRED), Wrong::Own(ENDED)],
 };
 
 const UNKNOWN: &str = "an unknown token";
@@ -53,8 +52,8 @@ impl Issuer for Given {
         let token = &account.password;
         Ok(match self.wrong {
             Some(EXPIRED) => self.expired.clone(),
-            Some(_) => token.chars().rev().collect(),
-            None => token.clone(),
+            Some(UNKNOWN) => token.chars().rev().collect(),
+            _ => token.clone(),
         })
     }
 
@@ -68,38 +67,24 @@ impl Issuer for Given {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
-    /// An SQLite database with a table `tokens (hash text primary key, name text, expires integer)`: of each token
-    /// the SHA-256 of its text in hexadecimal, its user, and the second since 1970 from which it is not taken.
-    tokens: PathBuf,
+    held: lookup::Spec,
 }
-
-struct Tokens(Connection);
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
-    let ServerSettings { tokens } = read(settings, PLACE)?;
-    let verifier = Tokens::open(&tokens)
-        .map_err(|error| Failure::Failed(format!("the tokens in {}: {error}", tokens.display())))?;
-    Ok(Box::new(BearerServer { verifier, user: String::new() }))
+    let ServerSettings { held } = read(settings, PLACE)?;
+    Ok(Box::new(BearerServer { verifier: Lookup::open(&held)?, user: String::new() }))
 }
 
-const SELECT: &str = "SELECT name FROM tokens WHERE hash = ?1 AND expires > ?2";
-
-impl Tokens {
-    fn open(path: &Path) -> rusqlite::Result<Tokens> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.prepare_cached(SELECT)?;
-        Ok(Tokens(connection))
-    }
-}
-
-impl Verifier for Tokens {
+impl Verifier for Lookup {
     fn user(&mut self, token: &[u8]) -> Result<Option<String>, String> {
-        let hash = hex::encode(digest(&SHA256, token));
-        let now_s = clock::unix_s();
-        self.0
-            .prepare_cached(SELECT)
-            .and_then(|mut statement| statement.query_row((hash, now_s as i64), |row| row.get(0)).optional())
-            .map_err(|error| error.to_string())
+        Lookup::user(self, token, clock::unix_s())
+    }
+
+    fn ends(&self) -> bool {
+        true
+    }
+
+    fn end(&mut self, token: &[u8]) -> Result<(), String> {
+        Lookup::end(self, token)
     }
 }

@@ -4,6 +4,8 @@ use crate::http::protocol::Status;
 use crate::http::request::Request;
 
 pub const PLACE: &str = "sign_in";
+/// Where users end what they were given.
+pub const END_PATH: &str = "/sign-out";
 
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +30,14 @@ impl<'a> Reply<'a> {
     /// Refused, with this challenge.
     pub fn unauthorized(challenge: &'a str) -> Reply<'a> {
         Reply { status: Status::Unauthorized, headers: challenge, text: "sign in first\n" }
+    }
+
+    /// A session or a token is not taken any more, or could not be ended.
+    pub fn ended(done: Result<(), String>) -> Reply<'a> {
+        match done {
+            Ok(()) => Reply { status: Status::Done, headers: "", text: "ended\n" },
+            Err(why) => Reply::failed(&why),
+        }
     }
 
     /// The server cannot tell who asks, and says why on standard error: it is not the client's to know.
@@ -55,5 +65,16 @@ pub trait Server {
     /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
     fn form(&mut self, _filled_in: Option<&[u8]>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
+    }
+
+    /// Where a user ends what it was given, by a POST without a body; None where nothing was given, or nothing that the
+    /// server could end.
+    fn end_path(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Answers what comes to that path.
+    fn end(&mut self, _request: &Request<'_>) -> Reply<'_> {
+        Reply { status: Status::NotFound, headers: "", text: "nothing ends here\n" }
     }
 }

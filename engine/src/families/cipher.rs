@@ -18,6 +18,8 @@ pub enum Check {
 }
 
 pub const TAG_BYTES: usize = 16;
+/// What a counter of CTR stands for: a block of AES.
+const STREAM_BLOCK: usize = 16;
 
 impl Check {
     /// How long the ciphertext of so many bytes is, tag or padding included.
@@ -27,6 +29,14 @@ impl Check {
             // A block is a power of two long, and a division would be seen in what a short message costs.
             Check::Padding(block) => (plain | (block - 1)) + 1,
             Check::Nothing => plain,
+        }
+    }
+
+    /// How long the blocks are that are padded; 0 where none is.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Check::Padding(block) => block,
+            Check::Tag | Check::Nothing => 0,
         }
     }
 }
@@ -70,6 +80,9 @@ pub trait Cipher: 'static {
     fn shape(&self) -> Shape;
 
     fn key(&self, key: &[u8], direction: Direction) -> Result<Self::Key, Failure>;
+
+    /// Fills this with random bytes, as a program that calls this library gets them.
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure>;
 
     /// Leaves in `out` the ciphertext with its tag or padding, or the plaintext; a wrong tag or padding is refused.
     /// `out` keeps its capacity from one message to the next.
@@ -130,7 +143,7 @@ impl<C: Cipher> Session<C> {
             None => None,
         };
         // Some libraries decrypt in place: the buffer for the plaintext has to hold a ciphertext.
-        let most = shape.check.sealed_bytes(bytes);
+        let most = shape.check.sealed_bytes(bytes) + shape.check.block_bytes();
         Ok(Session {
             iv: buffers::filled(shape.iv_bytes, task.seed.rotate_left(32)),
             plain: buffers::filled(bytes, task.seed),
@@ -146,11 +159,18 @@ impl<C: Cipher> Session<C> {
         })
     }
 
-    /// Encrypts under the next IV. An IV that is used twice gives a stream cipher's secrets away, so no
-    /// caller does it.
+    /// Encrypts under an IV that its mode is safe with (NIST SP 800-38A appendix C, 800-38D section 8.2.1), drawn by
+    /// the clock that is running, as a caller's is.
     #[inline]
     fn encrypt(&mut self) -> Result<(), Failure> {
-        increment(&mut self.iv);
+        match self.shape.check {
+            // Never the same one twice.
+            Check::Tag => add(&mut self.iv, 1),
+            // None that could be foreseen.
+            Check::Padding(_) => self.cipher.random(&mut self.iv)?,
+            // The mode itself counts up by one for each block, and no two blocks may have the same number.
+            Check::Nothing => add(&mut self.iv, self.plain.len().div_ceil(STREAM_BLOCK).max(1) as u64),
+        }
         let Session { cipher, shape, kept, key, iv, plain, sealed, .. } = self;
         let message = Message { direction: Direction::Encrypt, iv, aad: &[], data: black_box(plain) };
         match kept {
@@ -273,17 +293,100 @@ fn expect_bytes(what: &str, expected: usize, actual: &[u8]) -> Result<(), Failur
     }
 }
 
-/// The next IV: a counter in its last bytes, as long as the IV is.
-fn increment(iv: &mut [u8]) {
-    for byte in iv.iter_mut().rev() {
-        *byte = byte.wrapping_add(1);
-        if *byte != 0 {
+/// Adds to a number of any length, whose last byte is its lowest.
+#[inline]
+fn add(number: &mut [u8], mut more: u64) {
+    for byte in number.iter_mut().rev() {
+        if more == 0 {
             break;
         }
+        more += u64::from(*byte);
+        *byte = more as u8;
+        more >>= 8;
     }
 }
 
 /// A key that differs in every byte. One bit is not enough: the lowest of a DES key's byte is its parity.
 fn other_key(key: &[u8]) -> Vec<u8> {
     key.iter().map(|byte| byte ^ 0x5a).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_goes_on_into_its_next_byte_and_round() {
+        for (from, more, to) in [
+            ([0, 0, 0], 1, [0, 0, 1]),
+            ([0, 0, 255], 1, [0, 1, 0]),
+            ([0, 1, 250], 0x0106, [0, 3, 0]),
+            ([255, 255, 255], 2, [0, 0, 1]),
+            ([0, 0, 9], 0, [0, 0, 9]),
+        ] {
+            let mut number = from;
+            add(&mut number, more);
+            assert_eq!(to, number);
+        }
+        add(&mut [], 7);
+    }
+
+    /// What a mode was told, message after message.
+    struct Told(Shape, std::cell::RefCell<Vec<Vec<u8>>>);
+
+    impl Cipher for Told {
+        type Key = ();
+
+        fn shape(&self) -> Shape {
+            self.0
+        }
+
+        fn key(&self, _key: &[u8], _direction: Direction) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+            into.fill(0xAA ^ self.1.borrow().len() as u8);
+            Ok(())
+        }
+
+        fn crypt(&self, _key: &(), message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
+            self.1.borrow_mut().push(message.iv.to_vec());
+            out.resize(self.0.check.sealed_bytes(message.data.len()), 0);
+            Ok(())
+        }
+    }
+
+    fn ivs(check: Check, iv_bytes: usize, bytes: u64) -> Vec<Vec<u8>> {
+        let task = crate::contract::Task {
+            op: "encrypt".to_owned(),
+            setting: [("bytes".to_owned(), serde_json::json!(bytes))].into_iter().collect(),
+            ..crate::contract::Task::default()
+        };
+        let told = Told(Shape { key_bytes: 16, iv_bytes, check }, Vec::new().into());
+        let mut session = Session::new(&task, told).expect("a session");
+        (0..3).for_each(|_| session.encrypt().expect("encrypted"));
+        session.cipher.1.take()
+    }
+
+    fn number(iv: &[u8]) -> u128 {
+        iv.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    }
+
+    /// Of CTR no counter stands for two blocks, of GCM no nonce for two messages, and of CBC each IV is drawn.
+    #[test]
+    fn every_message_has_an_iv_that_its_mode_is_safe_with() {
+        for (check, iv_bytes, bytes, step) in [
+            (Check::Tag, 12, 4096, 1),
+            (Check::Nothing, 16, 4096, 256),
+            (Check::Nothing, 16, 1, 1),
+            (Check::Nothing, 16, 17, 2),
+            (Check::Nothing, 16, 0, 1),
+        ] {
+            let ivs = ivs(check, iv_bytes, bytes);
+            let steps: Vec<u128> = ivs.windows(2).map(|pair| number(&pair[1]) - number(&pair[0])).collect();
+            assert_eq!(vec![step; 2], steps, "{bytes}");
+        }
+        assert_eq!([vec![0xAA; 16], vec![0xAB; 16], vec![0xA8; 16]].as_slice(), ivs(Check::Padding(16), 16, 64));
+    }
 }

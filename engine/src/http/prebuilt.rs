@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::request::TELL_USER;
 use crate::load_task::{ConnectionReuse, Load};
 
 /// What is said in a request besides the load's own headers.
@@ -12,13 +13,15 @@ pub struct Outline<'a> {
     pub body: Option<&'a str>,
     /// Whether the connection ends with its answer, where the load has a connection for each operation.
     pub is_last: bool,
+    /// Whether the answer is to say which user the server saw.
+    pub tells_user: bool,
 }
 
 impl<'a> Outline<'a> {
     /// The page that the load asks for, by the last request of an operation.
     pub fn page(load: &'a Load, path: &'a str) -> Outline<'a> {
         let request = &load.request;
-        Outline { method: &request.method, path, body: request.body.as_deref(), is_last: true }
+        Outline { method: &request.method, path, body: request.body.as_deref(), is_last: true, tells_user: false }
     }
 }
 
@@ -36,7 +39,7 @@ pub struct Prebuilt {
 
 impl Prebuilt {
     pub fn new(load: &Load, outline: &Outline<'_>) -> Prebuilt {
-        let Outline { method, path, body, is_last } = outline;
+        let Outline { method, path, body, is_last, tells_user } = outline;
         let mut bytes = format!("{method} {path}").into_bytes();
         let mut unique_at = None;
         if load.request.unique_query {
@@ -48,6 +51,9 @@ impl Prebuilt {
         bytes.extend(format!(" HTTP/1.1\r\nHost: {}\r\n", load.host).as_bytes());
         if *is_last && load.connection == ConnectionReuse::New {
             bytes.extend(b"Connection: close\r\n");
+        }
+        if *tells_user {
+            bytes.extend(format!("{TELL_USER}: yes\r\n").as_bytes());
         }
         for (name, value) in &load.request.headers {
             bytes.extend(format!("{name}: {value}\r\n").as_bytes());

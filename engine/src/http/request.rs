@@ -8,6 +8,8 @@ use super::protocol::{Method, Persistence, Status};
 
 /// A request line and headers longer than this are refused.
 pub const MOST_HEAD_BYTES: usize = 16 * 1024;
+/// The header by which a proof asks which user the server saw.
+pub const TELL_USER: &str = "X-Tell-User";
 /// More headers than a browser sends, by far.
 const MOST_HEADERS: usize = 64;
 
@@ -27,6 +29,8 @@ pub struct Request<'a> {
     pub content_type: Option<&'a [u8]>,
     pub signature: Option<&'a [u8]>,
     pub signature_input: Option<&'a [u8]>,
+    /// Whether the answer is to say which user the server saw: proofs ask for that, and nothing that is measured.
+    pub tells_user: bool,
     /// The common name in the client's certificate, where the sign-in goes by that.
     pub certificate_name: Option<&'a str>,
 }
@@ -94,6 +98,7 @@ fn understand<'a>(
     let (mut close, mut keep, mut hosts, mut lengths, mut body) = (false, false, 0, 0, Body::None);
     let [mut host, mut authorization, mut cookie, mut content_type] = [None; 4];
     let [mut signature, mut signature_input] = [None; 2];
+    let mut tells_user = false;
     for header in headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         match header.name.len() {
@@ -109,6 +114,7 @@ fn understand<'a>(
                     keep |= word.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
+            11 if is(TELL_USER) => tells_user = true,
             12 if is("content-type") => content_type = Some(header.value),
             // Of two, one may be what a proxy in front looked at: neither is taken for the user's.
             13 if is("authorization") => match authorization {
@@ -151,6 +157,7 @@ fn understand<'a>(
         content_type,
         signature,
         signature_input,
+        tells_user,
         certificate_name: None,
     })
 }

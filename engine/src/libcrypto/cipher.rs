@@ -87,6 +87,12 @@ impl family::Cipher for Cipher {
         self.shape
     }
 
+    #[inline(always)]
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        let done = self.api.lengths.random(into)?;
+        self.api.ensure(done == 1, "random bytes")
+    }
+
     fn key(&self, key: &[u8], direction: Direction) -> Result<Key, Failure> {
         let context = self.context()?;
         self.init(&context, direction, self.handle, Some(key), None)?;
@@ -161,12 +167,13 @@ impl Cipher {
                 let (data, tag) = message.split_tag()?;
                 (data, data.len(), Some(tag))
             }
-            Direction::Decrypt => (message.data, message.data.len(), None),
+            // EVP_EncryptInit(3): of a block cipher with padding, a block more than what is decrypted.
+            Direction::Decrypt => (message.data, message.data.len() + self.shape.check.block_bytes(), None),
         };
         out.resize(room, 0);
         let (mut length, mut rest) = (0, 0);
-        // SAFETY: the library writes no more than a ciphertext with its padding, the whole blocks of a plaintext, and
-        // the tag behind the ciphertext, and there is room for them; lengths are below 2^30 (`Task::bytes`).
+        // SAFETY: the library writes no more than a ciphertext with its padding, a plaintext and a block, and the tag
+        // behind the ciphertext, and there is room for them; lengths are below 2^30 (`Task::bytes`).
         let done = unsafe {
             let tag_bytes = TAG_BYTES as c_int;
             let control = api.EVP_CIPHER_CTX_ctrl;

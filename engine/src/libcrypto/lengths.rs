@@ -24,6 +24,7 @@ bind! {
         fn RSA_sign(c_int, Bytes, L, Out, *mut c_uint, Handle) -> c_int;
         fn RSA_verify(c_int, Bytes, L, Bytes, L, Handle) -> c_int;
         fn BN_bin2bn(Bytes, L, Handle) -> Handle;
+        fn RAND_bytes(Out, L) -> c_int;
     }
     optional {}
 }
@@ -86,6 +87,16 @@ impl Lengths {
             let length = length(key.len())?;
             // SAFETY: the context is alive, and the length is the key's, in the library's own type.
             Ok(unsafe { (functions.HMAC_Init_ex)(context.handle, key_at, length, digest, null) })
+        })
+    }
+
+    /// `RAND_bytes`; 1 when done.
+    #[inline(always)]
+    pub fn random(&self, out: &mut [u8]) -> Result<c_int, Failure> {
+        call!(self, functions => {
+            let length = length(out.len())?;
+            // SAFETY: the length is the buffer's, in the library's own type.
+            Ok(unsafe { (functions.RAND_bytes)(out.as_mut_ptr(), length) })
         })
     }
 

@@ -43,6 +43,10 @@ fn key_of<C: KeyInit>(key: &[u8]) -> Result<C, Failure> {
     C::new_from_slice(key).map_err(failed("setting up the key"))
 }
 
+fn random(into: &mut [u8]) -> Result<(), Failure> {
+    getrandom::fill(into).map_err(failed("random bytes"))
+}
+
 /// CBC with PKCS#7 padding. The mode borrows the key that was set up: only the IV is new each time.
 struct Cbc<C, const KEY: usize>(PhantomData<C>);
 
@@ -55,6 +59,10 @@ where
     fn shape(&self) -> Shape {
         let block = C::block_size();
         Shape { key_bytes: KEY, iv_bytes: block, check: Check::Padding(block) }
+    }
+
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
     }
 
     fn key(&self, key: &[u8], _: Direction) -> Result<C, Failure> {
@@ -95,6 +103,10 @@ where
         Shape { key_bytes: KEY, iv_bytes: C::block_size(), check: Check::Nothing }
     }
 
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
+    }
+
     fn key(&self, key: &[u8], _: Direction) -> Result<C, Failure> {
         key_of(key)
     }
@@ -116,6 +128,10 @@ impl<A: AeadInOut + KeyInit + 'static> Cipher for Aead<A> {
     fn shape(&self) -> Shape {
         let iv_bytes = aes_gcm::Nonce::<<A as AeadCore>::NonceSize>::default().len();
         Shape { key_bytes: A::key_size(), iv_bytes, check: Check::Tag }
+    }
+
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
     }
 
     fn key(&self, key: &[u8], _: Direction) -> Result<A, Failure> {
@@ -153,6 +169,10 @@ impl Cipher for Rc4 {
 
     fn shape(&self) -> Shape {
         Shape { key_bytes: 16, iv_bytes: 0, check: Check::Nothing }
+    }
+
+    fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
+        random(into)
     }
 
     fn key(&self, key: &[u8], _: Direction) -> Result<Vec<u8>, Failure> {

@@ -52,6 +52,12 @@ impl Service {
         path.is_some_and(|path| path == split(request.target).0)
     }
 
+    /// Whether it is for where users end what the sign-in gave them.
+    fn is_end(&self, request: &Request<'_>) -> bool {
+        let path = self.sign_in.as_ref().and_then(|sign_in| sign_in.end_path());
+        path.is_some_and(|path| path == split(request.target).0)
+    }
+
     /// Answers a request, with its body where one was read.
     pub fn answer(&mut self, request: &Request<'_>, body: Option<&[u8]>) -> Answer<'_> {
         let persistence = request.persistence;
@@ -64,6 +70,11 @@ impl Service {
                 Method::Get | Method::Head => Status::BadRequest,
             };
             return self.last(status, why, head_only);
+        }
+        let is_end = request.method == Method::Post && self.is_end(request);
+        if let Some(sign_in) = self.sign_in.as_mut().filter(|_| is_end) {
+            let Reply { status, headers, text } = sign_in.end(request);
+            return self.answers.text_with(status, headers, text, persistence, head_only);
         }
         if body.is_none() && matches!(request.method, Method::Post | Method::Other) {
             let why = "GET and HEAD only\n";
@@ -78,7 +89,8 @@ impl Service {
                 let verdict = self.sign_in.as_mut().map_or(Verdict::Anyone, |sign_in| sign_in.check(request));
                 let user = match verdict {
                     Verdict::Anyone => None,
-                    Verdict::User(name) => Some(name),
+                    // A page is the same for all but those who want to know whom the server saw.
+                    Verdict::User(name) => request.tells_user.then_some(name),
                     Verdict::Answer(Reply { status, headers, text }) => {
                         return self.answers.text_with(status, headers, text, persistence, head_only);
                     }

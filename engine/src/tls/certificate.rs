@@ -27,7 +27,9 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
 /// All lists of revoked certificates of a PEM text.
 pub fn revocations(pem: &str) -> Result<Vec<CertificateRevocationListDer<'static>>, Failure> {
     let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem.as_bytes()).collect();
-    lists.map_err(|error| failed(&format!("the revocations cannot be read: {error}")))
+    let lists = lists.map_err(|error| failed(&format!("the revocations cannot be read: {error}")))?;
+    // Without a list every certificate would be taken.
+    if lists.is_empty() { Err(failed("the clients' revocations are no list in PEM")) } else { Ok(lists) }
 }
 
 pub fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Failure> {

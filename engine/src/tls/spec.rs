@@ -128,6 +128,11 @@ pub struct ServerSpec {
     pub client_revocations_pem: Option<String>,
 }
 
+/// Tickets that a server gives a connection of TLS 1.3, where sessions can be resumed: as many as a resumption takes.
+/// By themselves OpenSSL gives two, or one where it resumed a session, and rustls always two; each costs what sealing,
+/// or remembering, a session costs.
+pub const TICKETS: usize = 1;
+
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resumption {

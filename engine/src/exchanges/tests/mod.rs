@@ -5,10 +5,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::jwt;
+use super::{jwt, lookup};
 use super::scheme::{Scheme, Wrong};
 use super::schemes::SCHEMES;
 use crate::clock;
@@ -106,6 +105,10 @@ impl Case {
     fn served(&self) -> Served {
         let mut sign_in = self.sign_in.clone();
         sign_in["scheme"] = json!(self.scheme);
+        // Each server has a directory of its own, and this test one for all.
+        if let Some(copy) = sign_in["held"]["at"].as_str() {
+            ["", "-wal", "-shm"].iter().for_each(|end| drop(std::fs::remove_file(format!("{copy}{end}"))));
+        }
         Served::start(&json!({"listen": "127.0.0.1:0", "tls": self.tls[0], "sign_in": sign_in}), None)
     }
 
@@ -124,20 +127,18 @@ impl Case {
     }
 }
 
-/// A database of tokens, which are the accounts' passwords, and of one that has expired.
-fn tokens(files: &Files) -> PathBuf {
-    let database = files.0.join("tokens.sqlite");
-    let connection = rusqlite::Connection::open(&database).expect("a database");
-    let table = "CREATE TABLE tokens (hash TEXT PRIMARY KEY, name TEXT, expires INTEGER)";
-    connection.execute_batch(table).expect("a table");
-    let good = (0..ACCOUNTS).map(|account| (name(account), password(account), i64::MAX));
-    for (name, token, expires_s) in
-        good.chain([(name(0), "expired".to_owned(), clock::unix_s() as i64 - 3600)])
-    {
-        let hash = hex::encode(digest(&SHA256, token.as_bytes()));
-        connection.execute("INSERT INTO tokens VALUES (?1, ?2, ?3)", (hash, name, expires_s)).expect("a row");
+/// A database of tokens, which are the accounts' passwords, and of one that has expired; as a server is told of it, whose
+/// own copy has this name.
+fn held(files: &Files, copy: &str) -> Value {
+    let from = files.0.join("held.sqlite");
+    if !from.exists() {
+        let accounts: Vec<(String, String)> =
+            (0..ACCOUNTS).map(|account| (password(account), name(account))).collect();
+        let good = accounts.iter().map(|(token, name)| (token.as_str(), name.as_str(), i64::MAX as u64));
+        let expired = ("expired", accounts[0].1.as_str(), clock::unix_s() - 3600);
+        lookup::tests::fill(&from, &good.chain([expired]).collect::<Vec<_>>());
     }
-    database
+    json!({"from": from, "at": files.0.join(copy)})
 }
 
 const CLEAR: [Value; 2] = [Value::Null, Value::Null];
@@ -164,13 +165,12 @@ fn cases(files: &Files) -> Vec<Case> {
         .map(|account| (name(account), bcrypt::hash(password(account), 4).expect("a hash")))
         .collect();
     let hashed = files.stores("hashed", &bcrypt);
-    let sessions = files.0.join("sessions.sqlite");
-    let with_password = hashed.into_iter().flat_map(|store| {
+    let with_password = hashed.into_iter().enumerate().flat_map(|(number, store)| {
         let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in, tls: CLEAR };
         [
             case("basic", json!({"store": store})),
             case("form", json!({"store": store})),
-            case("session-cookie", json!({"store": store, "sessions": sessions})),
+            case("session-cookie", json!({"store": store, "held": held(files, &format!("sessions-{number}"))})),
         ]
     });
     let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
@@ -197,7 +197,7 @@ fn cases(files: &Files) -> Vec<Case> {
     let opaque_token = Case {
         scheme: "opaque-token",
         exchange: json!({"expired": files.put("expired", "expired\n")}),
-        sign_in: json!({"tokens": tokens(files)}),
+        sign_in: json!({"held": held(files, "tokens")}),
         tls: CLEAR,
     };
     let keys: Vec<(String, String)> =
@@ -362,7 +362,7 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
         (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
         (json!({"scheme": "client-certificate"}), "needs certificates of clients"),
-        (json!({"scheme": "opaque-token", "tokens": empty}), "no such table"),
+        (json!({"scheme": "opaque-token", "held": {"from": empty, "at": files.0.join("at")}}), "no such table"),
         (
             json!({"scheme": "jwt", "signature": "hs256", "verification_key": empty}),
             "a secret of fewer than 32 bytes",

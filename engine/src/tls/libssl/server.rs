@@ -7,7 +7,7 @@ use super::context::{CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET,
 use super::library;
 use super::stream::Tls;
 use crate::contract::Failure;
-use crate::tls::spec::{KeyExchange, Resumption, ServerSpec};
+use crate::tls::spec::{KeyExchange, Resumption, ServerSpec, TICKETS};
 
 const VERIFY_FAIL_WITHOUT: c_int = 2;
 /// Sessions are good for the server that granted them, and this names it. Any name will do.
@@ -37,12 +37,13 @@ impl Server {
                 return Err(api.unsupported("the name for sessions"));
             }
         }
+        let tickets = if spec.resumption == Resumption::None { 0 } else { TICKETS };
+        // SAFETY: the context is alive.
+        unsafe { (api.SSL_CTX_set_num_tickets)(context.raw(), tickets) };
         match spec.resumption {
             Resumption::None => {
                 context.session_cache(CACHE_OFF);
                 context.option(OPTION_NO_TICKET);
-                // SAFETY: the context is alive.
-                unsafe { (api.SSL_CTX_set_num_tickets)(context.raw(), 0) };
             }
             // In TLS 1.3 tickets are sent all the same, and this makes them names for what is remembered.
             Resumption::SessionId => {

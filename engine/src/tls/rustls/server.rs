@@ -17,7 +17,7 @@ use super::provider::{self, unsupported};
 use super::stream::{ServerStream, Tls};
 use crate::contract::Failure;
 use crate::tls::certificate;
-use crate::tls::spec::{Identity, Resumption, ServerSpec};
+use crate::tls::spec::{Identity, Resumption, ServerSpec, TICKETS};
 
 /// As many as OpenSSL's servers remember unless told otherwise.
 const REMEMBERED: usize = 20 * 1024;
@@ -46,6 +46,7 @@ impl Server {
             .map_err(unsupported)?
             .with_client_cert_verifier(client_verifier(spec, &provider)?)
             .with_cert_resolver(Arc::new(ByOffer(identities?)));
+        config.send_tls13_tickets = TICKETS;
         match spec.resumption {
             Resumption::None => {
                 config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -78,10 +79,12 @@ fn client_verifier(
     for certificate in certificate::chain(authority)? {
         roots.add(certificate).map_err(unsupported)?;
     }
-    let revocations = certificate::revocations(spec.client_revocations_pem.as_deref().unwrap_or_default())?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .with_crls(revocations)
-        .build();
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    if let Some(revocations) = &spec.client_revocations_pem {
+        // As OpenSSL does: a list that should have been renewed may lack what was revoked since.
+        verifier = verifier.with_crls(certificate::revocations(revocations)?).enforce_revocation_expiration();
+    }
+    let verifier = verifier.build();
     verifier.map_err(|error| Failure::Unsupported(format!("rustls: the clients' authority: {error}")))
 }
 

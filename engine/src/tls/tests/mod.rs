@@ -23,6 +23,8 @@ macro_rules! fixture {
 const DH_2048: &str = fixture!("dh-2048");
 pub const AUTHORITY: &str = fixture!("authority");
 pub const REVOCATIONS: &str = fixture!("revocations");
+const STALE_AUTHORITY: &str = fixture!("stale-authority");
+const STALE_REVOCATIONS: &str = fixture!("stale-revocations");
 
 /// A certificate of `fixtures/` with its key.
 pub fn identity(name: &str) -> Identity {
@@ -35,6 +37,7 @@ pub fn identity(name: &str) -> Identity {
         "ml-dsa-65" => (fixture!("ml-dsa-65"), fixture!("ml-dsa-65.key")),
         "client" => (fixture!("client"), fixture!("client.key")),
         "revoked" => (fixture!("revoked"), fixture!("revoked.key")),
+        "stale" => (fixture!("stale"), fixture!("stale.key")),
         other => panic!("no fixture {other}"),
     };
     Identity { chain_pem: chain.to_owned(), key_pem: key.to_owned() }

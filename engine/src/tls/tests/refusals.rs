@@ -100,6 +100,45 @@ fn a_revoked_certificate_is_refused() {
     }
 }
 
+/// A list that should have been renewed may lack what was revoked since: no library takes a certificate by it.
+#[test]
+fn a_list_that_has_expired_lets_no_client_in() {
+    for (near, far) in pairs() {
+        for protocol in [Protocol::Tls12, Protocol::Tls13] {
+            let shows = |revocations: Option<&str>| {
+                let server = server(&ServerSpec {
+                    client_authority_pem: Some(STALE_AUTHORITY.to_owned()),
+                    client_revocations_pem: revocations.map(str::to_owned),
+                    ..far.server(protocol)
+                });
+                let spec = ClientSpec { identity: Some(identity("stale")), ..near.client(protocol) };
+                meet(&client(&spec), &server)
+            };
+            shows(None).unwrap_or_else(|broken| panic!("{broken:?} {near:?} {far:?}"));
+            let broken = shows(Some(STALE_REVOCATIONS)).expect_err("a list that has expired");
+            assert!(broken.server.is_some(), "{broken:?} {near:?} {far:?}");
+            // One of another authority says nothing of this one's certificates.
+            assert!(shows(Some(REVOCATIONS)).is_err(), "{near:?} {far:?}");
+        }
+    }
+}
+
+/// A server that is to look certificates up in a list, and has none, does not start.
+#[test]
+fn a_missing_list_is_refused() {
+    for subject in subjects() {
+        for missing in ["", AUTHORITY] {
+            let spec = ServerSpec {
+                client_authority_pem: Some(AUTHORITY.to_owned()),
+                client_revocations_pem: Some(missing.to_owned()),
+                ..subject.server(Protocol::Tls13)
+            };
+            let Err(Failure::Failed(words)) = Server::new(&spec) else { panic!("{subject:?}") };
+            assert!(words.contains("no list in PEM"), "{words}");
+        }
+    }
+}
+
 /// A peer that speaks something else, or nothing and goes, is an error of the connection.
 #[test]
 fn garbage_and_silence_are_errors() {

@@ -47,6 +47,22 @@ fn sessions_are_resumed_where_both_sides_mean_to() {
     }
 }
 
+/// Sealing a ticket costs, so every server gives as many: one, to a full handshake and to a resumed one.
+#[test]
+fn every_server_gives_as_many_tickets() {
+    for (near, far) in pairs() {
+        for resumption in [Resumption::SessionId, Resumption::Ticket] {
+            let client = client(&ClientSpec { resume: true, ..near.client(Protocol::Tls13) });
+            let server = server(&ServerSpec { resumption, ..far.server(Protocol::Tls13) });
+            assert_eq!((0, USERS), resumed(&client, &server));
+            // Nothing is carried over these, so that no further ticket is taken.
+            let met: Vec<Met> = (0..2 * USERS).map(|_| meet(&client, &server).expect("a connection")).collect();
+            let resumed = met.iter().filter(|one| one.client.negotiated().is_some_and(|got| got.resumed));
+            assert_eq!(USERS, resumed.count(), "{near:?} {far:?} {resumption:?}");
+        }
+    }
+}
+
 /// A resumed session of TLS 1.3 has a key exchange of its own, one of TLS 1.2 has none; both are as asked.
 #[test]
 fn a_resumed_session_is_as_asked() {

@@ -74,7 +74,7 @@ def _jwt(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[s
 
 
 def _opaque_token(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {"tokens": str(accounts.tokens)}, {"expired": str(accounts.expired_token)}
+    return {"held": str(accounts.tokens)}, {"expired": str(accounts.expired_token)}
 
 
 def _hmac(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -301,6 +301,8 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
     told = made(settings, accounts)
     sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
+    if settings["choice"] == "session-cookie":
+        sign_in["held"] = str(accounts.sessions)
     if found.bed.name in PASSWORDS_CHECKED:
         sign_in["runs"] = runs
     return {"sign_in": sign_in, **told}
