@@ -175,10 +175,11 @@ impl Supervisor {
 
     /// Starts the command, waits for its end or a reason to end it, and leaves no process behind.
     fn run(&self, command: &[String]) -> i32 {
+        let guard = getpid();
         // SAFETY: this process has one thread, so that the child finds no lock held.
         let child = match unsafe { libc::fork() } {
             -1 => return refuse(&format!("guard: cannot fork: {}", std::io::Error::last_os_error())),
-            0 => self.start(command),
+            0 => self.start(command, guard),
             child => child,
         };
         let Some(child) = Pid::from_raw(child) else { return NOT_ENDED };
@@ -193,8 +194,12 @@ impl Supervisor {
     }
 
     /// In the child: becomes the command, and dies with the guard.
-    fn start(&self, command: &[String]) -> ! {
-        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    fn start(&self, command: &[String], guard: Pid) -> ! {
+        // A guard that was killed before this was asked for will send no signal.
+        if !tie_to_parent(Signal::KILL, Some(guard)) {
+            // SAFETY: ends the child, and runs nothing of the guard's in it.
+            unsafe { libc::_exit(ORPHANED) }
+        }
         // SAFETY: the set is initialised, and the set before it is not asked for.
         unsafe { libc::sigprocmask(libc::SIG_UNBLOCK, &self.signals, std::ptr::null_mut()) };
         let status = become_command(command);

@@ -1,6 +1,6 @@
 //! A session of the runner contract: a task on the first line, then `advance` lines, each answered by a chunk.
 
-use std::io::{BufRead, BufReader, Stdin, Write};
+use std::io::{BufRead, BufReader, Read, Stdin, Write};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,12 @@ struct Command {
 /// An hour: past it the number was meant in another unit.
 const MOST_SECONDS: f64 = 3600.0;
 
+/// Keys and messages of a task are some kilobytes: what is longer is no line of the contract, and is not read to its end.
+const MOST_LINE_BYTES: u64 = 16 * 1024 * 1024;
+
 /// What the lab says, line by line.
-pub struct Lines {
-    input: BufReader<Stdin>,
+pub struct Lines<Input = BufReader<Stdin>> {
+    input: Input,
     line: String,
 }
 
@@ -34,6 +37,9 @@ impl Lines {
     pub fn new() -> Lines {
         Lines { input: BufReader::new(std::io::stdin()), line: String::new() }
     }
+}
+
+impl<Input: BufRead> Lines<Input> {
 
     /// The task, which is the first line.
     pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
@@ -61,8 +67,12 @@ impl Lines {
     /// False at the end of the input.
     fn read(&mut self, what: &str) -> Result<bool, String> {
         self.line.clear();
-        let count = self.input.read_line(&mut self.line);
-        count.map(|count| count > 0).map_err(|error| format!("{what} cannot be read: {error}"))
+        let read = self.input.by_ref().take(MOST_LINE_BYTES).read_line(&mut self.line);
+        let count = read.map_err(|error| format!("{what} cannot be read: {error}"))?;
+        if count as u64 == MOST_LINE_BYTES && !self.line.ends_with('\n') {
+            return Err(format!("{what} is longer than {MOST_LINE_BYTES} bytes"));
+        }
+        Ok(count > 0)
     }
 }
 
@@ -72,4 +82,19 @@ pub fn say<Line: Serialize>(line: &Line) -> bool {
     let Ok(mut text) = serde_json::to_vec(line) else { return false };
     text.push(b'\n');
     out.write_all(&text).and_then(|()| out.flush()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let endless = BufReader::new(std::io::repeat(b' '));
+        let mut lines = Lines { input: endless, line: String::new() };
+        assert_eq!(Err("the next line is longer than 16777216 bytes".to_owned()), lines.advance().map(|_| ()));
+        let mut lines = Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
+        assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
+        assert_eq!(Ok(None), lines.advance());
+    }
 }

@@ -206,7 +206,9 @@ pub fn ending(host: &str, header: &str) -> Vec<u8> {
 fn forge(cookie: &mut String) {
     if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
         let other = if cookie[value..].starts_with(['A', 'a']) { "B" } else { "A" };
-        cookie.replace_range(value..=value, other);
+        // What another server gives may begin with any character.
+        let first = cookie[value..].chars().next().map_or(0, char::len_utf8);
+        cookie.replace_range(value..value + first, other);
     }
 }
 
@@ -432,6 +434,11 @@ mod tests {
             forge(&mut cookie);
             let forged = cookie.trim().rsplit('=').next().unwrap_or_default();
             assert_ne!(hex::decode(&right), hex::decode(forged), "{digit}");
+        }
+        for (given, forged) in [("Cookie: t=ö1\r\n", "Cookie: t=A1\r\n"), ("Cookie: t=", "Cookie: t=A"), ("", "")] {
+            let mut cookie = given.to_owned();
+            forge(&mut cookie);
+            assert_eq!(forged, cookie);
         }
     }
 

@@ -60,6 +60,18 @@ pub fn log2(task: &Task, name: &str) -> Result<u8, Failure> {
     }
 }
 
+/// Whether the machine has so much memory: a hash that takes more would end the process, and not the cell alone.
+pub fn affordable(bytes: Option<u64>) -> Result<(), Failure> {
+    // SAFETY: it takes a name, and gives a number, or -1.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    let machine = u64::try_from(pages).unwrap_or(0).saturating_mul(rustix::param::page_size() as u64);
+    if bytes.is_some_and(|bytes| bytes <= machine) {
+        return Ok(());
+    }
+    let much = bytes.map_or("more than 2^64".to_owned(), |bytes| bytes.to_string());
+    Err(Failure::Unsupported(format!("a hash takes {much} bytes of memory, and the machine has {machine}")))
+}
+
 /// Leaves the front of a hash in the output.
 pub fn copy(hash: &[u8], output: &mut [u8]) -> Result<(), Failure> {
     let front = hash.get(..output.len());

@@ -181,7 +181,8 @@ impl Response {
 
     /// The same, where there may be several of that name.
     pub fn headers(&self, name: &'static str) -> impl Iterator<Item = &str> {
-        let lines = std::str::from_utf8(&self.head).unwrap_or_default().lines();
+        // Each by itself: one that is no text says nothing of the others.
+        let lines = self.head.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
         let headers = lines.filter_map(|line| line.split_once(':'));
         headers.filter(move |(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
@@ -278,6 +279,19 @@ mod tests {
         }
         assert_eq!("", text_of(&[0xFF, 0xFE]));
         assert_eq!(format!("{}…", "ä".repeat(QUOTED_CHARACTERS)), text_of("ä".repeat(300).as_bytes()));
+    }
+
+    #[test]
+    fn a_header_that_is_no_text_hides_no_other() {
+        let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
+        let mut response = Response::default();
+        response.begin();
+        let head = b"HTTP/1.1 200 OK\r\nX-One: 1\r\nX-Bytes: \xFF\xFE\r\nX-Two: 2\r\nContent-Length: 0\r\n\r\n";
+        response.take(head, &expected).unwrap();
+        assert_eq!(
+            [Some("1"), None, Some("2")],
+            ["X-One", "X-Bytes", "X-Two"].map(|name| response.header(name))
+        );
     }
 
     /// The beginning of the page of a wrong status is kept, however it comes, and of a right one nothing.

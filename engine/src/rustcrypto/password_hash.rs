@@ -6,7 +6,7 @@ use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
 use crate::contract::{Failure, Task};
-use crate::families::password_hash::{copy, kibibytes, log2, parameter, prepare};
+use crate::families::password_hash::{affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
 /// The setting `algorithm`, which a choice carries together with its parameters.
@@ -66,8 +66,11 @@ fn bcrypt_base64(text: &[u8]) -> Result<Vec<u8>, Failure> {
 }
 
 fn scrypt(task: &Task) -> Prepared {
-    let params = scrypt::Params::new(log2(task, "n")?, parameter(task, "r")?, parameter(task, "p")?);
-    let params = params.map_err(failed("scrypt's parameters"))?;
+    let (n, r, p) = (log2(task, "n")?, parameter(task, "r")?, parameter(task, "p")?);
+    let params = scrypt::Params::new(n, r, p).map_err(failed("scrypt's parameters"))?;
+    // RFC 7914, 2: N blocks of 128·r bytes, and p of them (RFC 7914, 6).
+    let blocks = 1u64.checked_shl(n.into()).and_then(|n| n.checked_add(p.into()));
+    affordable(blocks.and_then(|blocks| blocks.checked_mul(128 * u64::from(r))))?;
     prepare(task, 32, move |password, salt, output| {
         scrypt::scrypt(password, salt, &params, output).map_err(failed("scrypt"))
     })
@@ -79,6 +82,7 @@ fn argon2id(task: &Task) -> Prepared {
     let (memory_kib, passes, lanes) =
         (kibibytes(task, "memory")?, parameter(task, "passes")?, parameter(task, "lanes")?);
     let params = Params::new(memory_kib, passes, lanes, None).map_err(failed("Argon2's parameters"))?;
+    affordable(Some(1024 * u64::from(memory_kib)))?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     // As many threads as lanes, whatever the machine has: an idle thread of rayon spends time looking for
     // work. A process does one task, so the only pool there was before is that of another test.

@@ -120,9 +120,9 @@ impl Trial {
 
     /// A chunk: some operations uncounted; then so long and so many within the accounts.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
-        let asked_ns = asked.seconds * 1e9;
-        if self.lead && self.each_ns * self.work.step() as f64 <= LONG * asked_ns {
-            self.work.batch(self.work.whole(filling(LEAD * asked_ns, self.each_ns)))?;
+        let lead = if self.lead { self.work.lead(asked, self.each_ns) } else { 0 };
+        if lead > 0 {
+            self.work.batch(lead)?;
         }
         let flush = match self.work.settings.durability {
             Durability::Flushed => Some(flush::one_us(&self.directory)?),
@@ -244,6 +244,17 @@ impl Work {
     /// So many that the last commit has as many rows as every other one.
     fn whole(&self, operations: u64) -> u64 {
         operations.next_multiple_of(self.step())
+    }
+
+    /// How many operations come before the clock starts. Of a chunk that is a number of rows it is a share of them,
+    /// whatever they cost, so that all tables of a round grow alike.
+    fn lead(&self, asked: Advance, each_ns: f64) -> u64 {
+        let asked_ns = asked.seconds * 1e9;
+        if asked_ns == 0.0 {
+            return self.whole((LEAD * asked.operations as f64) as u64);
+        }
+        let is_long = each_ns * self.step() as f64 > LONG * asked_ns;
+        if is_long { 0 } else { self.whole(filling(LEAD * asked_ns, each_ns)) }
     }
 
     /// Works for at least so long and at least so many operations; how many there were.

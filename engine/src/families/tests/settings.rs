@@ -54,6 +54,24 @@ fn what_is_not_offered_is_refused_and_not_failed() {
     }
 }
 
+/// What takes more memory than any machine has is an outcome of its cell, and not the end of the process.
+#[test]
+fn absurd_parameters_are_an_outcome() {
+    const MOST: u64 = u32::MAX as u64;
+    for (name, provider) in providers() {
+        for (choice, setting) in [
+            ("argon2id", json!({"memory": MOST * 1024, "passes": 1, "lanes": 1})),
+            ("argon2id", json!({"memory": 64 * 1024, "passes": 1, "lanes": MOST})),
+            ("scrypt", json!({"n": 1u64 << 48, "r": 8, "p": 1})),
+            ("scrypt", json!({"n": 1u64 << 62, "r": 1 << 20, "p": 1})),
+            ("scrypt", json!({"n": 16, "r": 8, "p": MOST})),
+        ] {
+            let failure = proved(provider.as_ref(), &task("password-hash", "hash", choice, setting, json!({})));
+            assert!(failure.is_err(), "{name}: {choice}");
+        }
+    }
+}
+
 /// The settings that the lab sends for a cell, at some value each.
 fn sent(family: &str, op: &str, choice: &str) -> Value {
     let mut setting = light(family, choice);
