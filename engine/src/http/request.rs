@@ -106,8 +106,9 @@ fn understand<'a>(
                 hosts += 1;
                 host = Some(header.value);
             }
-            6 if is("cookie") => cookie = Some(header.value),
-            9 if is("signature") => signature = Some(header.value),
+            // Of two credentials one may be what a proxy in front looked at: neither is taken for the user's.
+            6 if is("cookie") => once(&mut cookie, header, "more than one Cookie")?,
+            9 if is("signature") => once(&mut signature, header, "more than one Signature")?,
             10 if is("connection") => {
                 for word in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
                     close |= word.eq_ignore_ascii_case(b"close");
@@ -116,11 +117,7 @@ fn understand<'a>(
             }
             11 if is(TELL_USER) => tells_user = true,
             12 if is("content-type") => content_type = Some(header.value),
-            // Of two, one may be what a proxy in front looked at: neither is taken for the user's.
-            13 if is("authorization") => match authorization {
-                None => authorization = Some(header.value),
-                Some(_) => return Err(bad("more than one Authorization")),
-            },
+            13 if is("authorization") => once(&mut authorization, header, "more than one Authorization")?,
             14 if is("content-length") => {
                 let length = length(header.value)?;
                 lengths += 1;
@@ -131,7 +128,9 @@ fn understand<'a>(
                     body = length;
                 }
             }
-            15 if is("signature-input") => signature_input = Some(header.value),
+            15 if is("signature-input") => {
+                once(&mut signature_input, header, "more than one Signature-Input")?;
+            }
             17 if is("transfer-encoding") => body = Body::Endless,
             _ => {}
         }
@@ -162,10 +161,37 @@ fn understand<'a>(
     })
 }
 
+/// Takes a header that there may be once.
+fn once<'a>(taken: &mut Option<&'a [u8]>, header: &Header<'a>, twice: &'static str) -> Result<(), Refused> {
+    match taken.replace(header.value) {
+        None => Ok(()),
+        Some(_) => Err(bad(twice)),
+    }
+}
+
 fn length(text: &[u8]) -> Result<Body, Refused> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(bad("a Content-Length that is no number"));
     }
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     Ok(number.map_or(Body::Endless, Body::Counted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two of a kind may be meant for two readers, whichever credential they are.
+    #[test]
+    fn doubled_credentials_are_refused_alike() {
+        for name in ["Authorization", "Cookie", "Signature", "Signature-Input"] {
+            let head = |times: usize| {
+                let headers = format!("{name}: x=1\r\n").repeat(times);
+                format!("GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n").into_bytes()
+            };
+            assert!(parse(&head(1)).is_ok_and(|request| request.is_some()), "{name}");
+            let refused = parse(&head(2)).expect_err("two of a kind");
+            assert_eq!((Status::BadRequest, format!("more than one {name}")), (refused.status, refused.why.to_owned()));
+        }
+    }
 }
