@@ -237,7 +237,7 @@ impl HmacServer {
         if signed.created_s + FRESH_S < now_s || signed.created_s > now_s + AHEAD_S {
             return Ok(false);
         }
-        let Some(key) = self.store.find(signed.name)? else { return Ok(false) };
+        let (key, is_user) = self.store.find_any(signed.name)?;
         let method: &[u8] = match request.method {
             Method::Head => b"HEAD",
             _ => b"GET",
@@ -246,7 +246,8 @@ impl HmacServer {
         self.authority.extend(host.iter().map(u8::to_ascii_lowercase));
         put_base(&mut self.base, method, &self.authority, request.target.as_bytes(), signed.parameters);
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
-        if hmac::verify(&key, &self.base, &signature).is_err() || !self.seen.is_first(&signature, now_s) {
+        let is_right = hmac::verify(&key, &self.base, &signature).is_ok() && is_user;
+        if !is_right || !self.seen.is_first(&signature, now_s) {
             return Ok(false);
         }
         self.name.clear();

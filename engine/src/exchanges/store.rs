@@ -54,20 +54,23 @@ impl Store {
     }
 
     /// What is stored of a user, if it is one.
-    pub fn find(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
+    fn find(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
         match &self.kept {
             Kept::File(stored) => Ok(stored.get(name).map(|text| Cow::Borrowed(text.as_str()))),
             Kept::Sql(connection) => find_sql(connection, name).map_err(|error| error.to_string()),
         }
     }
 
-    /// Whether this is the password of a user, where hashes of passwords are stored. That there is no such user takes as
-    /// long to find as that the password is wrong: else an attacker would know by the time which users there are.
+    /// The same, and for a name that no user has what is stored of another one: whether there is such a user. Credentials
+    /// are then checked alike, for the time that it takes would tell an attacker which users there are.
+    pub fn find_any(&self, name: &str) -> Result<(Cow<'_, str>, bool), String> {
+        Ok(self.find(name)?.map_or((Cow::Borrowed(self.any.as_str()), false), |stored| (stored, true)))
+    }
+
+    /// Whether this is the password of a user, where hashes of passwords are stored.
     pub fn is_password(&self, name: &str, given: &[u8]) -> Result<bool, String> {
-        match self.find(name)? {
-            Some(hash) => password::matches(&hash, given),
-            None => password::matches(&self.any, given).map(|_| false),
-        }
+        let (hash, is_user) = self.find_any(name)?;
+        Ok(password::matches(&hash, given)? && is_user)
     }
 }
 
@@ -99,4 +102,28 @@ fn parse(text: &str) -> Result<HashMap<String, String>, String> {
         }
     }
     if stored.is_empty() { Err("no account is there".to_owned()) } else { Ok(stored) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(any: &str) -> Store {
+        Store { kept: Kept::File([("u1".to_owned(), "right".to_owned())].into()), any: any.to_owned() }
+    }
+
+    #[test]
+    fn a_name_of_no_user_has_what_is_stored_of_another() {
+        let store = store("right");
+        assert_eq!(Ok(("right".into(), true)), store.find_any("u1"));
+        assert_eq!(Ok(("right".into(), false)), store.find_any("u2"));
+    }
+
+    /// A hash is made for it, or what cannot be one would be no failure here.
+    #[test]
+    fn a_password_of_no_user_is_hashed_all_the_same() {
+        let hash = bcrypt::hash("secret", 4).expect("a hash");
+        assert_eq!(Ok(false), store(&hash).is_password("u2", b"secret"));
+        assert!(store("no hash at all").is_password("u2", b"secret").is_err());
+    }
 }

@@ -87,7 +87,7 @@ impl DigestServer {
         if !is_ours {
             return Ok(None);
         }
-        let Some(stored) = self.store.find(name)? else { return Ok(None) };
+        let (stored, is_user) = self.store.find_any(name)?;
         let hash = stored.strip_prefix(REALM).and_then(|rest| rest.strip_prefix(':'));
         let hash = hash.ok_or_else(|| format!("what is stored of {name} is not {REALM}: and a hash"))?;
         let method = match request.method {
@@ -95,7 +95,7 @@ impl DigestServer {
             _ => "GET",
         };
         let expected = self.algorithm.response(hash.as_bytes(), method, answered);
-        if verify_slices_are_equal(expected.as_bytes(), response).is_err() {
+        if verify_slices_are_equal(expected.as_bytes(), response).is_err() || !is_user {
             return Ok(None);
         }
         self.name.clear();
