@@ -17,7 +17,7 @@ use super::table::{Column, Search, Table, wrong};
 use super::task::{self, Durability, Server, Settings};
 use crate::contract::{Failure, Task};
 use keys::Keys;
-use rows::{Arrays, Parameters, check, check_loop, copied, look, text};
+use rows::{Arrays, Parameters, check, check_loop, column, copied, look, text};
 use sql::Form;
 
 /// How a choice is done, and what it promises of a value that is stored.
@@ -108,9 +108,9 @@ fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
     };
     for name in ["fsync", "synchronous_commit"] {
         let row = client.query_one("select current_setting($1)", &[&name]).map_err(failure)?;
-        if row.get::<_, &str>(0) != is_on {
-            let words = format!("PostgreSQL has {name} = {}, which is not {wanted}", row.get::<_, &str>(0));
-            return Err(Failure::Failed(words));
+        let found: &str = column(&row, 0)?;
+        if found != is_on {
+            return Err(Failure::Failed(format!("PostgreSQL has {name} = {found}, which is not {wanted}")));
         }
     }
     Ok(())
@@ -247,17 +247,19 @@ impl Database for Postgresql {
 
     fn size(&mut self) -> Result<u64, Failure> {
         let row = self.client.query_one("select pg_total_relation_size('cards')", &[]).map_err(failure)?;
-        Ok(row.get::<_, i64>(0) as u64)
+        Ok(column::<i64>(&row, 0)? as u64)
     }
 
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let mut parts = Vec::new();
         let version =
             self.client.query_one("select current_setting('server_version')", &[]).map_err(failure)?;
-        parts.push(("postgresql".to_owned(), version.get(0)));
+        parts.push(("postgresql".to_owned(), column(&version, 0)?));
         let loaded = "select extversion from pg_extension where extname = 'pgcrypto'";
         let loaded = self.client.query_opt(loaded, &[]).map_err(failure)?;
-        parts.extend(loaded.map(|row| ("pgcrypto".to_owned(), row.get(0))));
+        if let Some(row) = loaded {
+            parts.push(("pgcrypto".to_owned(), column(&row, 0)?));
+        }
         Ok(parts)
     }
 
@@ -268,7 +270,7 @@ impl Database for Postgresql {
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let text = format!("select {} from cards where card_id = $1", column.name());
         let row = self.client.query_opt(&text, &[&(id as i32)]).map_err(failure)?;
-        row.map(|row| row.get(0)).ok_or_else(|| wrong(id, "it is not there"))
+        column(&row.ok_or_else(|| wrong(id, "it is not there"))?, 0)
     }
 
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {

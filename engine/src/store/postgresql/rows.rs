@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::str::from_utf8;
 
-use postgres::types::ToSql;
+use postgres::types::{FromSql, ToSql};
 
 use super::super::card::Text;
 use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
@@ -105,16 +105,21 @@ pub fn check(table: &mut Table, id: i64, row: Option<&postgres::Row>) -> Result<
     table.check(id, &found)
 }
 
+/// What a column of a row holds; a failure where it is of another type than was asked for, which `Row::get` panics at.
+pub fn column<'a, T: FromSql<'a>>(row: &'a postgres::Row, at: usize) -> Result<T, Failure> {
+    row.try_get(at).map_err(|error| Failure::Failed(format!("PostgreSQL: {error}")))
+}
+
 /// Goes on with a search that no index helps.
 pub fn look(search: &mut Search, table: &mut Table, row: &postgres::Row) -> Result<(), Failure> {
-    let id = i64::from(row.get::<_, i32>(0));
-    let data_key: &[u8] = if row.len() > 2 { row.get(2) } else { &[] };
-    search.look(table, id, row.get(1), data_key)
+    let id = i64::from(column::<i32>(row, 0)?);
+    let data_key: &[u8] = if row.len() > 2 { column(row, 2)? } else { &[] };
+    search.look(table, id, column(row, 1)?, data_key)
 }
 
 /// Whether what a loop inside the server came to is right: the sums of the rows' numbers and codes, and all strings.
 pub fn check_loop(table: &Table, ids: &[i64], row: &postgres::Row) -> Result<(), Failure> {
-    let strings: Vec<&str> = row.get(2);
+    let strings: Vec<&str> = column(row, 2)?;
     if strings.len() != ids.len() {
         return Err(Failure::Failed(format!("{} rows were read, and not {}", strings.len(), ids.len())));
     }
@@ -127,7 +132,7 @@ pub fn check_loop(table: &Table, ids: &[i64], row: &postgres::Row) -> Result<(),
             return Err(wrong(*id, Column::String.name()));
         }
     }
-    if (numbers, codes) != (row.get(0), row.get(1)) {
+    if (numbers, codes) != (column(row, 0)?, column(row, 1)?) {
         let words = "rows were read wrongly: the sum of their numbers, or of their codes";
         return Err(Failure::Failed(format!("{} {words}", ids.len())));
     }
