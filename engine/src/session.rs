@@ -40,7 +40,6 @@ impl Lines {
 }
 
 impl<Input: BufRead> Lines<Input> {
-
     /// The task, which is the first line.
     pub fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
         if !self.read("the task")? {
@@ -92,8 +91,12 @@ mod tests {
     fn a_line_without_an_end_is_refused() {
         let endless = BufReader::new(std::io::repeat(b' '));
         let mut lines = Lines { input: endless, line: String::new() };
-        assert_eq!(Err("the next line is longer than 16777216 bytes".to_owned()), lines.advance().map(|_| ()));
-        let mut lines = Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
+        assert_eq!(
+            Err("the next line is longer than 16777216 bytes".to_owned()),
+            lines.advance().map(|_| ())
+        );
+        let mut lines =
+            Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
         assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
         assert_eq!(Ok(None), lines.advance());
     }

@@ -60,7 +60,17 @@ impl<I: Issuer + 'static> BearerClient<I> {
         let ended = Expected { status: 200, bytes: None, body: None, ..Expected::of(setup.load) };
         let (host, ending) = (setup.load.host.clone(), Vec::new());
         let ends = false;
-        Ok(Box::new(BearerClient { issuer, requests, expected, accounts, headers, host, ended, ending, ends }))
+        Ok(Box::new(BearerClient {
+            issuer,
+            requests,
+            expected,
+            accounts,
+            headers,
+            host,
+            ended,
+            ending,
+            ends,
+        }))
     }
 }
 

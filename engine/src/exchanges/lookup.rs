@@ -146,7 +146,8 @@ pub mod tests {
         let mut lookup = Lookup::open(&folder.spec()).expect("a lookup");
         let issued = lookup.issue("u3", 100, 200).expect("a text");
         assert_eq!(24, issued.len());
-        let user = |lookup: &Lookup, text: &str, now_s| lookup.user(text.as_bytes(), now_s).expect("an answer");
+        let user =
+            |lookup: &Lookup, text: &str, now_s| lookup.user(text.as_bytes(), now_s).expect("an answer");
         assert_eq!(Some("u3".to_owned()), user(&lookup, &issued, 199));
         assert_eq!(None, user(&lookup, &issued, 200));
         assert_eq!(Some("u2".to_owned()), user(&lookup, "good", 199));
@@ -171,11 +172,16 @@ pub mod tests {
         let mut lookup = Lookup::open(&folder.spec()).expect("a lookup");
         let issued = lookup.issue("u3", 100, 200).expect("a text");
         let mut statement = lookup.connection.prepare("SELECT hash FROM held").expect("a statement");
-        let stolen: Vec<Vec<u8>> =
-            statement.query_map((), |row| row.get(0)).expect("rows").map(|hash| hash.expect("a hash")).collect();
+        let stolen: Vec<Vec<u8>> = statement
+            .query_map((), |row| row.get(0))
+            .expect("rows")
+            .map(|hash| hash.expect("a hash"))
+            .collect();
         assert_eq!(2, stolen.len());
         for hash in &stolen {
-            for shown in [hash.clone(), hex::encode(hash).into_bytes(), URL_SAFE_NO_PAD.encode(hash).into_bytes()] {
+            for shown in
+                [hash.clone(), hex::encode(hash).into_bytes(), URL_SAFE_NO_PAD.encode(hash).into_bytes()]
+            {
                 assert_ne!(issued.as_bytes(), shown);
                 assert_eq!(Ok(None), lookup.user(&shown, 150));
             }
@@ -191,7 +197,8 @@ pub mod tests {
             _ => panic!("opened"),
         };
         assert!(words(&spec).contains("No such file"));
-        std::fs::write(&spec.from, "no database, but long enough to be looked at as one would be").expect("a file");
+        std::fs::write(&spec.from, "no database, but long enough to be looked at as one would be")
+            .expect("a file");
         assert!(words(&spec).contains("not a database"));
         assert!(words(&spec).contains("is there already"));
     }

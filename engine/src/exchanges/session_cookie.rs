@@ -16,13 +16,7 @@ pub const SCHEME: Scheme = Scheme {
     server: Some(server),
     keeps_state: true,
     has_sign_on: true,
-    refused: &[
-        Wrong::NoCredentials,
-        Wrong::Password,
-        Wrong::User,
-        Wrong::Own(FORGED),
-        Wrong::Own(ENDED),
-    ],
+    refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User, Wrong::Own(FORGED), Wrong::Own(ENDED)],
 };
 
 #[derive(Deserialize)]

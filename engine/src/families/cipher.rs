@@ -387,6 +387,9 @@ mod tests {
             let steps: Vec<u128> = ivs.windows(2).map(|pair| number(&pair[1]) - number(&pair[0])).collect();
             assert_eq!(vec![step; 2], steps, "{bytes}");
         }
-        assert_eq!([vec![0xAA; 16], vec![0xAB; 16], vec![0xA8; 16]].as_slice(), ivs(Check::Padding(16), 16, 64));
+        assert_eq!(
+            [vec![0xAA; 16], vec![0xAB; 16], vec![0xA8; 16]].as_slice(),
+            ivs(Check::Padding(16), 16, 64)
+        );
     }
 }

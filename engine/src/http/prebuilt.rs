@@ -21,7 +21,13 @@ impl<'a> Outline<'a> {
     /// The page that the load asks for, by the last request of an operation.
     pub fn page(load: &'a Load, path: &'a str) -> Outline<'a> {
         let request = &load.request;
-        Outline { method: &request.method, path, body: request.body.as_deref(), is_last: true, tells_user: false }
+        Outline {
+            method: &request.method,
+            path,
+            body: request.body.as_deref(),
+            is_last: true,
+            tells_user: false,
+        }
     }
 }
 

@@ -191,7 +191,10 @@ mod tests {
             };
             assert!(parse(&head(1)).is_ok_and(|request| request.is_some()), "{name}");
             let refused = parse(&head(2)).expect_err("two of a kind");
-            assert_eq!((Status::BadRequest, format!("more than one {name}")), (refused.status, refused.why.to_owned()));
+            assert_eq!(
+                (Status::BadRequest, format!("more than one {name}")),
+                (refused.status, refused.why.to_owned())
+            );
         }
     }
 }

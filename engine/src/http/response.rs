@@ -286,7 +286,8 @@ mod tests {
         let expected = Expected { status: 200, bytes: None, body: None, to_head: false, keeps_head: true };
         let mut response = Response::default();
         response.begin();
-        let head = b"HTTP/1.1 200 OK\r\nX-One: 1\r\nX-Bytes: \xFF\xFE\r\nX-Two: 2\r\nContent-Length: 0\r\n\r\n";
+        let head =
+            b"HTTP/1.1 200 OK\r\nX-One: 1\r\nX-Bytes: \xFF\xFE\r\nX-Two: 2\r\nContent-Length: 0\r\n\r\n";
         response.take(head, &expected).unwrap();
         assert_eq!(
             [Some("1"), None, Some("2")],

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{jwt, lookup};
 use super::scheme::{Scheme, Wrong};
 use super::schemes::SCHEMES;
+use super::{jwt, lookup};
 use crate::clock;
 use crate::contract::Failure;
 use crate::load::trial::Trial;
@@ -170,7 +170,10 @@ fn cases(files: &Files) -> Vec<Case> {
         [
             case("basic", json!({"store": store})),
             case("form", json!({"store": store})),
-            case("session-cookie", json!({"store": store, "held": held(files, &format!("sessions-{number}"))})),
+            case(
+                "session-cookie",
+                json!({"store": store, "held": held(files, &format!("sessions-{number}"))}),
+            ),
         ]
     });
     let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
@@ -362,7 +365,10 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
         (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
         (json!({"scheme": "client-certificate"}), "needs certificates of clients"),
-        (json!({"scheme": "opaque-token", "held": {"from": empty, "at": files.0.join("at")}}), "no such table"),
+        (
+            json!({"scheme": "opaque-token", "held": {"from": empty, "at": files.0.join("at")}}),
+            "no such table",
+        ),
         (
             json!({"scheme": "jwt", "signature": "hs256", "verification_key": empty}),
             "a secret of fewer than 32 bytes",

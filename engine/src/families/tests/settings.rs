@@ -66,7 +66,8 @@ fn absurd_parameters_are_an_outcome() {
             ("scrypt", json!({"n": 1u64 << 62, "r": 1 << 20, "p": 1})),
             ("scrypt", json!({"n": 16, "r": 8, "p": MOST})),
         ] {
-            let failure = proved(provider.as_ref(), &task("password-hash", "hash", choice, setting, json!({})));
+            let failure =
+                proved(provider.as_ref(), &task("password-hash", "hash", choice, setting, json!({})));
             assert!(failure.is_err(), "{name}: {choice}");
         }
     }

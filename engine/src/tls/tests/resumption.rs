@@ -56,7 +56,8 @@ fn every_server_gives_as_many_tickets() {
             let server = server(&ServerSpec { resumption, ..far.server(Protocol::Tls13) });
             assert_eq!((0, USERS), resumed(&client, &server));
             // Nothing is carried over these, so that no further ticket is taken.
-            let met: Vec<Met> = (0..2 * USERS).map(|_| meet(&client, &server).expect("a connection")).collect();
+            let met: Vec<Met> =
+                (0..2 * USERS).map(|_| meet(&client, &server).expect("a connection")).collect();
             let resumed = met.iter().filter(|one| one.client.negotiated().is_some_and(|got| got.resumed));
             assert_eq!(USERS, resumed.count(), "{near:?} {far:?} {resumption:?}");
         }
