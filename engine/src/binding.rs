@@ -27,13 +27,24 @@ macro_rules! bind {
         impl $(<$length>)? $api $(<$length>)? {
             /// The name of what is missing, if anything is.
             pub fn bind(library: &Library) -> Result<Self, &'static str> {
+                use $crate::calls::{Function, slot};
                 // SAFETY: each function has the type that the headers of these libraries declare for its name.
                 unsafe {
                     Ok(Self {
                         $($part: <$kind>::bind(library)?,)*
-                        $($name: *library.get(concat!(stringify!($name), "\0"))
-                            .map_err(|_| stringify!($name))?,)*
-                        $($maybe: library.get(concat!(stringify!($maybe), "\0")).ok().map(|symbol| *symbol),)*
+                        $($name: {
+                            let function: unsafe extern "C" fn($($argument),*) $(-> $answer)? = *library
+                                .get(concat!(stringify!($name), "\0"))
+                                .map_err(|_| stringify!($name))?;
+                            function.counted::<{ slot(stringify!($name)) }>(stringify!($name))
+                        },)*
+                        $($maybe: {
+                            let function: Option<unsafe extern "C" fn($($given),*) $(-> $returns)?> =
+                                library.get(concat!(stringify!($maybe), "\0")).ok().map(|symbol| *symbol);
+                            function.map(|function| {
+                                function.counted::<{ slot(stringify!($maybe)) }>(stringify!($maybe))
+                            })
+                        },)*
                     })
                 }
             }

@@ -111,6 +111,7 @@ pub fn session<Observed: Serialize>(
     tell(&Line::<Observed>::Ready(ready))?;
     while let Some(asked) = lines.advance().map_err(Failure::Failed)? {
         tell(&Line::Chunk(advance(asked)?))?;
+        calls::say();
     }
     Ok(())
 }

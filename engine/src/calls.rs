@@ -1,0 +1,81 @@
+//! How often each function of a bound library is called, where `TOLLBAR_COUNT_CALLS` asks for it: what an operation does
+//! is counted and not read off the code (`python -m bench parity`). Elsewhere functions are called as they are.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
+
+/// Room for each name to have a place of its own.
+const SLOTS: usize = 1 << 14;
+
+static ASKED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("TOLLBAR_COUNT_CALLS").is_some());
+static CALLS: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static FUNCTIONS: [AtomicPtr<()>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
+static NAMES: Mutex<BTreeMap<usize, &'static str>> = Mutex::new(BTreeMap::new());
+
+/// The place of a name, which its type can depend on.
+pub const fn slot(name: &str) -> usize {
+    // FNV-1a.
+    let (bytes, mut hash, mut at) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325_u64, 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    (hash ^ (hash >> 32)) as usize % SLOTS
+}
+
+/// A function of C.
+pub trait Function: Sized {
+    /// The same, or where it is asked for one that counts its calls and then calls it.
+    fn counted<const SLOT: usize>(self, name: &'static str) -> Self;
+}
+
+fn note(slot: usize, name: &'static str, function: *mut ()) {
+    FUNCTIONS[slot].store(function, Ordering::Relaxed);
+    let mut names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let other = names.insert(slot, name);
+    assert!(other.is_none_or(|other| other == name), "{name} and {other:?} have one place");
+}
+
+macro_rules! functions {
+    ($([$($argument:ident),*])*) => {$(
+        impl<$($argument,)* Answer> Function for unsafe extern "C" fn($($argument),*) -> Answer {
+            fn counted<const SLOT: usize>(self, name: &'static str) -> Self {
+                #[allow(non_snake_case)]
+                unsafe extern "C" fn counting<$($argument,)* Answer, const SLOT: usize>(
+                    $($argument: $argument),*
+                ) -> Answer {
+                    CALLS[SLOT].fetch_add(1, Ordering::Relaxed);
+                    let function = FUNCTIONS[SLOT].load(Ordering::Relaxed);
+                    // SAFETY: what is at this place was put there with this very type, whose name it has; the caller
+                    // promises to this function what it would have promised to that one.
+                    unsafe {
+                        let function: unsafe extern "C" fn($($argument),*) -> Answer = std::mem::transmute(function);
+                        function($($argument),*)
+                    }
+                }
+                if !*ASKED {
+                    return self;
+                }
+                note(SLOT, name, self as *mut ());
+                counting::<$($argument,)* Answer, SLOT>
+            }
+        }
+    )*};
+}
+
+functions! {
+    [] [A] [A, B] [A, B, C] [A, B, C, D] [A, B, C, D, E] [A, B, C, D, E, F] [A, B, C, D, E, F, G]
+    [A, B, C, D, E, F, G, H] [A, B, C, D, E, F, G, H, I] [A, B, C, D, E, F, G, H, I, J]
+}
+
+/// Says on standard error how often each function was called, where that was asked for.
+pub fn say() {
+    if !*ASKED {
+        return;
+    }
+    let names = NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let called = |(slot, name): (&usize, &&'static str)| (*name, CALLS[*slot].load(Ordering::Relaxed));
+    let calls: BTreeMap<&str, u64> = names.iter().map(called).filter(|(_, calls)| *calls > 0).collect();
+    eprintln!("calls: {}", serde_json::to_string(&calls).unwrap_or_default());
+}
