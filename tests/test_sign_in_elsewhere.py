@@ -261,13 +261,17 @@ def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path
     with ours(cell_of(choice, 'password-hash = ["bcrypt"]')) as (address, accounts):
         first, jar = next(iter(accounts)), str(tmp_path / "jar")
         page = f"http://{address}/bytes/100"
-        login = ["-b", jar, "-c", jar, "--data", f"name={first.name}", "--data"]
         assert 302 == curl(page)[0]
+        right = ["--data", f"name={first.name}", "--data", f"password={first.password}"]
+        assert 403 == curl(*right, f"http://{address}/login")[0], "a form of another site"
+        token = token_of(f"http://{address}/login", jar)
+        assert 403 == curl(*right, "--data", f"token={token}", f"http://{address}/login")[0], "without its cookie"
+        login = ["-b", jar, "-c", jar, "--data", f"token={token}", "--data", f"name={first.name}", "--data"]
         assert 403 == curl(*login, "password=wrong", f"http://{address}/login")[0]
         assert 302 == curl("-b", jar, page)[0]
         status, heads = curl(*login, f"password={first.password}", f"http://{address}/login")
         assert 302 == status
-        (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie:"))
+        (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie: ticket="))
         assert {"HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
         assert 200 == curl("-b", jar, page)[0]
         status, _ = curl("-b", jar, "-X", "POST", f"http://{address}/sign-out")
@@ -275,7 +279,13 @@ def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path
         assert (200, 302) if choice == "session-cookie" else (405, 200) == (status, curl("-b", jar, page)[0])
 
 
-def test_a_session_s_cookie_is_for_tls_alone_where_there_is_tls() -> None:
+def token_of(form: str, jar: str) -> str:
+    """The token that a form comes with; its cookie is in the jar."""
+    _, page = curl("-k", "-c", jar, form)
+    return page.split("token: ")[1].split()[0]
+
+
+def test_a_session_s_cookie_is_for_tls_alone_where_there_is_tls(tmp_path: Path) -> None:
     """`Secure`, which a browser would not take in clear."""
     settings = 'password-hash = ["bcrypt"]'
     clear = cell_of("session-cookie", settings)
@@ -292,9 +302,11 @@ def test_a_session_s_cookie_is_for_tls_alone_where_there_is_tls() -> None:
     for cell, scheme, is_secure in ((clear, "http", False), (one.cells[0], "https", True)):
         with ours(cell) as (address, accounts):
             first = next(iter(accounts))
-            form = ["--data", f"name={first.name}&password={first.password}"]
-            _, heads = curl("-k", *form, f"{scheme}://{address}/login")
-            (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie:"))
+            jar = str(tmp_path / scheme)
+            token = token_of(f"{scheme}://{address}/login", jar)
+            form = ["--data", f"name={first.name}&password={first.password}&token={token}"]
+            _, heads = curl("-k", "-b", jar, *form, f"{scheme}://{address}/login")
+            (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie: ticket="))
             assert is_secure == ("; Secure" in cookie)
 
 

@@ -1,7 +1,9 @@
-//! A login form: the page sends the browser there, name and password are posted, and a sealed ticket in a cookie
-//! stands for them from then on, until it expires.
+//! A login form: the page sends the browser there, name and password are posted together with a token that came with
+//! the form, and a sealed ticket in a cookie stands for them from then on, until it expires.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::{hmac, rand};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -11,7 +13,7 @@ use super::client::{Client, Judgement, Setup};
 use super::operation::Operation;
 use super::scheme::{Scheme, Wrong};
 use super::server::{END_PATH, PLACE, Reply, Server, Verdict};
-use super::settings::{NoSettings, Settings, read};
+use super::settings::{Settings, read};
 use super::store::{self, Store};
 use crate::clock;
 use crate::contract::Failure;
@@ -24,6 +26,8 @@ use crate::load_task::OperationKind;
 
 pub const FORGED: &str = "a forged cookie";
 pub const ENDED: &str = "a session that was ended";
+/// A site that has the user's browser post a login of its own knows no token, and no cookie that this site set.
+pub const FORGED_LOGIN: &str = "a login that another site forged";
 
 pub const SCHEME: Scheme = Scheme {
     name: "form",
@@ -31,12 +35,20 @@ pub const SCHEME: Scheme = Scheme {
     server: Some(server),
     keeps_state: true,
     has_sign_on: true,
-    refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User, Wrong::Own(FORGED)],
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Password,
+        Wrong::User,
+        Wrong::Own(FORGED),
+        Wrong::Own(FORGED_LOGIN),
+    ],
 };
 
 /// Where the form is.
 const PATH: &str = "/login";
 const COOKIE: &str = "ticket";
+/// Where the form's token is: in a cookie, and in a field of the form.
+const TOKEN: &str = "token";
 
 // The client.
 
@@ -45,8 +57,8 @@ struct FormClient {
     /// To each path: without a cookie, and with one.
     bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
-    /// The form that each account fills in.
-    forms: Vec<Vec<u8>>,
+    /// Asks for the form, where it comes with a token.
+    ask: Option<Vec<u8>>,
     redirected: Expected,
     ended: Expected,
     expected: Expected,
@@ -65,6 +77,8 @@ struct User {
     cookie: String,
     /// The request that ends its session.
     ending: Vec<u8>,
+    /// The form, filled in.
+    form: Vec<u8>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +86,8 @@ enum Stage {
     /// Asks for the page, and is sent to the form.
     #[default]
     Bare,
+    /// Asks for the form, and is given its token.
+    Ask,
     /// Fills it in, and is given a cookie.
     Form,
     SignedIn,
@@ -79,8 +95,16 @@ enum Stage {
     Ending,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    /// Whether the form comes with a token, without which no login is taken.
+    #[serde(default)]
+    token: bool,
+}
+
 pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
-    let NoSettings {} = setup.settings()?;
+    let ClientSettings { token } = setup.settings()?;
     let load = setup.load;
     let accounts = setup.accounts()?;
     let bare = |path| Prebuilt::new(load, &Outline { is_last: false, ..Outline::page(load, path) });
@@ -91,7 +115,7 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         kind: setup.kind,
         bare: setup.paths.iter().map(|path| bare(path)).collect(),
         requests: setup.requests(),
-        forms: accounts.iter().map(|account| filled_in(&load.host, account)).collect(),
+        ask: token.then(|| format!("GET {PATH} HTTP/1.1\r\nHost: {}\r\n\r\n", load.host).into_bytes()),
         redirected,
         ended,
         expected: setup.expected(),
@@ -102,13 +126,25 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     }))
 }
 
-fn filled_in(host: &str, Account { name, password }: &Account) -> Vec<u8> {
-    let body = format!("name={}&password={}", encode(name), encode(password));
+/// The form of an account, with the token that it came with.
+fn filled_in(host: &str, Account { name, password }: &Account, token: Option<&str>) -> Vec<u8> {
+    let mut body = format!("name={}&password={}", encode(name), encode(password));
+    let mut cookie = String::new();
+    if let Some(token) = token {
+        body.push_str(&format!("&{TOKEN}={}", encode(token)));
+        cookie = format!("Cookie: {TOKEN}={token}\r\n");
+    }
     let length = body.len();
     format!(
-        "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
+        "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n{cookie}\r\n{body}"
     )
     .into_bytes()
+}
+
+/// The value of a cookie that an answer sets.
+fn set_cookie<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+    let cookies = response.headers("Set-Cookie").filter_map(|cookie| cookie.split(';').next());
+    cookies.filter_map(|cookie| cookie.strip_prefix(name)?.strip_prefix('=')).next()
 }
 
 impl Client for FormClient {
@@ -122,6 +158,9 @@ impl Client for FormClient {
         } else if self.wrong == Some(ENDED) {
             user.stage = Stage::Ending;
             user.ending = ending(&self.host, &user.cookie);
+        } else if self.wrong == Some(FORGED_LOGIN) {
+            user.stage = Stage::Form;
+            user.form = filled_in(&self.host, &self.accounts[user.account], None);
         }
         Ok(())
     }
@@ -130,7 +169,8 @@ impl Client for FormClient {
         let (user, path) = (&self.users[operation.user as usize], usize::from(operation.path));
         match user.stage {
             Stage::Bare => self.bare[path].with(operation.unique, b""),
-            Stage::Form => &self.forms[user.account],
+            Stage::Ask => self.ask.as_deref().unwrap_or_default(),
+            Stage::Form => &user.form,
             Stage::SignedIn => self.requests[path].with(operation.unique, user.cookie.as_bytes()),
             Stage::Ending => &user.ending,
         }
@@ -140,7 +180,7 @@ impl Client for FormClient {
         match self.users[operation.user as usize].stage {
             Stage::SignedIn => &self.expected,
             Stage::Bare | Stage::Form => &self.redirected,
-            Stage::Ending => &self.ended,
+            Stage::Ask | Stage::Ending => &self.ended,
         }
     }
 
@@ -163,6 +203,18 @@ impl Client for FormClient {
                     let words = format!("the page leads to {place:?} and not to {PATH}");
                     return Err(Fault::new(fault::NOT_HTTP, words));
                 }
+                if self.ask.is_some() {
+                    Stage::Ask
+                } else {
+                    user.form = filled_in(&self.host, &self.accounts[user.account], None);
+                    Stage::Form
+                }
+            }
+            Stage::Ask => {
+                response.check(&self.ended)?;
+                let missing = || Fault::new(fault::NOT_HTTP, "a form without a token");
+                let token = set_cookie(response, TOKEN).ok_or_else(missing)?;
+                user.form = filled_in(&self.host, &self.accounts[user.account], Some(token));
                 Stage::Form
             }
             Stage::Form => {
@@ -259,25 +311,58 @@ pub struct FormServer<T> {
     store: Store,
     tickets: T,
     cookie: Cookie,
+    tokens: Tokens,
     headers: String,
+    text: String,
     user: String,
 }
 
 impl<T> FormServer<T> {
-    pub fn new(store: Store, tickets: T, cookie: Cookie) -> FormServer<T> {
-        FormServer { store, tickets, cookie, headers: String::new(), user: String::new() }
+    pub fn new(store: Store, tickets: T, cookie: Cookie) -> Result<FormServer<T>, Failure> {
+        let (tokens, headers, text, user) = (Tokens::new()?, String::new(), String::new(), String::new());
+        Ok(FormServer { store, tickets, cookie, tokens, headers, text, user })
+    }
+}
+
+/// What stands in a form that this server gave, and in a cookie beside it: a time and random bytes, signed (a signed
+/// double-submit cookie). A login without both, or with a token of another server, was not filled in here.
+struct Tokens(hmac::Key);
+
+/// How long a form may be filled in.
+const FORM_S: u64 = 3600;
+const SIGNED_BYTES: usize = 16;
+
+impl Tokens {
+    fn new() -> Result<Tokens, Failure> {
+        let mut key = [0; 32];
+        let made = rand::fill(&mut key).map(|()| Tokens(hmac::Key::new(hmac::HMAC_SHA256, &key)));
+        made.map_err(|_| Failure::Failed("no key for forms is to be had".to_owned()))
+    }
+
+    fn issue(&self, now_s: u64) -> Result<String, String> {
+        let mut signed = [0; SIGNED_BYTES];
+        signed[..8].copy_from_slice(&now_s.to_be_bytes());
+        rand::fill(&mut signed[8..]).map_err(|_| "no random bytes are to be had".to_owned())?;
+        Ok(URL_SAFE_NO_PAD.encode([&signed, hmac::sign(&self.0, &signed).as_ref()].concat()))
+    }
+
+    fn is_ours(&self, token: &[u8], now_s: u64) -> bool {
+        let Ok(bytes) = URL_SAFE_NO_PAD.decode(token) else { return false };
+        let Some((signed, signature)) = bytes.split_at_checked(SIGNED_BYTES) else { return false };
+        let given_s = signed.first_chunk().map_or(0, |time| u64::from_be_bytes(*time));
+        hmac::verify(&self.0, signed, signature).is_ok() && now_s < given_s.saturating_add(FORM_S)
     }
 }
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let ServerSettings { store, ticket_s, secure } = read(settings, PLACE)?;
     let (store, tickets) = (Store::open(&store)?, Sealed::new()?);
-    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })))
+    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })?))
 }
 
 impl<T: Tickets> Server for FormServer<T> {
     fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
-        let ticket = request.cookie.and_then(of_cookie);
+        let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
         let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, clock::unix_s()));
         match user {
             Ok(Some(user)) => {
@@ -296,24 +381,37 @@ impl<T: Tickets> Server for FormServer<T> {
         Some(PATH)
     }
 
-    fn form(&mut self, filled_in: Option<&[u8]>) -> Reply<'_> {
-        const EMPTY: &str = "fill in: name, password\n";
+    fn form(&mut self, request: &Request<'_>, filled_in: Option<&[u8]>) -> Reply<'_> {
+        const EMPTY: &str = "fill in: name, password, token\n";
+        let now_s = clock::unix_s();
+        let secure = if self.cookie.secure { "; Secure" } else { "" };
         let Some(body) = filled_in else {
-            return Reply { status: Status::Done, headers: "", text: EMPTY };
+            let token = match self.tokens.issue(now_s) {
+                Ok(token) => token,
+                Err(why) => return Reply::failed(&why),
+            };
+            self.headers =
+                format!("Set-Cookie: {TOKEN}={token}; Path={PATH}; HttpOnly; SameSite=Strict{secure}\r\n");
+            self.text = format!("{EMPTY}token: {token}\n");
+            return Reply { status: Status::Done, headers: &self.headers, text: &self.text };
         };
+        let token = field(body, TOKEN.as_bytes()).unwrap_or_default();
+        let beside = request.cookie.and_then(|header| of_cookie(header, TOKEN)).unwrap_or_default();
+        if verify_slices_are_equal(&token, beside).is_err() || !self.tokens.is_ours(&token, now_s) {
+            let text = "this form was not filled in here: ask for it again\n";
+            return Reply { status: Status::Forbidden, headers: "", text };
+        }
         let (name, password) = (field(body, b"name"), field(body, b"password"));
         let name = name.filter(|name| is_name(name)).and_then(|name| String::from_utf8(name).ok());
         let (Some(name), Some(password)) = (name, password) else {
             return Reply { status: Status::BadRequest, headers: "", text: EMPTY };
         };
         let issued = self.store.is_password(&name, &password).and_then(|is_right| {
-            let now_s = clock::unix_s();
             let expires_s = now_s + self.cookie.lasts_s;
             if is_right { self.tickets.issue(&name, now_s, expires_s).map(Some) } else { Ok(None) }
         });
         match issued {
             Ok(Some(ticket)) => {
-                let secure = if self.cookie.secure { "; Secure" } else { "" };
                 // Back to where a browser would have come from: a page of any length will do.
                 self.headers = format!(
                     "Location: /bytes/0\r\nSet-Cookie: {COOKIE}={ticket}; Path=/; HttpOnly; SameSite=Lax{secure}\r\n"
@@ -331,8 +429,8 @@ impl<T: Tickets> Server for FormServer<T> {
 
     fn end(&mut self, request: &Request<'_>) -> Reply<'_> {
         // A session that there is not is ended already.
-        let ended = request.cookie.and_then(of_cookie).map_or(Ok(()), |ticket| self.tickets.end(ticket));
-        Reply::ended(ended)
+        let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
+        Reply::ended(ticket.map_or(Ok(()), |ticket| self.tickets.end(ticket)))
     }
 }
 
@@ -342,7 +440,7 @@ struct Sealed(RandomizedNonceKey);
 impl Sealed {
     fn new() -> Result<Sealed, Failure> {
         let mut key = [0; 32];
-        let made = aws_lc_rs::rand::fill(&mut key).and_then(|()| RandomizedNonceKey::new(&AES_256_GCM, &key));
+        let made = rand::fill(&mut key).and_then(|()| RandomizedNonceKey::new(&AES_256_GCM, &key));
         made.map(Sealed).map_err(|_| Failure::Failed("no key for tickets is to be had".to_owned()))
     }
 }
@@ -373,10 +471,10 @@ impl Sealed {
     }
 }
 
-/// The ticket among the cookies of a request.
-fn of_cookie(header: &[u8]) -> Option<&[u8]> {
+/// The value of this cookie among those of a request.
+fn of_cookie<'a>(header: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let cookies = header.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    cookies.filter_map(|cookie| cookie.strip_prefix(COOKIE.as_bytes())?.strip_prefix(b"=")).next()
+    cookies.filter_map(|cookie| cookie.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()
 }
 
 /// A field of a form, decoded; None where it is not there, or not as forms are written.
@@ -446,14 +544,15 @@ mod tests {
 
     #[test]
     fn any_form_and_cookie_are_taken() {
-        let mut sealed = Sealed::new().expect("a key");
+        let (mut sealed, tokens) = (Sealed::new().expect("a key"), Tokens::new().expect("a key"));
         for bytes in
             any_bytes(&[b"name=", b"&", b"%4", b"%41", b"=", b"ticket=", b";", b" ", b"AAAAAAAAAAAAAAAA"])
         {
             if let Some(value) = field(&bytes, b"name") {
                 assert!(value.len() <= bytes.len());
             }
-            assert_eq!(Ok(None), sealed.user(of_cookie(&bytes).unwrap_or(&bytes), 0));
+            assert_eq!(Ok(None), sealed.user(of_cookie(&bytes, COOKIE).unwrap_or(&bytes), 0));
+            assert!(!tokens.is_ours(&bytes, 0));
         }
     }
 
@@ -474,6 +573,16 @@ mod tests {
     }
 
     #[test]
+    fn a_form_s_token_is_taken_where_it_was_given_and_for_an_hour() {
+        let (tokens, other) = (Tokens::new().expect("a key"), Tokens::new().expect("a key"));
+        let token = tokens.issue(100).expect("a token");
+        assert!(tokens.is_ours(token.as_bytes(), 100 + FORM_S - 1));
+        assert!(!tokens.is_ours(token.as_bytes(), 100 + FORM_S));
+        assert!(!other.is_ours(token.as_bytes(), 100));
+        assert_ne!(Ok(token), tokens.issue(100));
+    }
+
+    #[test]
     fn a_ticket_is_found_among_cookies() {
         for (expected, header) in [
             (Some("x"), "ticket=x"),
@@ -483,7 +592,7 @@ mod tests {
             (None, "a=ticket=x"),
             (None, ""),
         ] {
-            assert_eq!(expected.map(str::as_bytes), of_cookie(header.as_bytes()), "{header}");
+            assert_eq!(expected.map(str::as_bytes), of_cookie(header.as_bytes(), COOKIE), "{header}");
         }
     }
 }

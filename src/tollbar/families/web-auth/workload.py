@@ -9,7 +9,7 @@ from typing import Any
 
 from tollbar import beds, libraries, tls
 from tollbar.accounts import Accounts, UnmadeAccounts, accounts_of
-from tollbar.beds import Installed, NotStarted
+from tollbar.beds import Bed, Installed, NotStarted
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
@@ -27,6 +27,9 @@ IN_CLEAR = {"choice": tls.PLAINTEXT}
 MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
 # A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
 RETURNING = 4
+# Choices with a form, and the servers whose form comes with a token against logins that another site forges.
+FORMS = ("form", "session-cookie")
+GIVES_TOKENS = ("embedded",)
 # Where a password is looked up, for a choice that leaves nothing to choose there.
 LOOKED_UP = {"session-cookie": "sql"}
 # Samba's certificate has a name that the system's resolver does not know, and this library finds it in a file.
@@ -180,6 +183,8 @@ class FamilyWorkload(RequestWorkload):
             else:
                 count = made.usable(_stored(settings))
             accounts = {"file": str(made.passwords), "first": 0, "count": count}
+        if cell.choice.name in FORMS and isinstance(cell.bed, Bed) and cell.bed.name in GIVES_TOKENS:
+            told = {**told, "token": True}
         return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, **told}
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
