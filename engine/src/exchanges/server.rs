@@ -63,7 +63,7 @@ pub trait Server {
     }
 
     /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
-    fn form(&mut self, _filled_in: Option<&[u8]>) -> Reply<'_> {
+    fn form(&mut self, _request: &Request<'_>, _filled_in: Option<&[u8]>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::form::{self, Cookie, ENDED, FORGED, FormServer, Tickets, an_hour};
+use super::form::{self, Cookie, ENDED, FORGED, FORGED_LOGIN, FormServer, Tickets, an_hour};
 use super::lookup::{self, Lookup};
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
@@ -16,7 +16,14 @@ pub const SCHEME: Scheme = Scheme {
     server: Some(server),
     keeps_state: true,
     has_sign_on: true,
-    refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User, Wrong::Own(FORGED), Wrong::Own(ENDED)],
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Password,
+        Wrong::User,
+        Wrong::Own(FORGED),
+        Wrong::Own(FORGED_LOGIN),
+        Wrong::Own(ENDED),
+    ],
 };
 
 #[derive(Deserialize)]
@@ -34,7 +41,7 @@ struct ServerSettings {
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let ServerSettings { store, held, ticket_s, secure } = read(settings, PLACE)?;
     let (store, tickets) = (Store::open(&store)?, Lookup::open(&held)?);
-    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })))
+    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })?))
 }
 
 impl Tickets for Lookup {

@@ -81,7 +81,7 @@ impl Service {
             return self.answers.text(Status::MethodNotAllowed, why, persistence, false);
         }
         if let Some(sign_in) = self.sign_in.as_mut().filter(|_| is_form) {
-            let Reply { status, headers, text } = sign_in.form(body);
+            let Reply { status, headers, text } = sign_in.form(request, body);
             return self.answers.text_with(status, headers, text, persistence, head_only);
         }
         let (status, text) = match route(request.target) {

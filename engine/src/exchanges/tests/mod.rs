@@ -166,7 +166,10 @@ fn cases(files: &Files) -> Vec<Case> {
         .collect();
     let hashed = files.stores("hashed", &bcrypt);
     let with_password = hashed.into_iter().enumerate().flat_map(|(number, store)| {
-        let case = |scheme, sign_in| Case { scheme, exchange: json!({}), sign_in, tls: CLEAR };
+        let case = |scheme, sign_in| {
+            let exchange = if scheme == "basic" { json!({}) } else { json!({"token": true}) };
+            Case { scheme, exchange, sign_in, tls: CLEAR }
+        };
         [
             case("basic", json!({"store": store})),
             case("form", json!({"store": store})),
