@@ -343,7 +343,7 @@ impl Tokens {
         let mut signed = [0; SIGNED_BYTES];
         signed[..8].copy_from_slice(&now_s.to_be_bytes());
         rand::fill(&mut signed[8..]).map_err(|_| "no random bytes are to be had".to_owned())?;
-        Ok(URL_SAFE_NO_PAD.encode([&signed, hmac::sign(&self.0, &signed).as_ref()].concat()))
+        Ok(URL_SAFE_NO_PAD.encode([signed.as_slice(), hmac::sign(&self.0, &signed).as_ref()].concat()))
     }
 
     fn is_ours(&self, token: &[u8], now_s: u64) -> bool {

@@ -320,7 +320,7 @@ struct Seen {
 impl Seen {
     /// As it is after two such times.
     fn filled(now_s: u64) -> Result<Seen, Failure> {
-        let some = || {
+        let some = || -> Result<HashSet<[u8; 16]>, Failure> {
             let mut bytes = vec![[0; 16]; (BEFORE_HZ * (FRESH_S + AHEAD_S)) as usize];
             let filled = rand::fill(bytes.as_flattened_mut());
             filled.map_err(|_| Failure::Failed("no random bytes are to be had".to_owned()))?;

@@ -47,14 +47,14 @@ impl Lookup {
         }
         std::fs::copy(from, at).map_err(|error| refuse(error.to_string()))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = || {
+        let opened = || -> rusqlite::Result<Lookup> {
             let connection = Connection::open_with_flags(at, flags)?;
             // As servers set SQLite up: a login is in the log when it is answered, and on the disk soon after.
             connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
             connection.prepare_cached(SELECT)?;
             Ok(Lookup { connection, purged_s: 0 })
         };
-        opened().map_err(|error: rusqlite::Error| refuse(error.to_string()))
+        opened().map_err(|error| refuse(error.to_string()))
     }
 
     /// Whose it is, if it is held and has not expired.

@@ -358,11 +358,9 @@ mod tests {
     }
 
     fn ivs(check: Check, iv_bytes: usize, bytes: u64) -> Vec<Vec<u8>> {
-        let task = crate::contract::Task {
-            op: "encrypt".to_owned(),
-            setting: [("bytes".to_owned(), serde_json::json!(bytes))].into_iter().collect(),
-            ..crate::contract::Task::default()
-        };
+        let task = serde_json::json!({"mode": "measure", "provider": {"kind": "test"}, "family": "cipher",
+            "op": "encrypt", "choice": "test", "setting": {"bytes": bytes}, "seed": 7});
+        let task: Task = serde_json::from_value(task).expect("a task");
         let told = Told(Shape { key_bytes: 16, iv_bytes, check }, Vec::new().into());
         let mut session = Session::new(&task, told).expect("a session");
         (0..3).for_each(|_| session.encrypt().expect("encrypted"));

@@ -166,7 +166,7 @@ fn cases(files: &Files) -> Vec<Case> {
         .collect();
     let hashed = files.stores("hashed", &bcrypt);
     let with_password = hashed.into_iter().enumerate().flat_map(|(number, store)| {
-        let case = |scheme, sign_in| {
+        let case = |scheme: &'static str, sign_in: Value| {
             let exchange = if scheme == "basic" { json!({}) } else { json!({"token": true}) };
             Case { scheme, exchange, sign_in, tls: CLEAR }
         };
