@@ -8,6 +8,8 @@ mod password_hash;
 mod pkcs8;
 mod signature;
 
+use aws_lc_rs::digest::{SHA256, digest};
+
 use crate::contract::Receipt;
 use crate::crates;
 use crate::families::Linked;
@@ -27,32 +29,116 @@ pub const RUSTCRYPTO: Linked = Linked {
     ],
 };
 
-/// What the engine is built from besides cryptography, and another provider.
-const OTHER_CRATES: &[&str] = &[
-    "aws-lc-rs",
-    "aws-lc-sys",
-    "cc",
-    "hdrhistogram",
-    "hex",
-    "httparse",
-    "libc",
-    "libloading",
-    "rusqlite",
-    "rustix",
-    "rustls",
-    "serde",
-    "serde_json",
-    "sqlcipher-src",
+/// The crates that are this provider: what they cost is what its rows say.
+const CRATES: &[&str] = &[
+    "aes",
+    "aes-gcm",
+    "argon2",
+    "aria",
+    "bcrypt",
+    "blake2",
+    "blake3",
+    "camellia",
+    "cbc",
+    "chacha20poly1305",
+    "cipher",
+    "ctr",
+    "des",
+    "dsa",
+    "ed25519-dalek",
+    "getrandom",
+    "hmac",
+    "md-5",
+    "ml-dsa",
+    "ml-kem",
+    "p256",
+    "p384",
+    "p521",
+    "pbkdf2",
+    "poly1305",
+    "rayon",
+    "rc2",
+    "rc4",
+    "rsa",
+    "scrypt",
+    "sha1",
+    "sha2",
+    "sha3",
+    "signature",
+    "slh-dsa",
+    "x25519-dalek",
 ];
 
+fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    crates::all().filter(|(name, _)| CRATES.contains(name))
+}
+
+/// `rustcrypto 3f9a1c2b (rsa 0.10.0-rc.20)`: crates are released one by one, so that a version is the hash of theirs,
+/// and another set of them is another library. Those that are no releases yet are named.
+fn name() -> String {
+    let all: String = parts().map(|(name, version)| format!("{name} {version}\n")).collect();
+    let hash = hex::encode(&digest(&SHA256, all.as_bytes()).as_ref()[..4]);
+    let early: Vec<String> = parts()
+        .filter(|(_, version)| version.contains('-'))
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let early = if early.is_empty() { String::new() } else { format!(" ({})", early.join(", ")) };
+    format!("rustcrypto {hash}{early}")
+}
+
 fn receipt() -> Receipt {
-    let parts = crates::all().filter(|(name, _)| !OTHER_CRATES.contains(name));
     Receipt {
-        // Crates are released one by one: what has a version is the set of them that this engine locks.
         provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
-        name: format!("rustcrypto {}", env!("CARGO_PKG_VERSION")),
+        name: name(),
         cflags: Some(crates::BUILD.to_owned()),
-        parts: parts.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
+        parts: parts().map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
         ..Receipt::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the engine is built from besides.
+    const OTHERS: &[&str] = &[
+        "aws-lc-rs",
+        "aws-lc-sys",
+        "base64",
+        "cc",
+        "crc32fast",
+        "hdrhistogram",
+        "hex",
+        "httparse",
+        "jsonwebtoken",
+        "libc",
+        "libloading",
+        "mysql",
+        "postgres",
+        "rusqlite",
+        "rustix",
+        "rustls",
+        "serde",
+        "serde_json",
+        "sqlcipher-src",
+        "x509-cert",
+    ];
+
+    #[test]
+    fn every_crate_is_known_to_be_the_provider_or_not() {
+        for (name, _) in crates::all() {
+            assert!(CRATES.contains(&name) != OTHERS.contains(&name), "{name}");
+        }
+        for name in CRATES {
+            assert!(crates::all().any(|(found, _)| found == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_release_candidate_is_in_the_name() {
+        let name = name();
+        for (part, version) in parts() {
+            assert_eq!(version.contains('-'), name.contains(&format!("{part} {version}")), "{part}");
+        }
     }
 }
