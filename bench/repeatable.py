@@ -61,6 +61,9 @@ TWICE = {
     "encrypted-columns": Twice(0.01, 0.02, None, 8),
 }
 UNTOLD_GOAL = 1
+UNDISTURBED = str(Moments.UNDISTURBED)
+# A toll that fewer runs have undisturbed has no spread to speak of.
+FEWEST_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,9 @@ def six(names: Sequence[str] = tuple(SIX), runs: int = RUNS) -> Iterator[Figure]
             f"{sum(here)} of {len(here)}{without}",
             None,
         )
-    share = sum(held) / len(held) if held else 0.0
+    if not held:
+        return
+    share = sum(held) / len(held)
     low, high = HELD_GOAL
     yield Figure(
         # The others' mean has an error of its own, by which the interval is widened.
@@ -185,9 +190,10 @@ def _often(name: str, studies: Sequence[Document]) -> Iterator[Figure]:
     goal = SIX[name]
     by_toll = _by_toll(studies)
     spreads = [stdev(log(toll["ratio"]) for toll in found) for found in by_toll.values()]
-    each = [half for study in studies for half in halves(study["tolls"])]
+    each = [half for study in studies for half in halves(_undisturbed(study))]
     if not spreads or not each:
-        yield Figure(f"repeatable: `{name}`", "(not measured)", "no toll that every run has", False)
+        words = f"no toll that {FEWEST_RUNS} runs have undisturbed; {_disturbed(studies)}"
+        yield Figure(f"repeatable: `{name}`", "(not measured)", words, False)
         return
     spread, half = median(spreads), median(each)
     yield Figure(
@@ -230,9 +236,20 @@ def _others_inside(studies: Sequence[Document]) -> tuple[list[bool], int]:
 
 
 def _by_toll(studies: Sequence[Document]) -> dict[str, list[Document]]:
-    """The tolls that every run has a ratio of, run by run."""
-    runs = [{_key(toll): toll for toll in _own_tolls(study) if toll["ratio"] is not None} for study in studies]
-    return {key: [run[key] for run in runs] for key in runs[0] if all(key in run for run in runs)}
+    """The undisturbed tolls that enough runs have, run by run.
+
+    One as disturbed is another quantity, which moves with the neighbours of its hour: its row says so, and how many
+    there are is said beside.
+    """
+    found: dict[str, list[Document]] = {}
+    for study in studies:
+        for toll in _undisturbed(study):
+            found.setdefault(_key(toll), []).append(toll)
+    return {key: tolls for key, tolls in found.items() if len(tolls) >= FEWEST_RUNS}
+
+
+def _undisturbed(study: Document) -> list[Document]:
+    return [toll for toll in _own_tolls(study) if toll["ratio"] is not None and toll["moments"] == UNDISTURBED]
 
 
 def _known(name: str, said: Said) -> Iterator[Figure]:
@@ -269,7 +286,8 @@ def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
     goal = TWICE[name]
     for what, of, at, most in (("tolls", _tolls, "ratio", goal.tolls), ("costs", _costs, "value", goal.costs)):
         before, after = of(one), of(other)
-        pairs = [(found, after[cell]) for cell, found in before.items() if cell in after]
+        both = [(found, after[cell]) for cell, found in before.items() if cell in after]
+        pairs = [(a, b) for a, b in both if a["moments"] == b["moments"] == UNDISTURBED]
         off = sorted(abs(b[at] / a[at] - 1) for a, b in pairs)
         if not off:
             yield Figure(f"repeatable: `{name}` twice, {what}", "(not measured)", "nothing that both runs have", False)
@@ -280,7 +298,7 @@ def _two(name: str, one: Said, other: Said) -> Iterator[Figure]:
             f"repeatable: `{name}` twice with other work between, median change of {what}",
             f"at most {most:.1%}",
             f"{median(off):.2%} of {len(off)} (9 of 10 within {off[len(off) * 9 // 10]:.2%}; "
-            f"{overlap} of {len(bounded)} intervals overlap)",
+            f"{overlap} of {len(bounded)} intervals overlap; {len(both) - len(pairs)} more were as disturbed in one)",
             median(off) <= most,
         )
 

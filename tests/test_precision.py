@@ -68,13 +68,23 @@ def test_a_study_may_ask_for_it_itself(tollbar: Tollbar, fake_study: Path) -> No
 
 def test_a_run_that_is_resumed_keeps_its_precision(tollbar: Tollbar, fake_study: Path, tmp_path: Path) -> None:
     """What the command asked for is the run's, and need not be said again where it is gone on with."""
-    begun = tollbar("run", fake_study, "--json", "--no-report", "--precision", "60%", "--for", "20s")
+    begun = tollbar("run", fake_study, "--json", "--no-report", "--precision", "60%")
     assert "60 % reached after" in begun.stderr
     (run,) = (tmp_path / "runs").iterdir()
-    on = tollbar("run", "--resume", run, "--json", "--no-report")
+    # What it may take was made of the blocks that it began with.
+    longest_s = longest(run)
+    assert longest_s > 0
+    on = tollbar("run", "--resume", run, "--json", "--no-report", "--blocks", "8")
     assert "60 % reached after" in on.stderr
+    assert longest_s == longest(run)
     other = tollbar("run", "--resume", run, "--json", "--no-report", "--precision", "55%")
     assert "55 % reached after" in other.stderr
+
+
+def longest(run: Path) -> float:
+    """How long the run's one study may take, as it is kept."""
+    (study,) = json.loads((run / "run.json").read_text())["studies"].values()
+    return float(study["longest_s"])
 
 
 def test_a_precision_of_nothing_is_said_to_mean_nothing(tollbar: Tollbar, fake_study: Path) -> None:

@@ -150,12 +150,21 @@ class _Lab:
 
     def _most_s(self, one: StudyPlan, block_s: float) -> float:
         """How long all of a study's measuring may take, to reach a precision."""
-        return self.within_s or one.study.measure.longest_s or MOST_TIMES * one.study.measure.blocks * block_s
+        most_s = self.within_s or one.study.measure.longest_s
+        if most_s is None:
+            most_s = MOST_TIMES * one.study.measure.blocks * block_s
+            # Where the run is resumed the study has the blocks that were added too, and is not to take longer for it.
+            self._keep(one.study.name, longest_s=most_s)
+        return most_s
 
     def _add(self, name: str, blocks: int) -> None:
-        said = results.about(self.store.directory)["studies"]
-        results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], "blocks": blocks}}})
+        self._keep(name, blocks=blocks)
         self._measure(self._left({name: blocks}))
+
+    def _keep(self, name: str, **said_now: float) -> None:
+        """Notes something of a study in the run."""
+        said = results.about(self.store.directory)["studies"]
+        results.update_about(self.store.directory, {"studies": {**said, name: {**said[name], **said_now}}})
 
     def _left(self, counts: dict[str, int], made: Collection[TrialKey] | None = None) -> list[Heat]:
         planned = replace(self.planned, studies=tuple(o for o in self.planned.studies if o.study.name in counts))
