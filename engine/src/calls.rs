@@ -66,7 +66,8 @@ macro_rules! functions {
 
 functions! {
     [] [A] [A, B] [A, B, C] [A, B, C, D] [A, B, C, D, E] [A, B, C, D, E, F] [A, B, C, D, E, F, G]
-    [A, B, C, D, E, F, G, H] [A, B, C, D, E, F, G, H, I] [A, B, C, D, E, F, G, H, I, J]
+    [A, B, C, D, E, F, G, H] [A, B, C, D, E, F, G, H, I] [A, B, C, D, E, F, G, H, I, J] [A, B, C, D, E, F, G, H, I, J, K]
+    [A, B, C, D, E, F, G, H, I, J, K, L] [A, B, C, D, E, F, G, H, I, J, K, L, M]
 }
 
 /// Says on standard error how often each function was called, where that was asked for.

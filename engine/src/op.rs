@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::calls;
 use crate::chunks::Chunks;
 use crate::contract::{self, Chunk, Done, Failure, Mode, Offer, Ready, Receipt, Record, Task};
 use crate::null;

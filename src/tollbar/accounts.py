@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -126,6 +126,7 @@ class Accounts:
         self._secret = secrets.token_bytes(32)
         self._web_password = secrets.token_urlsafe(24)
         self._expired_token = secrets.token_urlsafe(24)
+        self._spare_token = secrets.token_urlsafe(24)
         self._making = threading.Lock()
         self._hashes: dict[str, list[str]] = {}
         self._keys: dict[str, tuple[bytes, bytes]] = {}
@@ -165,7 +166,7 @@ class Accounts:
 
     @property
     def tokens(self) -> Path:
-        """A table `held`: of each password, which stands for a token here, its hash; and of one that has expired."""
+        """A table `held`: of each password, which stands for a token here, its hash; of a spare one, and an expired."""
         return self._made("tokens.sqlite", self._account, self._tokens)
 
     @property
@@ -177,6 +178,11 @@ class Accounts:
     def expired_token(self) -> Path:
         """That one."""
         return self._made("expired.token", None, self._expired_token.encode)
+
+    @property
+    def spare_token(self) -> Path:
+        """One that no account shows, so that a proof may end it."""
+        return self._made("spare.token", None, self._spare_token.encode)
 
     def issuer_key(self, signature: str) -> Path:
         """With which tokens are signed: PEM, or the secret."""
@@ -207,7 +213,8 @@ class Accounts:
     def _tokens(self) -> bytes:
         now_s = int(time.time())
         tokens = [(one.password, one.name, now_s + TOKEN_S) for one in self]
-        return _held([*tokens, (self._expired_token, tokens[0][1], now_s - TOKEN_S)])
+        others = ((self._expired_token, now_s - TOKEN_S), (self._spare_token, now_s + TOKEN_S))
+        return _held([*tokens, *((token, tokens[0][1], until_s) for token, until_s in others)])
 
     def _sessions(self) -> bytes:
         until_s = int(time.time()) + TOKEN_S

@@ -7,7 +7,7 @@ use super::negotiate::refused;
 use super::operation::Operation;
 use super::server::{END_PATH, Reply, Server, Verdict};
 use crate::contract::Failure;
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::http::prebuilt::Prebuilt;
 use crate::http::request::Request;
 use crate::http::response::{Expected, Response};
@@ -47,8 +47,9 @@ pub struct BearerClient<I> {
     headers: Vec<Option<Box<str>>>,
     host: String,
     ended: Expected,
-    /// The request that ends the token of the operation under way; empty: it is not ended.
+    /// The request that ends the token of the operation under way.
     ending: Vec<u8>,
+    /// Whether an operation shows a token that is taken, ends it, and shows it again.
     ends: bool,
 }
 
@@ -112,8 +113,16 @@ impl<I: Issuer> Client for BearerClient<I> {
 
     #[inline]
     fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
-        response.check(self.expected(operation))?;
-        Ok(if self.is_ending(operation) { Judgement::Continue } else { Judgement::Done })
+        let right = response.check(self.expected(operation));
+        if !self.ends {
+            return right.map(|()| Judgement::Done);
+        }
+        match (operation.leg, right) {
+            (0 | 1, Ok(())) => Ok(Judgement::Continue),
+            // That a token is not taken any more says something of one alone that was taken before.
+            (0 | 1, Err(fault)) => Err(Fault::new(fault::SIGN_IN, fault.words)),
+            (_, right) => right.map(|()| Judgement::Done),
+        }
     }
 
     fn user(&self, operation: &Operation) -> Option<&str> {
@@ -131,7 +140,7 @@ impl<I> BearerClient<I> {
     /// Whether the request under way ends the token that the next one shows.
     #[inline]
     fn is_ending(&self, operation: &Operation) -> bool {
-        self.ends && operation.leg == 0
+        self.ends && operation.leg == 1
     }
 }
 

@@ -33,18 +33,23 @@ const EXPIRED: &str = "an expired token";
 struct ClientSettings {
     /// A file with a token that the server knows and that has expired.
     expired: PathBuf,
+    /// One with a token that it takes, and that no account shows: a proof ends it.
+    spare: PathBuf,
 }
 
 struct Given {
     expired: String,
+    spare: String,
     wrong: Option<&'static str>,
 }
 
 fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
-    let ClientSettings { expired: path } = setup.settings()?;
-    let expired = std::fs::read_to_string(&path)
-        .map_err(|error| Failure::Failed(format!("the token in {}: {error}", path.display())))?;
-    BearerClient::made(setup, Given { expired: expired.trim().to_owned(), wrong: None })
+    let ClientSettings { expired, spare } = setup.settings()?;
+    let read = |path: PathBuf| {
+        let refuse = |error| Failure::Failed(format!("the token in {}: {error}", path.display()));
+        std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(refuse)
+    };
+    BearerClient::made(setup, Given { expired: read(expired)?, spare: read(spare)?, wrong: None })
 }
 
 impl Issuer for Given {
@@ -53,6 +58,7 @@ impl Issuer for Given {
         Ok(match self.wrong {
             Some(EXPIRED) => self.expired.clone(),
             Some(UNKNOWN) => token.chars().rev().collect(),
+            Some(ENDED) => self.spare.clone(),
             _ => token.clone(),
         })
     }

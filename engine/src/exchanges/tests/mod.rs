@@ -136,7 +136,8 @@ fn held(files: &Files, copy: &str) -> Value {
             (0..ACCOUNTS).map(|account| (password(account), name(account))).collect();
         let good = accounts.iter().map(|(token, name)| (token.as_str(), name.as_str(), i64::MAX as u64));
         let expired = ("expired", accounts[0].1.as_str(), clock::unix_s() - 3600);
-        lookup::tests::fill(&from, &good.chain([expired]).collect::<Vec<_>>());
+        let spare = ("spare", accounts[0].1.as_str(), i64::MAX as u64);
+        lookup::tests::fill(&from, &good.chain([expired, spare]).collect::<Vec<_>>());
     }
     json!({"from": from, "at": files.0.join(copy)})
 }
@@ -202,7 +203,7 @@ fn cases(files: &Files) -> Vec<Case> {
     });
     let opaque_token = Case {
         scheme: "opaque-token",
-        exchange: json!({"expired": files.put("expired", "expired\n")}),
+        exchange: json!({"expired": files.put("expired", "expired\n"), "spare": files.put("spare", "spare\n")}),
         sign_in: json!({"held": held(files, "tokens")}),
         tls: CLEAR,
     };

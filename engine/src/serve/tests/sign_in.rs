@@ -12,12 +12,19 @@ fn a_body_is_read_at_the_form_alone() {
     let config = json!({"listen": "127.0.0.1:0", "sign_in": {"scheme": "form", "store": {"file": path}}});
     let served = Served::start(&config, None);
     std::fs::remove_file(&path).expect("the file");
-    let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n";
-    let length = "Content-Length: 25\r\n";
+    let mut client = served.client();
+    client.send("GET /login HTTP/1.1\r\nHost: x\r\n\r\n");
+    let given = client.reply();
+    let cookie =
+        given.header("Set-Cookie").and_then(|cookie| cookie.split(';').next()).expect("a cookie").to_owned();
+    let form =
+        format!("Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\nCookie: {cookie}\r\n");
+    let body = format!("name=u1&{cookie}&password=passwor");
+    let length = format!("Content-Length: {}\r\n", body.len() + 1);
     for (status, method, target, headers) in [
         (302, "POST", "/login", format!("{form}{length}")),
         (302, "POST", "/login?x=y", format!("{form}{length}")),
-        (405, "POST", "/login", length.to_owned()),
+        (405, "POST", "/login", length.clone()),
         (405, "POST", "/login", format!("Content-Type: text/plain\r\n{length}")),
         (405, "POST", "/bytes/1", format!("{form}{length}")),
         (405, "PUT", "/login", format!("{form}{length}")),
@@ -27,8 +34,7 @@ fn a_body_is_read_at_the_form_alone() {
         (405, "POST", "/login", format!("{form}Content-Length: 8193\r\n")),
     ] {
         let mut client = served.client();
-        client
-            .send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\nname=u1&password=passwor"));
+        client.send(format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}"));
         if status == 302 {
             // In two pieces, and with another request right behind.
             client.send("dGET /login HTTP/1.1\r\nHost: x\r\n\r\n");

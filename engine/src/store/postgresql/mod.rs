@@ -270,7 +270,7 @@ impl Database for Postgresql {
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let text = format!("select {} from cards where card_id = $1", column.name());
         let row = self.client.query_opt(&text, &[&(id as i32)]).map_err(failure)?;
-        column(&row.ok_or_else(|| wrong(id, "it is not there"))?, 0)
+        rows::column(&row.ok_or_else(|| wrong(id, "it is not there"))?, 0)
     }
 
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {

@@ -77,7 +77,8 @@ def _jwt(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[s
 
 
 def _opaque_token(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {"held": str(accounts.tokens)}, {"expired": str(accounts.expired_token)}
+    told = {"expired": str(accounts.expired_token), "spare": str(accounts.spare_token)}
+    return {"held": str(accounts.tokens)}, told
 
 
 def _hmac(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
