@@ -1,8 +1,8 @@
 """Parity: what one operation of each choice does, counted, and why it does what others of its kind do not. Two minutes.
 
-Of a libcrypto its functions are counted (`TOLLBAR_COUNT_CALLS`), of everything the system calls, by strace: of a runner
-those between a line that it reads and its answer, of a server those of so many requests. `python -m bench parity` writes
-docs/parity.md, where each thing that only some choices of a family do has its reason beside it.
+Of a libcrypto its functions are counted (`TOLLBAR_COUNT_CALLS`), of everything the system calls, by strace: of a
+runner those between a line that it reads and its answer, of a server those of so many requests. `python -m bench
+parity` writes docs/parity.md, where each thing that only some choices of a family do has its reason beside it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from tollbar import beds, plan, study, workloads
+from tollbar.beds import proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.runner import Session, Stopped
@@ -35,6 +36,8 @@ LIMIT_S = 60.0
 OPERATIONS, REQUESTS = 10, 200
 # What a server does now and then, for itself, is no part of a request.
 LEAST = 0.05
+# A runner reads its clock between batches, and its heap grows now and then.
+OWN = ("clock_gettime", "brk")
 
 RUNNERS = """
 question  = "What does each choice do?"
@@ -55,7 +58,13 @@ op        = ["{op}"]
 bytes     = ["4 KiB"]
 {settings}
 """
-SIGN_IN = 'accounts = [1000]\ntransport = ["clear"]\npassword-hash = ["bcrypt"]\nsignature = ["es256"]\ndigest-algorithm = ["sha-256"]'
+SIGN_IN = """
+accounts         = [1000]
+transport        = ["clear"]
+password-hash    = ["bcrypt"]
+signature        = ["es256"]
+digest-algorithm = ["sha-256"]
+"""
 # What is counted: a title, and the study whose cells are rows of its table.
 PARTS = {
     "digest": RUNNERS.format(family="digest", provider="libcrypto", ops='["hash"]'),
@@ -75,11 +84,16 @@ PARTS = {
     ),
 }
 
+ANY = "*"
 # Why only some choices of a family do something, by the family and what it is.
 REASONS: Mapping[tuple[str, str], str] = {
     ("cipher", "RAND_bytes"): "an IV of CBC must not be foreseen, and is drawn for each message",
     ("cipher", "EVP_CIPHER_CTX_ctrl"): "takes the tag, or sets the one that is checked",
-    ("key-exchange", "EVP_PKEY_keygen"): "both sides of Diffie-Hellman make a key; of a KEM the client alone",
+    ("key-exchange", ANY): "Diffie-Hellman, RSA and a KEM have other steps, and each row has all that its side pays",
+    ("cipher", "getpid"): "the library's random numbers see whether the process has forked since",
+    ("signature", "getpid"): "the same, where a signature is made with random numbers",
+    ("web-auth", "fcntl"): "what is looked up in SQL is locked for reading; forms and JWTs look nothing up",
+    ("rsa-api", ANY): "how the key comes to the library is what the choices are",
 }
 
 
@@ -107,7 +121,7 @@ def figures() -> Iterator[Figure]:
     parts = {name: [*rows(text)] for name, text in PARTS.items()}
     DOCUMENT.write_text(document(parts), "utf-8")
     for name, found in parts.items():
-        unexplained = [what for what in unlike(found) if (name, what) not in REASONS]
+        unexplained = [what for what in unlike(found) if reason(name, what) is None]
         yield Figure(
             f"parity: `{name}`, of {len(found)} rows what only some do, without a reason",
             "nothing",
@@ -147,23 +161,24 @@ def of_runner(cell: Cell) -> Row:
 
 
 def _between(trace: str) -> Counter[str]:
-    """The system calls behind the last line that was read, up to the answer."""
-    calls: list[str] = []
-    found: Counter[str] = Counter()
+    """The system calls of the last chunk: between the answer before it, or the line that asks for it, and its own."""
+    answers: list[Counter[str]] = []
+    calls: Counter[str] = Counter()
     for line in trace.splitlines():
         match = re.match(r"\d+ +(\w+)\((\w*)", line)
         if match is None:
             continue
         name, first = match.groups()
         if (name, first) == ("write", "1"):
-            found = Counter(calls)
-            calls = []
-        elif (name, first) != ("read", "0"):
-            calls.append(name)
-        else:
-            calls = []
-    # Behind the last chunk comes the outcome, which is an answer without a line.
-    return found if found or not calls else Counter(calls)
+            answers.append(calls)
+            calls = Counter()
+        elif (name, first) == ("read", "0"):
+            calls = Counter()
+        # What was counted is said on standard error, behind a chunk.
+        elif (name, first) != ("write", "2"):
+            calls[name] += 1
+    # Ready, two chunks, and how the session went.
+    return answers[2]
 
 
 def of_server(cell: Cell) -> Row:
@@ -177,7 +192,9 @@ def of_server(cell: Cell) -> Row:
         session.ready(LIMIT_S)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trace = folder / "trace"
-        pids = [f"--attach={pid}" for pid in work.server.components.values()]
+        # The root of a component is its guard; what it started was there before the trace.
+        roots = work.server.components.values()
+        pids = [f"--attach={pid}" for root in roots for pid in proc.tree(root)]
         watching = subprocess.Popen(["strace", "-f", "-c", "-o", str(trace), *pids], stderr=subprocess.DEVNULL)
         time.sleep(0.5)
         chunk = session.advance(0.0, REQUESTS, LIMIT_S)
@@ -191,10 +208,15 @@ def of_server(cell: Cell) -> Row:
         return Row(cell, {}, per(counts, chunk.operations))
 
 
+def reason(family: str, what: str) -> str | None:
+    """Why only some choices of a family do this; None where that is not known."""
+    return REASONS.get((family, what), REASONS.get((family, ANY)))
+
+
 def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
     """Of one operation, without what there is hardly of."""
     each = {name: count / operations for name, count in sorted(counts.items())}
-    return {name: round(count, 1) for name, count in each.items() if count >= LEAST}
+    return {name: round(count, 1) for name, count in each.items() if count >= LEAST and name not in OWN}
 
 
 def unlike(found: Sequence[Row]) -> list[str]:
@@ -212,9 +234,9 @@ def document(parts: Mapping[str, Sequence[Row]]) -> str:
     text = [
         "# Parity: what one operation of each choice does",
         "",
-        "Counted and not read off the code: functions of the libcrypto that is bound, and system calls (`python -m bench",
-        "parity` writes this file). Two choices are compared fairly where they do the same but for what they are; what only",
-        "some of a family do has its reason under the table.",
+        "Counted and not read off the code: functions of the libcrypto that is bound, and system calls. Choices are",
+        "compared fairly where they do the same but for what they are; what only some of a family do has its reason",
+        "under the table. `python -m bench parity` writes this file.",
         "",
     ]
     for name, found in parts.items():
@@ -222,8 +244,10 @@ def document(parts: Mapping[str, Sequence[Row]]) -> str:
         for row in found:
             what = f"`{row.cell.choice.name}` | `{row.cell.coordinates['op']}`"
             text.append(f"| {what} | {_listed(row.calls)} | {_listed(row.system)} |")
-        reasons = [(what, REASONS.get((name, what), "no reason is known")) for what in unlike(found)]
-        text += ["", *(f"- `{what}`: {why}." for what, why in reasons), *([""] if reasons else [])]
+        reasons: dict[str, list[str]] = {}
+        for what in unlike(found):
+            reasons.setdefault(reason(name, what) or "no reason is known", []).append(f"`{what}`")
+        text += ["", *(f"- {', '.join(whats)}: {why}." for why, whats in reasons.items()), *([""] if reasons else [])]
     return "\n".join(text).rstrip() + "\n"
 
 

@@ -1,6 +1,6 @@
 """Signing in, held against other implementations: what ours accepts theirs accept, and the other way round.
 
-Tokens by `cryptography`, signed requests by Python's `hmac`, passwords and cookies by curl; none of it is in the product.
+Tokens by `cryptography`, signed requests by Python's `hmac`, passwords and cookies by curl.
 """
 
 from __future__ import annotations
@@ -160,7 +160,9 @@ def user_of_token(key: bytes, signature: str, given: str) -> str | None:
 def test_tokens_of_another_issuer_are_taken_and_nothing_else(signature: str) -> None:
     """By each algorithm; one whose key, claims or algorithm are others is refused."""
     with ours(cell_of("jwt", f'signature = ["{signature}"]')) as (address, accounts):
-        key, public = (path.read_bytes() for path in (accounts.issuer_key(signature), accounts.verification_key(signature)))
+        key, public = (
+            path.read_bytes() for path in (accounts.issuer_key(signature), accounts.verification_key(signature))
+        )
 
         def status(given: str) -> tuple[int, str | None]:
             return asked(address, {"Authorization": f"Bearer {given}"})

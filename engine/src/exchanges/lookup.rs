@@ -20,16 +20,41 @@ const PURGED_EVERY_S: u64 = 60;
 const SELECT: &str = "SELECT name FROM held WHERE hash = ?1 AND expires_s > ?2";
 const INSERT: &str = "INSERT INTO held VALUES (?1, ?2, ?3)";
 const DELETE: &str = "DELETE FROM held WHERE hash = ?1";
+const FIRST_WRITE: &str = "INSERT INTO held VALUES (x'', '', 0); DELETE FROM held WHERE hash = x''";
 const PURGE: &str = "DELETE FROM held WHERE expires_s <= ?1";
 
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// An SQLite database with a table `held (hash blob primary key, name text, expires_s integer) without rowid`: the
-    /// SHA-256 of each text, its user, and the second since 1970 from which it is not taken.
+    /// An SQLite database. Here, with a table `held (hash blob primary key, name text, expires_s integer) without rowid`:
+    /// the SHA-256 of each text, its user, and the second since 1970 from which it is not taken.
     from: PathBuf,
     /// Where the server has its own copy, which it writes.
     at: PathBuf,
+}
+
+/// Opens a server's own copy of a database as servers set SQLite up: what is written is in the log when it is answered, and
+/// on the disk soon after. `first_write` leaves all as it was, and `reads` is what will be asked.
+///
+/// One way for everything that is looked up, for what SQLite does for a statement depends on it: it locks and looks at the
+/// file otherwise in another mode, or where the log is empty, as it is in no server that is in use.
+pub fn open(spec: &Spec, first_write: &str, reads: &str) -> Result<Connection, String> {
+    let Spec { from, at } = spec;
+    let refuse = |why: String| format!("{}: {why}", from.display());
+    // An older journal beside it would be read as this one's.
+    if at.exists() {
+        return Err(refuse(format!("{} is there already", at.display())));
+    }
+    std::fs::copy(from, at).map_err(|error| refuse(error.to_string()))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(at, flags)?;
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+        connection.prepare_cached(reads)?;
+        connection.execute_batch(first_write)?;
+        Ok(connection)
+    };
+    opened().map_err(|error| refuse(error.to_string()))
 }
 
 pub struct Lookup {
@@ -39,22 +64,10 @@ pub struct Lookup {
 
 impl Lookup {
     pub fn open(spec: &Spec) -> Result<Lookup, Failure> {
-        let Spec { from, at } = spec;
-        let refuse = |why: String| Failure::Failed(format!("what is held in {}: {why}", from.display()));
-        // An older journal beside it would be read as this one's.
-        if at.exists() {
-            return Err(refuse(format!("{} is there already", at.display())));
-        }
-        std::fs::copy(from, at).map_err(|error| refuse(error.to_string()))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = || -> rusqlite::Result<Lookup> {
-            let connection = Connection::open_with_flags(at, flags)?;
-            // As servers set SQLite up: a login is in the log when it is answered, and on the disk soon after.
-            connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
-            connection.prepare_cached(SELECT)?;
-            Ok(Lookup { connection, purged_s: 0 })
-        };
-        opened().map_err(|error| refuse(error.to_string()))
+        let connection = open(spec, FIRST_WRITE, SELECT);
+        connection
+            .map(|connection| Lookup { connection, purged_s: 0 })
+            .map_err(|why| Failure::Failed(format!("what is held in {why}")))
     }
 
     /// Whose it is, if it is held and has not expired.
@@ -186,6 +199,16 @@ pub mod tests {
                 assert_eq!(Ok(None), lookup.user(&shown, 150));
             }
         }
+    }
+
+    /// An update that changes nothing writes nothing, and an empty log is looked at otherwise.
+    #[test]
+    fn the_log_is_not_empty_when_the_first_request_comes() {
+        let folder = Folder::new("log");
+        fill(&folder.0.join("from.sqlite"), &[("good", "u2", 5000)]);
+        let lookup = Lookup::open(&folder.spec()).expect("a lookup");
+        assert!(std::fs::metadata(folder.0.join("at.sqlite-wal")).expect("a log").len() > 0);
+        assert_eq!(1, rows(&lookup));
     }
 
     #[test]

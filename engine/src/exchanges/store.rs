@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
 
 use super::accounts::is_name;
+use super::lookup;
 use super::password;
 use crate::contract::Failure;
 
@@ -17,8 +18,8 @@ use crate::contract::Failure;
 pub enum Spec {
     /// `name:stored`, a line each.
     File(PathBuf),
-    /// An SQLite database with a table `accounts (name text primary key, hash text)`.
-    Sql(PathBuf),
+    /// An SQLite database with a table `accounts (name text primary key, hash text) without rowid`.
+    Sql(lookup::Spec),
 }
 
 pub struct Store {
@@ -45,9 +46,9 @@ impl Store {
                 let any = stored.values().next().cloned().unwrap_or_default();
                 Ok(Store { kept: Kept::File(stored), any })
             }
-            Spec::Sql(path) => {
-                let (connection, any) = open_sql(path).map_err(|error| about(path, error.to_string()))?;
-                let any = any.ok_or_else(|| about(path, "no account is there".to_owned()))?;
+            Spec::Sql(spec) => {
+                let (connection, any) =
+                    open_sql(spec).map_err(|why| Failure::Failed(format!("the accounts in {why}")))?;
                 Ok(Store { kept: Kept::Sql(connection), any })
             }
         }
@@ -75,15 +76,13 @@ impl Store {
 }
 
 const SELECT: &str = "SELECT hash FROM accounts WHERE name = ?1";
+const FIRST_WRITE: &str = "INSERT INTO accounts VALUES ('', ''); DELETE FROM accounts WHERE name = ''";
 
-fn open_sql(path: &Path) -> rusqlite::Result<(Connection, Option<String>)> {
-    // One thread uses it.
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    // A file that is no database, or has no such table, is refused now and not by the first request.
-    connection.prepare_cached(SELECT)?;
-    let any = connection.query_row("SELECT hash FROM accounts LIMIT 1", (), |row| row.get(0)).optional()?;
-    Ok((connection, any))
+fn open_sql(spec: &lookup::Spec) -> Result<(Connection, String), String> {
+    let connection = lookup::open(spec, FIRST_WRITE, SELECT)?;
+    let any = connection.query_row("SELECT hash FROM accounts LIMIT 1", (), |row| row.get(0)).optional();
+    let any: Option<String> = any.map_err(|error| error.to_string())?;
+    Ok((connection, any.ok_or("a database in which no account is")?))
 }
 
 fn find_sql(connection: &Connection, name: &str) -> rusqlite::Result<Option<Cow<'static, str>>> {

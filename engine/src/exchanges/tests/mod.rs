@@ -60,12 +60,13 @@ impl Files {
         let database = self.0.join(format!("{name}.sqlite"));
         let connection = rusqlite::Connection::open(&database).expect("a database");
         connection
-            .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT)")
+            .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT) WITHOUT ROWID")
             .expect("a table");
         for (name, hash) in accounts {
             connection.execute("INSERT INTO accounts VALUES (?1, ?2)", [name, hash]).expect("a row");
         }
-        [json!({"file": file}), json!({"sql": database})]
+        let copy = self.0.join(format!("{name}-copy.sqlite"));
+        [json!({"file": file}), json!({"sql": {"from": database, "at": copy}})]
     }
 }
 
@@ -106,7 +107,9 @@ impl Case {
         let mut sign_in = self.sign_in.clone();
         sign_in["scheme"] = json!(self.scheme);
         // Each server has a directory of its own, and this test one for all.
-        if let Some(copy) = sign_in["held"]["at"].as_str() {
+        for copy in
+            [&sign_in["held"]["at"], &sign_in["store"]["sql"]["at"]].into_iter().filter_map(Value::as_str)
+        {
             ["", "-wal", "-shm"].iter().for_each(|end| drop(std::fs::remove_file(format!("{copy}{end}"))));
         }
         Served::start(&json!({"listen": "127.0.0.1:0", "tls": self.tls[0], "sign_in": sign_in}), None)
@@ -359,15 +362,19 @@ fn a_server_that_could_not_sign_in_does_not_start() {
     let files = Files::new("server");
     let (empty, other) = (files.put("empty", ""), files.put("other", "no database"));
     let absent = files.0.join("absent");
+    let at = |number: u32| files.0.join(format!("copy-{number}"));
     for (sign_in, expected) in [
         (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
         (json!({"scheme": "basic", "store": {"file": absent}}), "absent: No such file"),
-        (json!({"scheme": "basic", "store": {"sql": absent}}), "absent: unable to open"),
-        (json!({"scheme": "basic", "store": {"sql": other}}), "other: file is not a database"),
-        (json!({"scheme": "basic", "store": {"sql": empty}}), "no such table"),
+        (json!({"scheme": "basic", "store": {"sql": {"from": absent, "at": at(1)}}}), "absent: No such file"),
+        (
+            json!({"scheme": "basic", "store": {"sql": {"from": other, "at": at(2)}}}),
+            "other: file is not a database",
+        ),
+        (json!({"scheme": "basic", "store": {"sql": {"from": empty, "at": at(3)}}}), "no such table"),
         (json!({"scheme": "client-certificate"}), "needs certificates of clients"),
         (
             json!({"scheme": "opaque-token", "held": {"from": empty, "at": files.0.join("at")}}),
