@@ -29,7 +29,7 @@ struct Parsed {
 }
 
 enum Key {
-    Secret(hmac::Key),
+    Secret(Box<hmac::Key>),
     Public(ParsedPublicKey),
 }
 
@@ -61,7 +61,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
 fn parse(algorithm: Algorithm, family: AlgorithmFamily, bytes: &[u8]) -> Result<Key> {
     let by: &'static dyn VerificationAlgorithm = match (algorithm, family) {
         (Algorithm::HS256, AlgorithmFamily::Hmac) => {
-            return Ok(Key::Secret(hmac::Key::new(hmac::HMAC_SHA256, bytes)));
+            return Ok(Key::Secret(Box::new(hmac::Key::new(hmac::HMAC_SHA256, bytes))));
         }
         (Algorithm::RS256, AlgorithmFamily::Rsa) => &RSA_PKCS1_2048_8192_SHA256,
         (Algorithm::ES256, AlgorithmFamily::Ec) => &ECDSA_P256_SHA256_FIXED,
