@@ -26,6 +26,7 @@ LAYERS = (
     ("contract",),
     ("session",),
     ("clock", "proc", "binding", "buffers", "fault", "random"),
+    ("calls",),
 )
 PATHS = re.compile(r"\b(crate|(?:super::)*super)::(\{.*?\}|[\w:]+)", re.DOTALL)
 

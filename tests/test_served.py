@@ -217,8 +217,8 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
     up = RequestWorkload.up
 
     @contextmanager
-    def noted(self: RequestWorkload, cell: Cell, *arguments: Any) -> Iterator[Work]:
-        with up(self, cell, *arguments) as work:
+    def noted(self: RequestWorkload, cell: Cell, *arguments: Any, **more: Any) -> Iterator[Work]:
+        with up(self, cell, *arguments, **more) as work:
             servers.setdefault(cell.coordinates["bytes"], []).extend(work.task["load"]["components"].values())
             yield work
 

@@ -66,6 +66,11 @@ pub trait Client {
         None
     }
 
+    /// Why a server that is as this one was told has not to refuse a wrong thing of the scheme's own; None: it has to.
+    fn why_not(&self, _wrong: &'static str) -> Option<&'static str> {
+        None
+    }
+
     /// From now on does one of the wrong things that its scheme names (`Wrong::Own`).
     fn do_wrong(&mut self, _wrong: &'static str) {}
 }

@@ -241,6 +241,10 @@ impl Client for FormClient {
         Some(&self.accounts[self.users[operation.user as usize].account].name)
     }
 
+    fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
+        (wrong == FORGED_LOGIN && self.ask.is_none()).then_some("this server's form has no token")
+    }
+
     fn do_wrong(&mut self, wrong: &'static str) {
         self.wrong = Some(wrong);
         for User { cookie, .. } in self.users.iter_mut().filter(|_| wrong == FORGED) {

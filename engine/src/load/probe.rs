@@ -98,6 +98,11 @@ impl Probe {
         Ok(Answer { status, bytes, negotiated, signed_in })
     }
 
+    /// Why this server has not to refuse that; None: it has to.
+    pub fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
+        self.state.exchange.why_not(wrong)
+    }
+
     /// From now on does what a scheme's server has to refuse.
     pub fn do_wrong(&mut self, wrong: &'static str) {
         self.state.exchange.do_wrong(wrong);

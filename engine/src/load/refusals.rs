@@ -174,6 +174,10 @@ impl Trials<'_> {
         let path = &self.load.request.paths[0];
         let mut probe = Probe::wrong(self.load, Connector::new(kind)?, path, wrong)?;
         if let Wrong::Own(own) = wrong {
+            if let Some(why) = probe.why_not(own) {
+                self.proof.leave(what, why);
+                return Ok(());
+            }
             probe.send().map_err(|fault| {
                 Failure::Failed(format!("not accepted, before {what}: {}: {}", fault.kind, fault.words))
             })?;
