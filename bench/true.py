@@ -22,6 +22,7 @@ from bench import loop
 from bench.figures import ENGINE, Figure
 from bench.studies import Document, Unmeasured, half_width, measured
 from tollbar import libraries, machine
+from tollbar.cli.measuring import probed_machine
 from tollbar.measure.probe import Probe
 from tollbar.moments import best_known, quickness_of
 from tollbar.runner import Session
@@ -208,7 +209,7 @@ def _selected(slices: Sequence[Slice], lab: Sequence[Document]) -> tuple[list[Sl
     """The slices of such moments as the lab's costs are of, and which: quiet ones, or all."""
     found = machine.fingerprint()
     # What the machine gave before is known to both: of a loop that was never left alone the quickest would pass.
-    known_ns = best_known(found["cpu"], found["kernel"])
+    known_ns = best_known(probed_machine(found))
     quickness = quickness_of([ns for one in slices for ns in one.probes_ns], known_ns)
     quiet = [one for one in slices if all(map(quickness.is_quick, one.probes_ns))]
     is_lab_quiet = all(one["moments"] == Moments.UNDISTURBED for one in lab)
