@@ -23,7 +23,7 @@ from bench.studies import half_width
 from bench.work import LIMIT_S
 from tollbar import machine
 from tollbar.beds import proc
-from tollbar.measure.heat import STRETCH_S
+from tollbar.measure.members import STRETCH_S
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
 from tollbar.runner import LoadRecord

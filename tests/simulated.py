@@ -23,7 +23,7 @@ from unittest import mock
 import numpy as np
 
 from tollbar import measure, plan, results, study
-from tollbar.measure import heat, probe
+from tollbar.measure import heat, members, probe, rounds
 from tollbar.moments import Watch
 from tollbar.plan import Plan
 from tollbar.results import Run
@@ -249,18 +249,20 @@ class Machine:
     def in_place(self) -> Iterator[None]:
         """While this lasts, the lab measures on this machine."""
         with ExitStack() as stack:
-            for module in (heat, probe):
+            for module in (heat, rounds, probe):
                 stack.enter_context(mock.patch.object(module, "time", self))
+            for module in (members, probe):
                 stack.enter_context(mock.patch.object(module, "Session", self.session))
             stack.enter_context(mock.patch.object(probe, "engine", return_value="engine"))
-            stack.enter_context(mock.patch.object(heat, "workloads", SimpleNamespace(of=self.workload)))
+            stack.enter_context(mock.patch.object(members, "workloads", SimpleNamespace(of=self.workload)))
             there = SimpleNamespace(
                 steal_ns=lambda: 0,
                 load=lambda: 1.0,
                 starting_cores=lambda core: (core,),
                 available_memory_bytes=lambda: sys.maxsize,
             )
-            stack.enter_context(mock.patch.object(heat, "machine", there))
+            for module in (heat, members):
+                stack.enter_context(mock.patch.object(module, "machine", there))
             yield
 
 

@@ -16,7 +16,8 @@ from tollbar.beds.driver import Server
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.measure import Trial, heat
+from tollbar.measure import Trial, heat, members
+from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell
 from tollbar.plan.heats import Heat, Visit
 from tollbar.runner import ChunkRecord, LoadRecord, Observed, Outcome, Record, Session, Steady, Totals
@@ -159,7 +160,7 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
     (one,) = plan.make([study.read("some", HEATS[name], where="some.toml")], seed=1).studies
     begun: list[Cores] = []
     found: list[Cores] = []
-    ready, first_tries = Session.ready, heat._Rounds.first_tries
+    ready, first_tries = Session.ready, Rounds.first_tries
 
     def become_ready(session: Session, limit_s: float) -> Any:
         said = ready(session, limit_s)
@@ -172,7 +173,7 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
         first_tries(rounds)
 
     monkeypatch.setattr(Session, "ready", become_ready)
-    monkeypatch.setattr(heat._Rounds, "first_tries", tried)
+    monkeypatch.setattr(Rounds, "first_tries", tried)
     visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
     with Sandbox() as sandbox:
         heat_ = Heat("some", 0, 0, visits)
@@ -187,8 +188,8 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
 def test_what_does_not_fit_into_memory_twice_becomes_ready_in_turn(core: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two password hashes of half of the memory each are never at work together."""
     begun: list[int | None] = []
-    start = heat._start
-    monkeypatch.setattr(heat, "_start", lambda *given: (begun.append(given[4]), start(*given)))
+    start = members._start
+    monkeypatch.setattr(members, "_start", lambda *given: (begun.append(given[4]), start(*given)))
     (one,) = plan.make([study.read("some", HEATS["operation"], where="some.toml")], seed=1).studies
     visits = tuple(Visit(cell, twin=False, block=0, heat=0) for cell in one.cells)
     for free, expected in ((0, {None}), (1 << 40, {None, machine.client_core(core)})):
@@ -217,7 +218,7 @@ def test_the_client_leaves_the_server_s_core_for_the_stretch_alone(
     apart = machine.client_core(core)
     beside = (0.005, {core}, {core})
     # Whatever is made up is like the rounds before.
-    assert [beside, beside, (heat.STRETCH_S, {apart}, {core})] == seen[:3]
+    assert [beside, beside, (members.STRETCH_S, {apart}, {core})] == seen[:3]
     assert all(beside == each for each in seen[3:])
     assert trial.load is not None
     assert trial.load.requests_per_s > 0 < trial.load.latency_at(0.5)

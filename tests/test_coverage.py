@@ -11,7 +11,7 @@ import pytest
 
 from simulated import CHOICES, PROBE_NS, START_S, Disturbance, Kind, Lab, Work, gamma, lognormal, pareto
 from tollbar.judge import Judgement, Toll, Verdict, judge
-from tollbar.measure import heat
+from tollbar.measure import rounds
 from tollbar.stats import Interval, Moments
 
 REPETITIONS = 150
@@ -122,7 +122,7 @@ def runs(name: str) -> list[Seen]:
     for seed in range(one.repetitions):
         with pytest.MonkeyPatch.context() as patch:
             if not one.budget:
-                patch.setattr(heat, "BUDGET", 0.0)
+                patch.setattr(rounds, "BUDGET", 0.0)
             with started(one, seed) as lab:
                 lab.measure(one.blocks)
                 found.append(in_order(judged(lab)))
@@ -212,14 +212,14 @@ def test_waiting_and_made_up_rounds_keep_to_the_budget(name: str, monkeypatch: p
     """They take a quarter of the time that is measured at most, but for what a last round takes beyond that."""
     one = SETTINGS[name]
     with started(one, 1) as lab:
-        tries_s = timed(lab, heat._Rounds, "first_tries", monkeypatch)
-        extra_s = timed(lab, heat._Rounds, "make_up", monkeypatch)
+        tries_s = timed(lab, rounds.Rounds, "first_tries", monkeypatch)
+        extra_s = timed(lab, rounds.Rounds, "make_up", monkeypatch)
         lab.measure(one.blocks)
     print(f"{name}: {sum(extra_s):.2f} s of {sum(extra_s) + sum(tries_s):.2f} s")
     assert sum(extra_s) > 0
     # What is earned before the last heat counts the sessions' start too: that is measuring as planned.
     starts_s = one.blocks * (len(one.of) + 3) * START_S
-    assert heat.BUDGET * (sum(extra_s) + sum(tries_s) + starts_s) * 1.05 >= sum(extra_s)
+    assert rounds.BUDGET * (sum(extra_s) + sum(tries_s) + starts_s) * 1.05 >= sum(extra_s)
 
 
 def timed(lab: Lab, of: type, name: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:

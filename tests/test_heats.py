@@ -11,7 +11,8 @@ import pytest
 
 from tollbar import plan, study
 from tollbar.families import Standing
-from tollbar.measure import heat as measuring
+from tollbar.measure import rounds
+from tollbar.measure.members import Member
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
@@ -234,8 +235,8 @@ def test_heats_depend_on_the_seed_alone() -> None:
 def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
     """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
     one = shipped()[0].cells[0]
-    member = measuring._Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
-    found = measuring._turns(member, Measure("cpu", 0.005, 10, 12))
+    member = Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
+    found = rounds._turns(member, Measure("cpu", 0.005, 10, 12))
     assert turns == len(found)
     assert 0 in found
 
@@ -244,7 +245,7 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
 def test_what_is_counted_has_every_turn(operation_s: float) -> None:
     """Where operations find what those before them left, cells are compared after equally many of them."""
     visit, ready = Visit(shipped()[0].cells[0], False, 0, 0), Ready(provider="x", operation_ns=operation_s * 1e9)
-    member = measuring._Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))
+    member = Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))
     how = Measure("cpu", 0.005, 10, 12)
-    assert range(10) == measuring._turns(member, how)
+    assert range(10) == rounds._turns(member, how)
     assert 10 * operation_s == pytest.approx(member.chunk_s(how))

@@ -15,7 +15,7 @@ from conftest import FAKE_RUNNER
 from tollbar import libraries, measure, plan, study
 from tollbar.beds import proc
 from tollbar.errors import TollbarError
-from tollbar.measure import heat
+from tollbar.measure import members
 from tollbar.plan import Plan
 from tollbar.runner import Outcome, Session, ask, session
 from tollbar.workloads import operation
@@ -33,8 +33,8 @@ def planned(fake_study: Path) -> Plan:
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits short enough for tests whose runner hangs."""
     monkeypatch.setattr(operation, "PROOF_LIMIT_S", 2.0)
-    monkeypatch.setattr(heat, "READY_LIMIT_S", 2.0)
-    monkeypatch.setattr(heat, "CHUNK_LIMIT_S", 2.0)
+    monkeypatch.setattr(members, "READY_LIMIT_S", 2.0)
+    monkeypatch.setattr(members, "CHUNK_LIMIT_S", 2.0)
     monkeypatch.setattr(session, "END_LIMIT_S", 2.0)
     libraries.open_provider.cache_clear()
 

@@ -21,8 +21,9 @@ from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
 from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
-from tollbar.measure import Proven, Trial, heat
-from tollbar.measure.heat import _Member
+from tollbar.measure import Proven, Trial, heat, members
+from tollbar.measure.members import Member
+from tollbar.measure.rounds import Rounds
 from tollbar.measure.trial import CLIENT
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Record, session
@@ -162,16 +163,16 @@ def test_a_server_that_takes_what_it_must_not_is_not_proved(lab: Lab, fault: str
     assert Outcome.OK == proven[BASELINE].outcome
 
 
-def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[_Member], object]) -> None:
+def before_chunk(monkeypatch: pytest.MonkeyPatch, number: int, size: int, do: Callable[[Member], object]) -> None:
     """Has something done before the cell of this many bytes is advanced in this round."""
-    advance = heat._Rounds._advance
+    advance = Rounds._advance
 
-    def do_and_advance(rounds: heat._Rounds, member: _Member, at: int, **how: bool) -> None:
+    def do_and_advance(rounds: Rounds, member: Member, at: int, **how: bool) -> None:
         if (at, member.visit.cell.coordinates["bytes"], member.visit.twin) == (number, size, False):
             do(member)
         advance(rounds, member, at, **how)
 
-    monkeypatch.setattr(heat._Rounds, "_advance", do_and_advance)
+    monkeypatch.setattr(Rounds, "_advance", do_and_advance)
 
 
 # A chunk of a round in the middle.
@@ -222,7 +223,7 @@ def test_a_server_that_dies_in_another_s_chunk_fails_alone(lab: Lab, monkeypatch
             servers.setdefault(cell.coordinates["bytes"], []).extend(work.task["load"]["components"].values())
             yield work
 
-    def kill(member: _Member) -> None:
+    def kill(member: Member) -> None:
         (guard,) = servers[STRUCK]
         # While the other is asked: a tenth of its chunk has passed, or it has not yet begun.
         threading.Timer(0.0002, os.kill, (proc.tree(guard)[1], signal.SIGKILL)).start()
@@ -255,7 +256,7 @@ def test_a_load_client_that_goes_wrong_is_a_row(
     """The load client is believed no more than the server, and neither is left running."""
     monkeypatch.setattr(request, "command", lambda: (str(FAKE_RUNNER),))
     monkeypatch.setattr(request, "PROOF_LIMIT_S", 1.0)
-    for module, limit in [(heat, "READY_LIMIT_S"), (heat, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
+    for module, limit in [(members, "READY_LIMIT_S"), (members, "CHUNK_LIMIT_S"), (session, "END_LIMIT_S")]:
         monkeypatch.setattr(module, limit, 1.0)
     monkeypatch.setenv("FAKE_FAULT", f"{moment}:{fault}")
     lab.bed()
@@ -359,7 +360,7 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
         assert load.is_settled == (trial.block % heat.BLOCKS_A_STRETCH == 0)
         assert sum(count for _, count in load.latency_us) == (load.requests if load.is_settled else 0)
         assert load.is_settled == (load.requests_per_s > 0)
-        assert load.wall_ns >= heat.STRETCH_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns
+        assert load.wall_ns >= members.STRETCH_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns
         assert ({}, 0) == (load.errors, load.handshakes_resumed)
         assert ["web"] == list(load.components)
         assert load.components["web"].cpu_ns > 0

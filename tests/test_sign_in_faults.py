@@ -22,8 +22,9 @@ from tollbar import beds, measure, workloads
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import Proven, Trial, heat
-from tollbar.measure.heat import _Member
+from tollbar.measure import Proven, Trial
+from tollbar.measure.members import Member
+from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell, Plan
 from tollbar.runner import Outcome
 from tollbar.workloads.request import RequestWork, RequestWorkload
@@ -349,9 +350,9 @@ IN_MID_TRIAL: list[tuple[Strikes, str, Settings, str | None]] = [
 def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], list[int]]:
     """The trials of the cell and of its baseline, when this befalls the directory before the cell's first chunk."""
     cell, pids = cell_of(made), []
-    advance = heat._Rounds._advance
+    advance = Rounds._advance
 
-    def strike_and_advance(rounds: heat._Rounds, member: _Member, number: int, **how: bool) -> None:
+    def strike_and_advance(rounds: Rounds, member: Member, number: int, **how: bool) -> None:
         if number == 0 and member.visit.cell.key == cell.key and not member.visit.twin:
             assert isinstance(member.work, RequestWork)
             components = member.work.server.components
@@ -362,7 +363,7 @@ def struck(lab: Sandbox, made: Plan, strikes: Strikes) -> tuple[list[Trial], lis
         advance(rounds, member, number, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heat._Rounds, "_advance", strike_and_advance)
+        patch.setattr(Rounds, "_advance", strike_and_advance)
         return trials_of(lab, made), pids
 
 

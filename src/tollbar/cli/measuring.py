@@ -14,7 +14,7 @@ from tollbar.cli.options import cells_of
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.measure import Trial, TrialKey
 from tollbar.measure.aside import Aside, SetAside
-from tollbar.measure.heat import BUDGET, Budget
+from tollbar.measure.rounds import BUDGET, Budget
 from tollbar.measure.timing import Timing
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan, estimates

@@ -11,6 +11,7 @@ from tollbar import workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
 from tollbar.measure.aside import Aside, SetAside
+from tollbar.measure.rounds import Budget
 from tollbar.measure.trial import Chunk, Trial
 from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
@@ -113,7 +114,7 @@ def measured(
     core: int | None = None,
     sandbox: Sandbox | None = None,
     watch: Watch | None = None,
-    budgets: dict[str, heats_of.Budget] | None = None,
+    budgets: dict[str, Budget] | None = None,
     aside: Aside | None = None,
 ) -> Iterator[tuple[list[Trial], list[SetAside]]]:
     """The trials of each heat, heat after heat, measured as they are asked for, and the cells that they set aside.
@@ -138,7 +139,7 @@ def measured(
             core=core,
             sandbox=sandbox,
             watch=watch,
-            budget=budgets.setdefault(heat.study, heats_of.Budget()),
+            budget=budgets.setdefault(heat.study, Budget()),
         )
         order += len(trials)
         yield trials, aside.note(trials)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tollbar import workloads
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure.heat import CHUNK_LIMIT_S, READY_LIMIT_S
+from tollbar.measure.members import CHUNK_LIMIT_S, READY_LIMIT_S
 from tollbar.plan import Cell
 from tollbar.plan.estimates import Seen, usual
 from tollbar.runner import Session, Stopped

@@ -1,0 +1,168 @@
+"""Members of a heat: trials that are started, become ready and warm, are advanced, and end, each on its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from tollbar import machine, workloads
+from tollbar.beds import NotStarted, proc
+from tollbar.beds.sandbox import Sandbox
+from tollbar.measure.trial import Chunk
+from tollbar.plan.heats import Visit
+from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
+from tollbar.runner.session import Meanwhile
+from tollbar.study import Measure
+from tollbar.workloads import Work
+
+# Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
+READY_LIMIT_S = 120.0
+# A chunk of one slow operation, or of requests of which each may take its limit; beyond this a runner hangs.
+CHUNK_LIMIT_S = 60.0
+# Requests a second and response times want a load that has settled, and a client that does not take the server's core
+# from it: chunks have neither.
+STRETCH_S = 0.05
+
+
+@dataclass(slots=True)
+class Member:
+    """One trial of the heat, as far as it has come."""
+
+    visit: Visit
+    session: Session | None = None
+    work: Work | None = None
+    ready: Ready | None = None
+    turns: range = range(0)
+    """The rounds in which it has its turn."""
+    chunks: list[Chunk] = field(default_factory=list)
+    seen: list[ChunkRecord] = field(default_factory=list)
+    stretch: ChunkRecord | None = None
+    fault: Record | None = None
+    """Why it will give no further chunk."""
+    last: Record | None = None
+    """Its runner's last line."""
+
+    @property
+    def is_up(self) -> bool:
+        return self.session is not None and self.fault is None
+
+    def chunk_s(self, how: Measure) -> float:
+        """How long a chunk of it takes, as far as its warm-up showed."""
+        each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
+        counted_s = each_s * (self.work.fewest if self.work else 1)
+        return counted_s if self.work and self.work.is_counted else max(how.chunk_s, counted_s)
+
+
+def bring_up(members: Sequence[Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
+    """Has all members ready and warm, and on the core that is measured on.
+
+    They become so on two cores at once, where there are: nothing is measured yet, and it takes as long as all rounds.
+    """
+    places = machine.starting_cores(core)
+    if sum(sorted(member.visit.cell.memory_bytes for member in members)[-2:]) > machine.available_memory_bytes():
+        places = places[:1]
+    for number, member in enumerate(members):
+        if number >= len(places):
+            _become_ready(members[number - len(places)], core)
+        begins_on = places[number % len(places)]
+        _start(member, stack, seed, core, None if begins_on == core else begins_on, sandbox)
+    for member in members[-len(places) :]:
+        _become_ready(member, core)
+
+
+def _start(
+    member: Member,
+    stack: ExitStack,
+    seed: int,
+    core: int | None,
+    begins_on: int | None,
+    sandbox: Sandbox | None,
+) -> None:
+    """Starts a member's servers and runner, which then becomes ready by itself."""
+    cell = member.visit.cell
+    try:
+        workload = workloads.of(cell)
+        member.work = work = stack.enter_context(workload.up(cell, seed, sandbox, core, begins_on=begins_on))
+        at_first = work.core if work.begins_on is None else work.begins_on
+        member.session = stack.enter_context(Session(work.command, work.task, core=at_first))
+    except NotStarted as error:
+        member.fault = failed(error.reason, error.outcome)
+    except Stopped as stopped:
+        _stop(member, stopped)
+
+
+def _become_ready(member: Member, core: int | None) -> None:
+    """Waits until a member is warm, and moves it from where it began."""
+    if not member.is_up:
+        return
+    assert member.session is not None
+    assert member.work is not None
+    try:
+        member.ready = member.session.ready(READY_LIMIT_S)
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return
+    if core is not None and member.work.begins_on is not None and _is_moved(member, member.work.core):
+        _are_moved(member, member.work.servers, core)
+
+
+def chunk_of(member: Member, seconds: float, meanwhile: Meanwhile | None = None) -> ChunkRecord | None:
+    """What its runner says of the next so many seconds; None where that ends it."""
+    assert member.session is not None
+    assert member.work is not None
+    try:
+        at_least_s = 0.0 if member.work.is_counted else seconds
+        record = member.session.advance(at_least_s, member.work.fewest, CHUNK_LIMIT_S, meanwhile)
+        contradiction = member.work.contradiction(record)
+        if contradiction is not None:
+            raise Stopped(failed(contradiction))
+        return record
+    except Stopped as stopped:
+        _stop(member, stopped)
+        return None
+
+
+def stretch_of(member: Member) -> ChunkRecord | None:
+    """A longer chunk, for which the load client moves to a core of its own where there is one; and its waits there."""
+    assert member.session is not None
+    assert member.work is not None
+    if not _is_moved(member, member.work.stretch_core):
+        return None
+    before_ns = proc.run_queue_wait_ns(member.session.pid)
+    record = chunk_of(member, STRETCH_S)
+    waited_ns = max(0, proc.run_queue_wait_ns(member.session.pid) - before_ns)
+    if record is None or not _is_moved(member, member.work.core):
+        return None
+    observed = record.observed.model_copy(update={"client_run_queue_wait_ns": waited_ns})
+    return record.model_copy(update={"observed": observed})
+
+
+def _is_moved(member: Member, core: int | None) -> bool:
+    """Whether its runner is on this core from here on; if it cannot be, that is the trial's failure."""
+    assert member.session is not None
+    return core is None or _are_moved(member, (member.session.pid,), core)
+
+
+def _are_moved(member: Member, roots: Sequence[int], core: int) -> bool:
+    try:
+        for root in roots:
+            proc.keep_on(root, core)
+    except OSError as error:
+        _stop(member, Stopped(failed(f"its processes cannot be moved to core {core}: {error.strerror}")))
+    return member.fault is None
+
+
+def finish(member: Member) -> None:
+    """Ends a member's session, and hears how it went."""
+    if member.session is None or member.fault is not None:
+        return
+    member.last = member.session.finish()
+    if member.last.outcome is not Outcome.OK:
+        _stop(member, Stopped(member.last))
+    elif member.work is not None and (reason := member.work.lacks(member.last)) is not None:
+        member.fault = failed(reason)
+
+
+def _stop(member: Member, stopped: Stopped) -> None:
+    member.fault = member.work.with_fault(stopped.record) if member.work else stopped.record

@@ -1,0 +1,185 @@
+"""Rounds of a heat: one chunk of each member in turn, the first tries first, and then those that stand for lost ones."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tollbar.measure.members import Member, chunk_of
+from tollbar.measure.probe import Probe
+from tollbar.measure.trial import Chunk
+from tollbar.moments import Watch
+from tollbar.study import Measure
+
+# An operation that takes longer than so many chunks would drive the others of its round apart: it goes first or last,
+# and has its turn in fewer rounds.
+SLOW_CHUNKS = 4
+# A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
+# machine's states, so that fewer of them do.
+MOST_SPENT = 2
+# Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
+BUDGET = 1 / 4
+# So many rounds may be made up for each that was planned: beyond, a heat would spend what later ones need.
+MOST_MADE_UP = 1
+# A neighbour's burst lasts some milliseconds or some seconds; only the first is waited out.
+WAIT_S = 0.005
+# A probe takes the core for a moment, which is another one by then.
+WAIT_STEP_S = 0.0005
+# A neighbour may come and go within a chunk that lasts longer than was asked for; so many times that apart, its core is
+# probed while it lasts. In a simulation chunks of 20 ms that were probed at their ends alone came out 2.5 % too dear.
+PROBED_EVERY = 1.2
+
+
+@dataclass(slots=True)
+class Budget:
+    """Time that a study has for waiting and for rounds that were lost: a share of all that its measuring takes."""
+
+    left_s: float = 0.0
+
+    def earn(self, seconds: float) -> None:
+        """Measuring as planned took so long."""
+        self.left_s += seconds * BUDGET / (1 - BUDGET)
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The rounds of a heat: the first tries, which nothing selects, and then those that stand for lost ones."""
+
+    members: Sequence[Member]
+    how: Measure
+    source: random.Random
+    probe: Probe | None
+    watch: Watch
+
+    def first_tries(self) -> None:
+        """Every round once, whatever the moment is like."""
+        for member in self.members:
+            member.turns = _turns(member, self.how)
+        for number in range(self.how.rounds):
+            for member in _order(self.members, self.how, self.source):
+                if member.is_up and number in member.turns:
+                    self._advance(member, number)
+
+    def make_up(self, budget: Budget) -> None:
+        """Further rounds in quiet moments, until as many were quiet as were planned, or the budget is spent."""
+        for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
+            lacking = [side for member in self.members for side in self._lacking(member)]
+            taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
+            if not lacking or budget.left_s < sum(member.chunk_s(self.how) for member in taking_part):
+                return
+            started_s = time.monotonic()
+            # Where the core is not left alone now, the time is better spent later.
+            if self._wait(budget.left_s):
+                for member in _order(taking_part, self.how, self.source):
+                    if member.is_up:
+                        self._wait(budget.left_s - (time.monotonic() - started_s))
+                        self._advance(member, number, is_made_up=True)
+            budget.left_s -= time.monotonic() - started_s
+
+    def _lacking(self, member: Member) -> Sequence[Member]:
+        """A member and what it is compared with, where both have fewer quiet rounds together than were planned."""
+        sides = [member, *self._partner(member)]
+        if not all(side.is_up and self._may_be_quiet(side) for side in sides):
+            return ()
+        planned = set.intersection(*(set(side.turns) for side in sides))
+        quiet = set.intersection(*(self._quiet_rounds(side) for side in sides))
+        return sides if len(quiet) < len(planned) else ()
+
+    def _partner(self, member: Member) -> Sequence[Member]:
+        """Its baseline; of a twin, what it is the twin of; none, of a baseline itself."""
+        visit = member.visit
+        other = visit.cell.key if visit.twin else visit.cell.against
+        found = [m for m in self.members if m.visit.cell.key == other and not m.visit.twin and m is not member]
+        return found[:1]
+
+    def _may_be_quiet(self, member: Member) -> bool:
+        """Whether waiting may help: of chunks that outlast every quiet moment none will be, and each costs much."""
+        return not _is_slow(member, self.how) or bool(self._quiet_rounds(member))
+
+    def _quiet_rounds(self, member: Member) -> set[int]:
+        return {
+            chunk.round for chunk in member.chunks if chunk.probes_ns and all(map(self.watch.is_quick, chunk.probes_ns))
+        }
+
+    def _wait(self, at_most_s: float) -> bool:
+        """Waits until the core is left alone, for a few milliseconds at most; whether it is."""
+        assert self.probe is not None
+        until_s = time.monotonic() + min(WAIT_S, at_most_s)
+        reading = self.probe.lately()
+        while reading is not None and not self.watch.is_quick(reading) and time.monotonic() < until_s:
+            time.sleep(WAIT_STEP_S)
+            reading = self.probe.read()
+        return reading is not None and self.watch.is_quick(reading)
+
+    def _advance(self, member: Member, number: int, *, is_made_up: bool = False) -> None:
+        before_ns = self.probe.lately() if self.probe else None
+        within_ns: list[float | None] = []
+        meanwhile = None
+        if self.probe is not None:
+            meanwhile = PROBED_EVERY * self.how.chunk_s, lambda: within_ns.append(self.probe.read())
+        record = chunk_of(member, self.how.chunk_s, meanwhile)
+        after_ns = self.probe.read() if self.probe else None
+        if record is None:
+            return
+        assert member.work is not None
+        member.seen.append(record)
+        probes_ns = _probes(before_ns, within_ns, after_ns)
+        if probes_ns is not None:
+            self.watch.note(probes_ns[0])
+            self.watch.note(probes_ns[-1])
+        if record.observed.is_exact:
+            cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
+            member.chunks.append(
+                Chunk(number, record.operations, record.wall_ns, cpu_ns, observed, probes_ns, is_made_up)
+            )
+
+
+def _probes(
+    before_ns: float | None, within_ns: Sequence[float | None], after_ns: float | None
+) -> tuple[float, ...] | None:
+    """The readings beside a chunk, and the slowest of those within, but for one in twenty of them.
+
+    None where the probe has ended meanwhile.
+    """
+    readings = sorted(ns for ns in within_ns if ns is not None)
+    if before_ns is None or after_ns is None or len(readings) < len(within_ns):
+        return None
+    # A neighbour of so little of a chunk moves its cost by less than is called a difference.
+    slowest = readings[-1 - len(readings) // 20 :][:1]
+    return before_ns, *slowest, after_ns
+
+
+def _turns(member: Member, how: Measure) -> range:
+    """The rounds in which a member has its turn: all; or every second, fourth or eighth, where its chunks are long.
+
+    Powers of two, so that two slow members meet in all rounds of the slower one. One chunk that takes as long as all
+    rounds of a quick trial has averaged over as many of the machine's states.
+    """
+    if member.work is not None and member.work.is_counted:
+        return range(how.rounds)
+    stride = 1
+    while stride < how.rounds and (
+        member.chunk_s(how) * len(range(0, how.rounds, stride)) > MOST_SPENT * how.chunk_s * how.rounds
+    ):
+        stride *= 2
+    return range(0, how.rounds, stride)
+
+
+def _order(members: Sequence[Member], how: Measure, source: random.Random) -> list[Member]:
+    """A random order, in which slow members do not come between quick ones."""
+    slow = [member for member in members if _is_slow(member, how)]
+    quick = [member for member in members if member not in slow]
+    source.shuffle(slow)
+    source.shuffle(quick)
+    return [*slow, *quick] if source.random() < 0.5 else [*quick, *slow]
+
+
+def _is_slow(member: Member, how: Measure) -> bool:
+    return member.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
+
+
+def _has_every_round(member: Member, how: Measure) -> bool:
+    """Whether it is in each round that is made up: a quick one, and one whose every round leaves rows for the next."""
+    return not _is_slow(member, how) or (member.work is not None and member.work.is_counted)
