@@ -5,31 +5,28 @@ Tokens by `cryptography`, signed requests by Python's `hmac`, passwords and cook
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
 import http.client
-import json
-import secrets
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
 from conftest import lacking
+from other_sign_in import (
+    Elsewhere,
+    Headers,
+    claims_of,
+    signature_headers,
+    text_of,
+    token,
+    user_of_request,
+    user_of_token,
+)
 from tollbar import beds, plan, study, workloads
 from tollbar.accounts import Accounts, accounts_of
 from tollbar.beds import driver
@@ -54,10 +51,6 @@ bytes     = ["100 B"]
 """
 ACCOUNTS = 8
 SIGNATURES = ("hs256", "rs256", "es256", "eddsa")
-ISSUER, AUDIENCE = "https://issuer.tollbar.test", "https://web.tollbar.test"
-COVERED = '("@method" "@authority" "@path" "@query")'
-
-Headers = Mapping[str, str]
 
 
 def cell_of(choice: str, settings: str = "") -> Cell:
@@ -98,64 +91,6 @@ def asked(address: str, headers: Headers, path: str = "/bytes/100", method: str 
 # Tokens.
 
 
-def text_of(some: bytes) -> str:
-    return base64.urlsafe_b64encode(some).rstrip(b"=").decode()
-
-
-def bytes_of(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def claims_of(name: str, **changes: object) -> dict[str, Any]:
-    now_s = int(time.time())
-    return {"iss": ISSUER, "aud": AUDIENCE, "sub": name, "iat": now_s, "exp": now_s + 600, **changes}
-
-
-def signed(key: bytes, message: bytes, signature: str) -> bytes:
-    if signature == "hs256":
-        return hmac.digest(key, message, "sha256")
-    private: Any = load_pem_private_key(key, None)
-    if signature == "rs256":
-        return bytes(private.sign(message, padding.PKCS1v15(), hashes.SHA256()))
-    if signature == "eddsa":
-        return bytes(private.sign(message))
-    r, s = decode_dss_signature(private.sign(message, ec.ECDSA(hashes.SHA256())))
-    return r.to_bytes(32, "big") + s.to_bytes(32, "big")
-
-
-def token(key: bytes, signature: str, claims: Mapping[str, object], algorithm: str | None = None) -> str:
-    """A token by this signature, which may call itself otherwise."""
-    name = algorithm or ("EdDSA" if signature == "eddsa" else signature.upper())
-    parts = [text_of(json.dumps(part).encode()) for part in ({"typ": "JWT", "alg": name}, claims)]
-    return ".".join([*parts, text_of(signed(key, ".".join(parts).encode(), signature))])
-
-
-def user_of_token(key: bytes, signature: str, given: str) -> str | None:
-    """Whose token it is, if it is good."""
-    head, claims, sealed = given.split(".")
-    message, made = f"{head}.{claims}".encode(), bytes_of(sealed)
-    if json.loads(bytes_of(head))["alg"] != ("EdDSA" if signature == "eddsa" else signature.upper()):
-        return None
-    try:
-        if signature == "hs256":
-            if not hmac.compare_digest(signed(key, message, signature), made):
-                return None
-        else:
-            public: Any = load_pem_public_key(key)
-            if signature == "rs256":
-                public.verify(made, message, padding.PKCS1v15(), hashes.SHA256())
-            elif signature == "eddsa":
-                public.verify(made, message)
-            else:
-                r, s = int.from_bytes(made[:32], "big"), int.from_bytes(made[32:], "big")
-                public.verify(encode_dss_signature(r, s), message, ec.ECDSA(hashes.SHA256()))
-    except InvalidSignature:
-        return None
-    said = json.loads(bytes_of(claims))
-    good = said["iss"] == ISSUER and said["aud"] == AUDIENCE and said["exp"] > time.time()
-    return str(said["sub"]) if good else None
-
-
 @pytest.mark.parametrize("signature", SIGNATURES)
 def test_tokens_of_another_issuer_are_taken_and_nothing_else(signature: str) -> None:
     """By each algorithm; one whose key, claims or algorithm are others is refused."""
@@ -182,23 +117,6 @@ def test_tokens_of_another_issuer_are_taken_and_nothing_else(signature: str) -> 
 
 
 # Signed requests (RFC 9421).
-
-
-def signature_headers(key: str, name: str, path: str, *, signs: str | None = None, age_s: int = 0) -> Headers:
-    """Of a request for a path, of which another one may be what is signed."""
-    created_s = int(time.time()) - age_s
-    nonce = secrets.token_hex(8)
-    parameters = f'{COVERED};created={created_s};keyid="{name}";alg="hmac-sha256";nonce="{nonce}"'
-    made = base64.b64encode(hmac.digest(key.encode(), base_of("GET", "localhost", signs or path, parameters), "sha256"))
-    return {"Host": "localhost", "Signature-Input": f"sig={parameters}", "Signature": f"sig=:{made.decode()}:"}
-
-
-def base_of(method: str, authority: str, target: str, parameters: str) -> bytes:
-    path, _, query = target.partition("?")
-    return (
-        f'"@method": {method}\n"@authority": {authority}\n"@path": {path}\n"@query": ?{query}\n'
-        f'"@signature-params": {parameters}'
-    ).encode()
 
 
 def test_requests_signed_elsewhere_are_taken_once() -> None:
@@ -331,56 +249,6 @@ def test_a_token_is_taken_until_it_is_ended() -> None:
 # The other way round: our client asks a server of Python's own.
 
 
-@dataclass
-class Elsewhere:
-    """A server that knows its users by a function of a request's method, path and headers."""
-
-    user_of: Callable[[str, str, Headers], str | None]
-    address: str = ""
-    components: Mapping[str, int] = field(default_factory=dict)
-    work_dirs: Mapping[str, Path] = field(default_factory=dict)
-
-    def fault(self, within_s: float = 0.0) -> str | None:
-        return None
-
-    def complaint(self) -> str | None:
-        return None
-
-    @contextmanager
-    def up(self) -> Iterator[Elsewhere]:
-        """While it answers."""
-        user_of = self.user_of
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                user = user_of("GET", self.path, dict(self.headers))
-                there = self.path.partition("?")[0] == "/bytes/100"
-                status = 404 if not there else 401 if user is None else 200
-                body = b"x" * 100 if status == 200 else b""
-                self.send_response(status)
-                if user is not None:
-                    self.send_header("X-User", user)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as in the class
-                """Nothing is said of a request."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        self.address = f"127.0.0.1:{server.server_address[1]}"
-        try:
-            yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
-
-
 def proved_by(cell: Cell, user_of: Callable[[Accounts], Callable[[str, str, Headers], str | None]]) -> tuple[str, ...]:
     """What a server elsewhere refused of our client, which it otherwise let in."""
     with Sandbox() as sandbox, Elsewhere(user_of(accounts_of(sandbox, ACCOUNTS))).up() as server:
@@ -416,18 +284,13 @@ def test_our_signed_requests_are_taken_elsewhere() -> None:
         keys, seen = {one.name: one.password for one in accounts}, set()
 
         def user_of(method: str, path: str, headers: Headers) -> str | None:
-            parameters = headers.get("Signature-Input", "").removeprefix("sig=")
-            given = headers.get("Signature", "")
-            if not parameters or given in seen:
+            signature = headers.get("Signature", "")
+            if signature in seen:
                 return None
-            values = dict(part.split("=", 1) for part in parameters.removeprefix(COVERED).split(";") if part)
-            name = values["keyid"].strip('"')
-            base = base_of(method, headers["Host"], path, parameters)
-            right = base64.b64encode(hmac.digest(keys.get(name, "no key").encode(), base, "sha256")).decode()
-            if given != f"sig=:{right}:" or abs(int(values["created"]) - time.time()) > 300:
-                return None
-            seen.add(given)
-            return name if name in keys else None
+            name = user_of_request(keys, path, headers)
+            if name is not None:
+                seen.add(signature)
+            return name
 
         return user_of
 
