@@ -1,4 +1,4 @@
-"""Rounds of a heat: one chunk of each member in turn, the first tries first, and then those that stand for lost ones."""
+"""Rounds of a heat: a chunk of each member in turn; the first tries first, then those that stand for lost ones."""
 
 from __future__ import annotations
 
