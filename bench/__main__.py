@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import (
+    anonymous,
     beside,
     cheap,
     chunks,
@@ -42,6 +43,7 @@ PARTS = {
     "beside": beside.figures,
     "storage": storage.figures,
     "sign-in": sign_in.figures,
+    "anonymous": anonymous.figures,
     "questions": questions.figures,
 }
 # What takes long, piece by piece.

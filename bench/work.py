@@ -48,6 +48,11 @@ NGINX = "an nginx handshake"
 EMBEDDED = "an embedded handshake"
 PLAIN = "a plain nginx request"
 READ = "a read in SQLite"
+BARE = "a plain embedded request"
+ANONYMOUS = "an anonymous embedded request"
+PLAIN_EMBEDDED = SERVED.format(bed="embedded", choice="plaintext", op="request", vary="").replace(
+    "choices ", 'providers = ["aws-lc"]\nchoices '
+)
 # How each work is named here, and where it is found among the families.
 WORK = {
     SHA_2: OPERATIONS.format(family="digest", choice="sha-256", op="hash", vary='bytes = ["4 KiB"]'),
@@ -62,6 +67,10 @@ WORK = {
         "choices ", 'providers = ["aws-lc"]\nchoices '
     ),
     PLAIN: SERVED.format(bed="nginx", choice="plaintext", op="request", vary=""),
+    BARE: PLAIN_EMBEDDED,
+    ANONYMOUS: PLAIN_EMBEDDED.replace('"tls"', '"web-auth"')
+    .replace('"plaintext"', '"anonymous"')
+    .replace("bytes ", 'transport = ["clear"]\nbytes '),
     READ: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
         '"libcrypto"', '"sqlite"'
     ),

@@ -13,18 +13,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from bed_lab import query
 from conftest import command, here, lacking
 from survivors_ground import mentioning
-from test_databases import DATABASES, Case, started, store, task
+from test_databases import DATABASES, PATIENCE_S, ROWS, Case, started, store, task
 from tollbar import beds
 from tollbar.beds import proc, sandbox
+from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
-from tollbar.runner import engine
+from tollbar.runner import Outcome, Session, Stopped, engine
 
 
 @pytest.mark.parametrize("which", ["first", "newest"])
@@ -52,6 +53,127 @@ def test_a_server_that_is_killed_in_mid_chunk_is_named(at: Sandbox, name: str, w
         assert re.search(f"database|{beds.all_beds()[name].title}", said["reason"])
         if which == "first":
             assert "SIGKILL" in (server.fault(5.0) or "")
+
+
+# More than a statement of these tests takes on a busy machine.
+SILENT_S = 3.0
+
+
+@contextmanager
+def standing_still(server: Server) -> Iterator[None]:
+    """The server, with all of its processes stopped as by a debugger."""
+    # The first is the guard.
+    _, *processes = proc.tree(server.components["database"])
+    for pid in processes:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in processes:
+            os.kill(pid, signal.SIGCONT)
+
+
+def impatient(asked: dict[str, Any], limit_s: float = SILENT_S) -> dict[str, Any]:
+    """The same task, of a client that waits for an answer so long."""
+    asked["store"]["server"]["answer_limit_s"] = limit_s
+    return asked
+
+
+def silent(name: str) -> str:
+    """How the reason begins where this database did not answer."""
+    return f"{beds.all_beds()[name].title}: the server did not answer within 3 s"
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_server_that_hangs_in_mid_trial_fails_the_trial(at: Sandbox, name: str) -> None:
+    """The client waits for an answer until its limit is over, and says so."""
+    case = Case(name, "plaintext")
+    with started(at, case) as server:
+        asked = impatient(task(at, server, case, "measure", "read", rows=ROWS))
+        with Session([str(engine()), "store"], asked) as opened:
+            opened.ready(PATIENCE_S)
+            with standing_still(server), pytest.raises(Stopped) as stopped:
+                opened.advance(0.0, 1, PATIENCE_S)
+    assert Outcome.FAILED is stopped.value.record.outcome
+    assert str(stopped.value.record.reason).startswith(silent(name))
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_server_that_takes_up_no_connection_fails_the_proof(at: Sandbox, name: str) -> None:
+    """The limit is there from the first message on."""
+    case = Case(name, "plaintext")
+    with started(at, case) as server:
+        asked = impatient(task(at, server, case, "verify", "read"))
+        with standing_still(server):
+            (said,) = store(asked)
+    assert ("failed", True) == (said["outcome"], said["reason"].startswith(silent(name))), said
+
+
+@pytest.mark.parametrize("limit_s", [0, -1, 1e300])
+@pytest.mark.parametrize("name", DATABASES)
+def test_a_limit_that_is_none_is_refused(at: Sandbox, name: str, limit_s: float) -> None:
+    """A socket would take zero as no limit at all."""
+    case = Case(name, "plaintext")
+    with started(at, case) as server:
+        (said,) = store(impatient(task(at, server, case, "verify", "read"), limit_s))
+    assert "failed" == said["outcome"]
+    assert "`store.server.answer_limit_s` is a number of seconds" in said["reason"]
+
+
+class Retyped(NamedTuple):
+    """Under a client that is ready: what makes something be of another type, and what is said of it then."""
+
+    what: str
+    bed: str
+    op: str
+    sql: str
+    words: str
+
+
+WRONG_TYPE = "PostgreSQL: column 0: cannot convert between the Rust type `&str` and the Postgres type `int4`"
+RETYPED = [
+    Retyped(
+        "the size of what has none",
+        "mariadb",
+        "insert",
+        "rename table cards to kept; create view cards as select * from kept",
+        "^MariaDB: column 0: .*`Null`",
+    ),
+    Retyped(
+        "a row's column",
+        "mariadb",
+        "read",
+        "alter table cards modify card_number2 varchar(20)",
+        "^row [0-9]+ was read wrongly: no number where one is stored",
+    ),
+]
+
+
+@pytest.mark.parametrize("retyped", RETYPED, ids=lambda one: f"{one.bed}: {one.what}")
+def test_a_column_of_another_type_is_a_failure_with_a_reason(at: Sandbox, retyped: Retyped) -> None:
+    """What a client library would panic at ends the trial in words."""
+    case = Case(retyped.bed, "plaintext")
+    settings = {} if retyped.op == "insert" else {"rows": ROWS}
+    with started(at, case) as server:
+        asked = task(at, server, case, "measure", retyped.op, **settings)
+        with Session([str(engine()), "store"], asked) as opened:
+            opened.ready(PATIENCE_S)
+            query(server, retyped.sql)
+            with pytest.raises(Stopped) as stopped:
+                opened.advance(0.0, 1, PATIENCE_S)
+    assert Outcome.FAILED is stopped.value.record.outcome
+    assert re.search(retyped.words, str(stopped.value.record.reason)), stopped.value.record.reason
+
+
+def test_an_answer_of_another_type_is_a_failure_with_a_reason(at: Sandbox) -> None:
+    """As of a PostgreSQL whose function of that name is another one."""
+    case = Case("postgresql", "plaintext")
+    with started(at, case) as server:
+        query(server, "create function public.current_setting(text) returns integer language sql return 1")
+        # Where a name without its schema means this one before the server's own.
+        query(server, "alter role tollbar set search_path = public, pg_catalog")
+        (said,) = store(task(at, server, case, "verify", "read"))
+    assert ("failed", WRONG_TYPE) == (said["outcome"], said["reason"])
 
 
 @contextmanager

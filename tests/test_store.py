@@ -199,7 +199,7 @@ REFUSALS = {
     "nowhere": ({"store": None}, "failed", "`store`"),
     "a directory that is not there": ({"store": {"directory": "/nowhere/at/all"}}, "failed", "/nowhere/at/all"),
     "a server's database in an embedded one": (
-        {"store": {"directory": "/", "server": {"kind": "postgresql", "socket": "/", "user": "u", "database": "d"}}},
+        {"store": {"directory": "/", "server": {"kind": "mariadb", "socket": "/", "user": "u", "answer_limit_s": 1}}},
         "failed",
         "sqlite",
     ),

@@ -1,6 +1,7 @@
 //! What a database does for the operations and for the proof.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::table::Column;
 use crate::contract::{Failure, Proof};
@@ -88,4 +89,12 @@ impl Promise {
 
     pub const ALL: Promise =
         Promise { wrong_key: Ok(()), changed: Ok(()), moved_row: Ok(()), moved_column: Ok(()) };
+}
+
+/// What is said of a server that hangs.
+pub fn unanswered(title: &str, limit: Duration) -> Failure {
+    let limit_s = limit.as_secs_f64();
+    Failure::Failed(format!(
+        "{title}: the server did not answer within {limit_s} s: it stands still, or a statement takes longer than that"
+    ))
 }

@@ -83,7 +83,8 @@ fn open(
     let provider = crate::providers::open(&task.provider, "native")?;
     let receipt = op::receipt(provider.as_ref());
     let provider_kind = task.provider.kind.as_str();
-    let table = Table::new(cards, &task.choice, protection::of(&task.choice)?);
+    let protection = protection::of(&task.choice, &protection::Keys::of(task)?)?;
+    let table = Table::new(cards, &task.choice, protection);
     if task.choice == "none" {
         return Ok((nothing::open(task, settings, table)?, receipt));
     }

@@ -9,7 +9,7 @@ use aws_lc_rs::rsa::{
 
 use super::card::{Card, STRING_BYTES, Text};
 use super::stored::{Column, Extra, Stored};
-use crate::contract::Failure;
+use crate::contract::{Failure, Task};
 
 /// What is stored of a row's protected values: bytes.
 #[derive(Debug, Default, Clone)]
@@ -48,22 +48,44 @@ const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 const RSA_BYTES: usize = 256;
 
-/// The application's protection that a choice names, with keys of its own. None if the choice is none of the
-/// application's.
-pub fn of(choice: &str) -> Result<Option<Box<dyn Protection>>, Failure> {
+/// The keys that a task brings, so that another program can read what is stored, and write what is read. Where it brings
+/// none they are drawn, and nothing else knows them.
+#[derive(Default)]
+pub struct Keys {
+    /// Of AES-256.
+    aes: Option<Vec<u8>>,
+    /// Of the code by which a card number is found.
+    code: Option<Vec<u8>>,
+    /// RSA's private key, in PKCS #8.
+    rsa: Option<Vec<u8>>,
+}
+
+impl Keys {
+    pub fn of(task: &Task) -> Result<Keys, Failure> {
+        Ok(Keys { aes: task.hex("aes_key")?, code: task.hex("code_key")?, rsa: task.hex("rsa_key")? })
+    }
+}
+
+/// The application's protection that a choice names. None if the choice is none of the application's.
+pub fn of(choice: &str, keys: &Keys) -> Result<Option<Box<dyn Protection>>, Failure> {
     Ok(Some(match choice {
-        "aes-256-gcm" => Box::new(Values(Aead::fresh()?)),
-        "blind-index" => Box::new(BlindIndex::fresh()?),
-        "envelope-aes" => Box::new(Envelope(Aead::fresh()?)),
-        "envelope-rsa" => Box::new(Envelope(Rsa::fresh()?)),
-        "rsa-oaep" => Box::new(Values(Rsa::fresh()?)),
+        "aes-256-gcm" => Box::new(Values(Aead::with(keys)?)),
+        "blind-index" => Box::new(BlindIndex::with(keys)?),
+        "envelope-aes" => Box::new(Envelope(Aead::with(keys)?)),
+        "envelope-rsa" => Box::new(Envelope(Rsa::with(keys)?)),
+        "rsa-oaep" => Box::new(Values(Rsa::with(keys)?)),
         _ => return Ok(None),
     }))
 }
 
 /// A cipher under a key of its own, and what it binds a ciphertext to.
 trait Cipher: Sized + 'static {
-    fn fresh() -> Result<Self, Failure>;
+    fn with(keys: &Keys) -> Result<Self, Failure>;
+
+    fn fresh() -> Result<Self, Failure> {
+        Self::with(&Keys::default())
+    }
+
     fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure>;
     /// Fills `value`, whose length is the value's own; a ciphertext of another length is refused.
     fn open(&self, bound_to: &[u8], sealed: &[u8], value: &mut [u8]) -> Result<(), Failure>;
@@ -80,8 +102,8 @@ impl Aead {
 }
 
 impl Cipher for Aead {
-    fn fresh() -> Result<Aead, Failure> {
-        Aead::new(&random()?)
+    fn with(keys: &Keys) -> Result<Aead, Failure> {
+        Aead::new(&given_or_random("aes_key", keys.aes.as_deref())?)
     }
 
     fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
@@ -115,12 +137,19 @@ struct Rsa {
 }
 
 impl Cipher for Rsa {
-    fn fresh() -> Result<Rsa, Failure> {
-        let made = PrivateDecryptingKey::generate(KeySize::Rsa2048).and_then(|private| {
-            let public = OaepPublicEncryptingKey::new(private.public_key())?;
-            Ok(Rsa { public, private: OaepPrivateDecryptingKey::new(private)? })
-        });
-        made.map_err(|_| failed("making an RSA key"))
+    fn with(keys: &Keys) -> Result<Rsa, Failure> {
+        let private = match keys.rsa.as_deref() {
+            Some(pkcs8) => PrivateDecryptingKey::from_pkcs8(pkcs8)
+                .ok()
+                .filter(|key| key.key_size_bytes() == RSA_BYTES)
+                .ok_or_else(|| Failure::Failed("the input `rsa_key_hex` is no RSA-2048 key".to_owned()))?,
+            None => {
+                PrivateDecryptingKey::generate(KeySize::Rsa2048).map_err(|_| failed("making an RSA key"))?
+            }
+        };
+        let both = OaepPublicEncryptingKey::new(private.public_key())
+            .and_then(|public| Ok(Rsa { public, private: OaepPrivateDecryptingKey::new(private)? }));
+        both.map_err(|_| failed("setting up an RSA key"))
     }
 
     fn seal(&self, bound_to: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
@@ -171,9 +200,9 @@ struct BlindIndex {
 }
 
 impl BlindIndex {
-    fn fresh() -> Result<BlindIndex, Failure> {
-        let codes = hmac::Key::new(hmac::HMAC_SHA256, &random::<KEY_BYTES>()?);
-        Ok(BlindIndex { values: Values(Aead::fresh()?), codes })
+    fn with(keys: &Keys) -> Result<BlindIndex, Failure> {
+        let codes = given_or_random("code_key", keys.code.as_deref())?;
+        Ok(BlindIndex { values: Values(Aead::with(keys)?), codes: hmac::Key::new(hmac::HMAC_SHA256, &codes) })
     }
 
     fn code(&self, number: i64) -> [u8; 32] {
@@ -207,7 +236,7 @@ impl Protection for BlindIndex {
     }
 
     fn with_fresh_keys(&self) -> Result<Box<dyn Protection>, Failure> {
-        Ok(Box::new(BlindIndex::fresh()?))
+        Ok(Box::new(BlindIndex::with(&Keys::default())?))
     }
 }
 
@@ -285,6 +314,14 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
     let mut bytes = [0; BYTES];
     rand::fill(&mut bytes).map_err(|_| failed("drawing random bytes"))?;
     Ok(bytes)
+}
+
+fn given_or_random(name: &str, given: Option<&[u8]>) -> Result<[u8; KEY_BYTES], Failure> {
+    given.map_or_else(random, |bytes| {
+        bytes.try_into().map_err(|_| {
+            Failure::Failed(format!("the input `{name}_hex` has {KEY_BYTES} bytes, and not {}", bytes.len()))
+        })
+    })
 }
 
 fn failed(doing: &str) -> Failure {

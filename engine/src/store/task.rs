@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,6 +41,18 @@ pub struct Server {
     pub user: String,
     /// None: the one that the server's bed has for this.
     pub database: Option<String>,
+    /// For how long it may be silent over one statement.
+    pub answer_limit_s: f64,
+}
+
+impl Server {
+    pub fn answer_limit(&self) -> Result<Duration, Failure> {
+        let limit = Duration::try_from_secs_f64(self.answer_limit_s).ok().filter(|limit| !limit.is_zero());
+        limit.ok_or_else(|| {
+            let given = self.answer_limit_s;
+            Failure::Failed(format!("`store.server.answer_limit_s` is a number of seconds, and not {given}"))
+        })
+    }
 }
 
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]

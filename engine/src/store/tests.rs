@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::card::Cards;
 use super::database::Database;
 use super::embedded::{self, Embedded};
-use super::protection::{self, Sealed};
+use super::protection::{self, Keys, Sealed};
 use super::table::{Extra, Stored, Table};
 use super::task::Settings;
 use crate::contract::{self, Failure};
@@ -41,7 +41,7 @@ fn task(choice: &str, setting: &str) -> contract::Task {
 fn database(directory: &Path, choice: &str) -> Result<Embedded, Failure> {
     let task = task(choice, "{}");
     let settings = Settings::of(&task)?;
-    let table = Table::new(Cards::new(7, ""), choice, protection::of(choice)?);
+    let table = Table::new(Cards::new(7, ""), choice, protection::of(choice, &Keys::default())?);
     embedded::open(&sqlite::PLAIN, directory, &task, &settings, table)
 }
 
@@ -116,7 +116,7 @@ fn a_directory_that_is_not_empty_is_left_alone() {
 fn each_protection_opens_what_it_sealed_and_never_seals_alike() -> Result<(), Failure> {
     let card = Cards::new(7, "").card(12);
     for choice in IN_APPLICATION {
-        let mut protection = protection::of(choice)?.expect("one of the application's");
+        let mut protection = protection::of(choice, &Keys::default())?.expect("one of the application's");
         let (mut sealed, mut again) = (Sealed::default(), Sealed::default());
         protection.seal(&card, &mut sealed)?;
         protection.seal(&card, &mut again)?;
@@ -134,7 +134,7 @@ fn each_protection_opens_what_it_sealed_and_never_seals_alike() -> Result<(), Fa
 #[test]
 fn each_protection_binds_a_value_to_its_row_and_its_column() -> Result<(), Failure> {
     for choice in IN_APPLICATION {
-        let mut protection = protection::of(choice)?.expect("one of the application's");
+        let mut protection = protection::of(choice, &Keys::default())?.expect("one of the application's");
         let mut sealed = Sealed::default();
         protection.seal(&Cards::new(7, "").card(12), &mut sealed)?;
         assert!(protection.open(13, stored(&sealed)).is_err(), "{choice}: another row");
@@ -151,7 +151,7 @@ fn each_protection_binds_a_value_to_its_row_and_its_column() -> Result<(), Failu
 #[test]
 fn the_data_key_of_another_row_opens_nothing() -> Result<(), Failure> {
     for choice in ["envelope-aes", "envelope-rsa"] {
-        let mut protection = protection::of(choice)?.expect("one of the application's");
+        let mut protection = protection::of(choice, &Keys::default())?.expect("one of the application's");
         assert_eq!(Extra::DataKey, protection.extra());
         let (mut sealed, mut other) = (Sealed::default(), Sealed::default());
         protection.seal(&Cards::new(7, "").card(12), &mut sealed)?;
@@ -166,7 +166,7 @@ fn the_data_key_of_another_row_opens_nothing() -> Result<(), Failure> {
 
 #[test]
 fn a_number_has_one_code_and_another_key_has_another() -> Result<(), Failure> {
-    let protection = protection::of("blind-index")?.expect("one of the application's");
+    let protection = protection::of("blind-index", &Keys::default())?.expect("one of the application's");
     let code = protection.number_code(5).expect("a code");
     assert_eq!(Some(code), protection.number_code(5));
     assert_ne!(Some(code), protection.number_code(6));

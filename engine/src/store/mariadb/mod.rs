@@ -1,21 +1,21 @@
 //! MariaDB, over its socket: it encrypts values or whole tables, or the application encrypts, or nothing does.
 
+mod connection;
 mod rows;
 mod sql;
 
-use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::rand;
-use mysql::prelude::Queryable;
-use mysql::{Conn, LocalInfileHandler, OptsBuilder, Row, Statement, Value};
+use mysql::{Statement, Value};
 
 use super::columns::{Find, ROWS_OF_A_CALL};
 use super::database::{Database, Promise};
 use super::table::{Column, Search, Table, wrong};
 use super::task::{self, Durability, Server, Settings};
 use crate::contract::{Failure, Proof, Task};
+use connection::Connection;
 use rows::{check, check_loop, look, parameters, write_line};
 use sql::{DIGITS, Form};
 
@@ -43,7 +43,7 @@ fn choice(table: &Table) -> Result<(Form, Promise), Failure> {
 }
 
 struct Mariadb {
-    connection: Conn,
+    connection: Connection,
     /// The file that the server loads when it is told to.
     lines: Arc<Mutex<Vec<u8>>>,
     table: Table,
@@ -73,16 +73,7 @@ pub fn open(
     let (form, promise) = choice(&table)?;
     let in_server = task::is_in_server(task, &table)?;
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let file = Arc::clone(&lines);
-    let handler = LocalInfileHandler::new(move |_, server| {
-        server.write_all(&file.lock().unwrap_or_else(PoisonError::into_inner))
-    });
-    let options = OptsBuilder::new()
-        .socket(Some(server.socket.to_string_lossy()))
-        .user(Some(&server.user))
-        .db_name(Some(server.database.as_deref().unwrap_or("tollbar")))
-        .local_infile_handler(Some(handler));
-    let mut connection = Conn::new(options).map_err(failure)?;
+    let mut connection = Connection::open(server, &lines)?;
     is_as_asked(
         &mut connection,
         "innodb_flush_log_at_trx_commit",
@@ -100,8 +91,8 @@ pub fn open(
 }
 
 /// What the server's configuration says is what a cost is named by. `asked` is the value, and the words for it.
-fn is_as_asked(connection: &mut Conn, name: &str, asked: (&str, &str)) -> Result<(), Failure> {
-    let found: Option<String> = connection.query_first(format!("select @@{name}")).map_err(failure)?;
+fn is_as_asked(connection: &mut Connection, name: &str, asked: (&str, &str)) -> Result<(), Failure> {
+    let found: Option<String> = connection.ask(&format!("select @@{name}"))?;
     let found = found.unwrap_or_default();
     if found == asked.0 {
         return Ok(());
@@ -123,7 +114,7 @@ impl Database for Mariadb {
             words.extend(self.form.loops());
         }
         for words in words {
-            self.connection.query_drop(words).map_err(|error| self.why_not(error))?;
+            self.connection.tell(&words).map_err(|failed| self.why_not(failed))?;
         }
         let (insert, read, find) = if self.in_server {
             let call = |name| format!("call {name}(?, ?, ?)");
@@ -131,7 +122,7 @@ impl Database for Mariadb {
         } else {
             (self.form.insert(), self.form.read(), self.form.find())
         };
-        let mut prepare = |text: &str| self.connection.prep(text).map_err(failure);
+        let mut prepare = |text: &str| self.connection.prepare(text);
         self.statements = Some(Statements {
             insert: prepare(&insert)?,
             read: prepare(&read)?,
@@ -148,7 +139,7 @@ impl Database for Mariadb {
             if let Some(key) = &self.key {
                 let text = self.form.insert_staged("", "?");
                 let keys = vec![key.clone(); Column::ALL.len()];
-                self.connection.exec_drop(text, keys).map_err(failure)?;
+                self.connection.execute(text, keys)?;
                 self.tell("delete from staged")?;
             }
         }
@@ -165,7 +156,7 @@ impl Database for Mariadb {
                 self.load("staged", first..end)?;
                 let numbers = [first, end - 1, rows_per_commit as i64].map(Value::Int);
                 let parameters: Vec<Value> = numbers.into_iter().chain([self.key_or_null()]).collect();
-                self.connection.exec_drop(&statement, parameters).map_err(failure)?;
+                self.connection.execute(&statement, parameters)?;
                 self.tell("delete from staged")?;
             }
             return Ok(());
@@ -176,7 +167,7 @@ impl Database for Mariadb {
             }
             for id in first..(first + rows_per_commit as i64).min(ids.end) {
                 let row = parameters(&self.table.row(id)?, self.key.as_ref());
-                self.connection.exec_drop(&statement, row).map_err(failure)?;
+                self.connection.execute(&statement, row)?;
             }
             if rows_per_commit > 1 {
                 self.tell("commit")?;
@@ -232,14 +223,14 @@ impl Database for Mariadb {
         self.tell("analyze table cards")?;
         let text = "select data_length + index_length from information_schema.tables \
                     where table_schema = database() and table_name = 'cards'";
-        let size: Option<u64> = self.connection.query_first(text).map_err(failure)?;
+        let size: Option<u64> = self.connection.ask(text)?;
         size.ok_or_else(|| Failure::Failed("MariaDB does not know how large its table is".to_owned()))
     }
 
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let mut parts = Vec::new();
         let mut ask = |name: &str, text: &str| -> Result<(), Failure> {
-            let said: Option<String> = self.connection.query_first(text).map_err(failure)?;
+            let said: Option<String> = self.connection.ask(text)?;
             parts.extend(said.map(|said| (name.to_owned(), said)));
             Ok(())
         };
@@ -256,13 +247,13 @@ impl Database for Mariadb {
 
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let text = format!("select {} from cards where card_id = ?", column.name());
-        let bytes: Option<Vec<u8>> = self.connection.exec_first(text, (id,)).map_err(failure)?;
-        bytes.ok_or_else(|| wrong(id, "it is not there"))
+        let row = self.connection.first(text, (id,))?;
+        connection::column(row.ok_or_else(|| wrong(id, "it is not there"))?, 0)
     }
 
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {
         let text = format!("update cards set {} = ? where card_id = ?", column.name());
-        self.connection.exec_drop(text, (bytes, id)).map_err(failure)
+        self.connection.execute(text, (bytes, id))
     }
 
     fn read_with_wrong_key(&mut self, id: i64) -> Result<Result<(), Failure>, Failure> {
@@ -281,7 +272,7 @@ impl Database for Mariadb {
         }
         let text = "select encryption_scheme * min_key_version from information_schema.innodb_tablespaces_encryption \
                     where name = concat(database(), '/cards')";
-        let version: Option<i64> = self.connection.query_first(text).map_err(failure)?;
+        let version: Option<i64> = self.connection.ask(text)?;
         proof.accept(
             "the table's pages, which the server says are encrypted",
             version.is_some_and(|version| version > 0),
@@ -300,18 +291,17 @@ impl Mariadb {
     }
 
     fn tell(&mut self, words: &str) -> Result<(), Failure> {
-        self.connection.query_drop(words).map_err(failure)
+        self.connection.tell(words)
     }
 
     /// The failure of a statement, with what the server noted about it: of a table that it cannot make so, only that says why.
-    fn why_not(&mut self, error: mysql::Error) -> Failure {
-        let failed = failure(error);
-        let noted: Vec<(String, u16, String)> = self.connection.query("show warnings").unwrap_or_default();
-        match (failed, noted.into_iter().find(|(level, ..)| level == "Warning")) {
-            (Failure::Unsupported(words), Some((_, _, why))) => {
-                Failure::Unsupported(format!("{words}: {why}"))
-            }
-            (failed, _) => failed,
+    fn why_not(&mut self, failed: Failure) -> Failure {
+        match failed {
+            Failure::Unsupported(words) => Failure::Unsupported(match self.connection.warning() {
+                Some(why) => format!("{words}: {why}"),
+                None => words,
+            }),
+            other => other,
         }
     }
 
@@ -325,16 +315,15 @@ impl Mariadb {
     }
 
     fn read_one(&mut self, id: i64, statement: &Statement, parameters: Vec<Value>) -> Result<(), Failure> {
-        let row: Option<Row> = self.connection.exec_first(statement, parameters).map_err(failure)?;
+        let row = self.connection.first(statement, parameters)?;
         check(&mut self.table, id, row)
     }
 
     /// Has the server send all numbers, and opens them as they come.
     fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
         let mut search = Search::new(&self.table, id);
-        for row in self.connection.exec_iter(statement, ()).map_err(failure)? {
-            look(&mut search, &mut self.table, &row.map_err(failure)?)?;
-        }
+        let table = &mut self.table;
+        self.connection.each(statement, |row| look(&mut search, table, row))?;
         search.end()
     }
 
@@ -347,7 +336,7 @@ impl Mariadb {
         for ids in ids.chunks(ROWS_OF_A_CALL) {
             let wanted: String = ids.iter().map(|id| digits(&self.table, *id)).collect();
             let parameters = (wanted, ids.len(), self.key_or_null());
-            let row: Option<Row> = self.connection.exec_first(statement, parameters).map_err(failure)?;
+            let row = self.connection.first(statement, parameters)?;
             check_loop(&self.table, ids, row)?;
         }
         Ok(())
@@ -363,18 +352,5 @@ impl Mariadb {
             }
         }
         self.tell(&self.form.load(name))
-    }
-}
-
-/// The server's own words; what it does not have is unsupported.
-fn failure(error: mysql::Error) -> Failure {
-    // No such function or procedure; no such variable; no such option; a table that it cannot make so.
-    const NOT_THERE: [u16; 5] = [1305, 1193, 1911, 1005, 1478];
-    match error {
-        mysql::Error::MySqlError(said) if NOT_THERE.contains(&said.code) => {
-            Failure::Unsupported(format!("MariaDB: {}", said.message))
-        }
-        mysql::Error::MySqlError(said) => Failure::Failed(format!("MariaDB: {}", said.message)),
-        other => Failure::Failed(format!("MariaDB: {other}")),
     }
 }

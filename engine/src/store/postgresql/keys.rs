@@ -1,7 +1,7 @@
 //! The keys that the server is given with each statement. They are made here, and are nowhere else when this ends.
 
 use aws_lc_rs::rand;
-use postgres::types::ToSql;
+use postgres_types::ToSql;
 
 use super::super::openpgp::KeyPair;
 use super::sql::Form;

@@ -1,21 +1,22 @@
 //! PostgreSQL, over its socket: pgcrypto encrypts, or the application does, or nothing.
 
+mod answer;
+mod client;
 mod keys;
 mod rows;
 mod sql;
 
 use std::ops::Range;
 
-use postgres::error::SqlState;
-use postgres::fallible_iterator::FallibleIterator;
-use postgres::types::ToSql;
-use postgres::{Client, Config, NoTls, Statement};
+use postgres_types::ToSql;
 
 use super::columns::{Find, ROWS_OF_A_CALL};
 use super::database::{Database, Promise};
 use super::table::{Column, Search, Table, wrong};
 use super::task::{self, Durability, Server, Settings};
 use crate::contract::{Failure, Task};
+use answer::{Answer, Statement, broken};
+use client::Client;
 use keys::Keys;
 use rows::{Arrays, Parameters, check, check_loop, column, copied, look, text};
 use sql::Form;
@@ -78,22 +79,16 @@ pub fn open(
 ) -> Result<Box<dyn Database>, Failure> {
     let (form, promise) = choice(task, &table)?;
     let in_server = task::is_in_server(task, &table)?;
-    let mut config = Config::new();
-    config
-        .host_path(&server.socket)
-        .user(&server.user)
-        .dbname(server.database.as_deref().unwrap_or("postgres"));
-    config.port(server.port.unwrap_or(5432));
-    let mut client = config.connect(NoTls).map_err(failure)?;
+    let database = server.database.as_deref().unwrap_or("postgres");
+    let port = server.port.unwrap_or(5432);
+    let mut client = Client::connect(&server.socket, port, &server.user, database, server.answer_limit()?)?;
     is_as_asked(&mut client, settings.durability)?;
     if form.is_of_server() {
-        client.batch_execute("create extension if not exists pgcrypto").map_err(|error| {
-            match failure(error) {
-                Failure::Unsupported(words) => Failure::Unsupported(format!(
-                    "not available here: {words}; to have it: apt-get install postgresql-contrib"
-                )),
-                other => other,
-            }
+        client.tell("create extension if not exists pgcrypto").map_err(|failure| match failure {
+            Failure::Unsupported(words) => Failure::Unsupported(format!(
+                "not available here: {words}; to have it: apt-get install postgresql-contrib"
+            )),
+            other => other,
         })?;
     }
     let keys = Keys::fresh(form)?;
@@ -107,7 +102,7 @@ fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
         Durability::Flushed => ("on", "`durability` flushed"),
     };
     for name in ["fsync", "synchronous_commit"] {
-        let row = client.query_one("select current_setting($1)", &[&name]).map_err(failure)?;
+        let row = one(client.ask("select current_setting($1)", &[&name])?)?;
         let found: &str = column(&row, 0)?;
         if found != is_on {
             return Err(Failure::Failed(format!("PostgreSQL has {name} = {found}, which is not {wanted}")));
@@ -118,9 +113,9 @@ fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
 
 impl Database for Postgresql {
     fn create(&mut self) -> Result<(), Failure> {
-        self.client.batch_execute(&self.form.table()).map_err(failure)?;
+        self.client.tell(&self.form.table())?;
         if self.in_server {
-            self.client.batch_execute(&self.form.loops()).map_err(failure)?;
+            self.client.tell(&self.form.loops())?;
         }
         let (insert, read, find) = if self.in_server {
             (
@@ -131,7 +126,7 @@ impl Database for Postgresql {
         } else {
             (self.form.insert(), self.form.read(), self.form.find())
         };
-        let mut prepare = |text: &str| self.client.prepare(text).map_err(failure);
+        let mut prepare = |text: &str| self.client.prepare(text);
         self.statements = Some(Statements {
             insert: prepare(&insert)?,
             insert_all: self
@@ -155,11 +150,11 @@ impl Database for Postgresql {
                         Arrays::of(&self.table, first..(first + ROWS_OF_A_CALL as i64).min(ids.end))?;
                     let mut parameters = arrays.parameters();
                     parameters.extend(self.keys.to_insert());
-                    self.client.execute(&statement, &parameters).map_err(failure)?;
+                    self.client.execute(&statement, &parameters)?;
                 }
             }
         }
-        self.client.batch_execute("analyze cards").map_err(failure)
+        self.client.tell("analyze cards")
     }
 
     fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure> {
@@ -173,19 +168,19 @@ impl Database for Postgresql {
                 parameters.extend(self.keys.to_insert());
                 let rows_per_commit = rows_per_commit as i64;
                 parameters.push(&rows_per_commit);
-                self.client.execute(&statement, &parameters).map_err(failure)?;
+                self.client.execute(&statement, &parameters)?;
             }
             return Ok(());
         }
         for first in ids.clone().step_by(rows_per_commit as usize) {
             if rows_per_commit > 1 {
-                self.client.batch_execute("begin").map_err(failure)?;
+                self.client.tell("begin")?;
             }
             for id in first..(first + rows_per_commit as i64).min(ids.end) {
                 self.insert_one(id, &statement)?;
             }
             if rows_per_commit > 1 {
-                self.client.batch_execute("commit").map_err(failure)?;
+                self.client.tell("commit")?;
             }
         }
         Ok(())
@@ -204,7 +199,7 @@ impl Database for Postgresql {
             let wanted = *id as i32;
             let mut parameters: Parameters<'_> = vec![&wanted];
             parameters.extend(self.keys.to_read());
-            let row = self.client.query_opt(&statement, &parameters).map_err(failure)?;
+            let row = self.client.first(&statement, &parameters)?;
             check(&mut self.table, *id, row.as_ref())?;
         }
         Ok(())
@@ -235,28 +230,27 @@ impl Database for Postgresql {
             let wanted: &(dyn ToSql + Sync) = if code.is_some() { &code } else { &number };
             let mut parameters = vec![wanted];
             parameters.extend(self.keys.to_find());
-            let row = self.client.query_opt(&statement, &parameters).map_err(failure)?;
+            let row = self.client.first(&statement, &parameters)?;
             check(&mut self.table, *id, row.as_ref())?;
         }
         Ok(())
     }
 
     fn put_off(&mut self) -> Result<(), Failure> {
-        self.client.batch_execute("checkpoint").map_err(failure)
+        self.client.tell("checkpoint")
     }
 
     fn size(&mut self) -> Result<u64, Failure> {
-        let row = self.client.query_one("select pg_total_relation_size('cards')", &[]).map_err(failure)?;
+        let row = one(self.client.ask("select pg_total_relation_size('cards')", &[])?)?;
         Ok(column::<i64>(&row, 0)? as u64)
     }
 
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
         let mut parts = Vec::new();
-        let version =
-            self.client.query_one("select current_setting('server_version')", &[]).map_err(failure)?;
+        let version = one(self.client.ask("select current_setting('server_version')", &[])?)?;
         parts.push(("postgresql".to_owned(), column(&version, 0)?));
         let loaded = "select extversion from pg_extension where extname = 'pgcrypto'";
-        let loaded = self.client.query_opt(loaded, &[]).map_err(failure)?;
+        let loaded = self.client.ask(loaded, &[])?;
         if let Some(row) = loaded {
             parts.push(("pgcrypto".to_owned(), column(&row, 0)?));
         }
@@ -269,13 +263,14 @@ impl Database for Postgresql {
 
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let text = format!("select {} from cards where card_id = $1", column.name());
-        let row = self.client.query_opt(&text, &[&(id as i32)]).map_err(failure)?;
+        let row = self.client.ask(&text, &[&(id as i32)])?;
         rows::column(&row.ok_or_else(|| wrong(id, "it is not there"))?, 0)
     }
 
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {
         let text = format!("update cards set {} = $2 where card_id = $1", column.name());
-        match self.client.execute(&text, &[&(id as i32), &bytes]).map_err(failure)? {
+        let statement = self.client.prepare(&text)?;
+        match self.client.execute(&statement, &[&(id as i32), &bytes])? {
             1 => Ok(()),
             _ => Err(wrong(id, "it is not there")),
         }
@@ -291,7 +286,7 @@ impl Database for Postgresql {
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        self.client.close().map_err(failure)
+        self.client.close()
     }
 }
 
@@ -321,27 +316,21 @@ impl Postgresql {
             }
         }
         parameters.extend(self.keys.to_insert());
-        self.client.execute(statement, &parameters).map_err(failure).map(|_| ())
+        self.client.execute(statement, &parameters).map(|_| ())
     }
 
     /// Rows that the application encrypts, in the server's own way for many.
     fn copy(&mut self, ids: Range<i64>) -> Result<(), Failure> {
-        let broken = |error: std::io::Error| Failure::Failed(format!("PostgreSQL's copy broke: {error}"));
-        let mut copy = self.client.copy_in("copy cards from stdin").map_err(failure)?;
-        for id in ids {
-            copied(&self.table.row(id)?, &mut copy).map_err(broken)?;
-        }
-        copy.finish().map_err(failure)?;
-        Ok(())
+        let table = &mut self.table;
+        self.client
+            .copy("copy cards from stdin", ids, |id, lines| copied(&table.row(id)?, lines).map_err(broken))
     }
 
     /// Has the server send all numbers, and opens them as they come.
     fn search(&mut self, id: i64, statement: &Statement) -> Result<(), Failure> {
         let mut search = Search::new(&self.table, id);
-        let mut rows = self.client.query_raw(statement, std::iter::empty::<i32>()).map_err(failure)?;
-        while let Some(row) = rows.next().map_err(failure)? {
-            look(&mut search, &mut self.table, &row)?;
-        }
+        let table = &mut self.table;
+        self.client.each(statement, &[], |row| look(&mut search, table, &row))?;
         search.end()
     }
 
@@ -354,26 +343,12 @@ impl Postgresql {
     ) -> Result<(), Failure> {
         let mut parameters: Parameters<'_> = vec![wanted];
         parameters.extend(self.keys.to_find());
-        let row = self.client.query_one(statement, &parameters).map_err(failure)?;
+        let row = one(self.client.first(statement, &parameters)?)?;
         check_loop(&self.table, ids, &row)
     }
 }
 
-/// The server's own words; what it does not have is unsupported.
-fn failure(error: postgres::Error) -> Failure {
-    const NOT_THERE: [SqlState; 3] =
-        [SqlState::FEATURE_NOT_SUPPORTED, SqlState::UNDEFINED_FILE, SqlState::UNDEFINED_OBJECT];
-    match error.as_db_error() {
-        Some(said) if *said.code() == SqlState::UNDEFINED_FUNCTION => {
-            Failure::Unsupported(format!("PostgreSQL: {}; a newer PostgreSQL has it", said.message()))
-        }
-        Some(said) if NOT_THERE.contains(said.code()) => {
-            Failure::Unsupported(format!("PostgreSQL: {}", said.message()))
-        }
-        Some(said) => Failure::Failed(format!("PostgreSQL: {}", said.message())),
-        None => {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            Failure::Failed(format!("PostgreSQL: {error}{}", cause.unwrap_or_default()))
-        }
-    }
+/// The row of an answer that has one.
+fn one(row: Option<Answer>) -> Result<Answer, Failure> {
+    row.ok_or_else(|| broken("it answers with no row where one was asked for"))
 }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::ops::Range;
 use std::str::from_utf8;
 
-use postgres::types::{FromSql, ToSql};
+use postgres_types::{FromSql, ToSql};
 
 use super::super::card::Text;
 use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
+use super::answer::{Answer, broken};
 use crate::contract::Failure;
 
 pub type Parameters<'a> = Vec<&'a (dyn ToSql + Sync)>;
@@ -83,42 +84,42 @@ pub fn copied(row: &Row<'_>, out: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// Whether the row that was found is that of this id.
-pub fn check(table: &mut Table, id: i64, row: Option<&postgres::Row>) -> Result<(), Failure> {
+pub fn check(table: &mut Table, id: i64, row: Option<&Answer>) -> Result<(), Failure> {
     let row = row.ok_or_else(|| wrong(id, "it is not there"))?;
-    let bytes = |at: usize| row.try_get::<_, &[u8]>(at);
-    let string = |at: usize| row.try_get::<_, &str>(at).map(str::as_bytes);
-    let read = || -> Result<Found<'_>, postgres::Error> {
+    let bytes = |at: usize| row.get::<&[u8]>(at);
+    let string = |at: usize| row.get::<&str>(at).map(str::as_bytes);
+    let read = || -> Result<Found<'_>, String> {
         let protected = if table.sealed().is_some() {
             let extra = if row.len() > 12 { bytes(12)? } else { &[] };
             Stored::Sealed { number: bytes(0)?, code: bytes(1)?, string: bytes(2)?, extra }
         } else {
-            Stored::Plain { number: row.try_get(0)?, code: row.try_get(1)?, string: string(2)? }
+            Stored::Plain { number: row.get(0)?, code: row.get(1)?, string: string(2)? }
         };
         Ok(Found {
             protected,
-            numbers: [row.try_get(3)?, row.try_get(4)?, row.try_get(5)?],
-            codes: [row.try_get(6)?, row.try_get(7)?, row.try_get(8)?],
+            numbers: [row.get(3)?, row.get(4)?, row.get(5)?],
+            codes: [row.get(6)?, row.get(7)?, row.get(8)?],
             strings: [string(9)?, string(10)?, string(11)?],
         })
     };
-    let found = read().map_err(|error| wrong(id, &error.to_string()))?;
+    let found = read().map_err(|error| wrong(id, &error))?;
     table.check(id, &found)
 }
 
-/// What a column of a row holds; a failure where it is of another type than was asked for, which `Row::get` panics at.
-pub fn column<'a, T: FromSql<'a>>(row: &'a postgres::Row, at: usize) -> Result<T, Failure> {
-    row.try_get(at).map_err(|error| Failure::Failed(format!("PostgreSQL: {error}")))
+/// What a column of a row holds; a failure where it is of another type than was asked for.
+pub fn column<'a, T: FromSql<'a>>(row: &'a Answer, at: usize) -> Result<T, Failure> {
+    row.get(at).map_err(broken)
 }
 
 /// Goes on with a search that no index helps.
-pub fn look(search: &mut Search, table: &mut Table, row: &postgres::Row) -> Result<(), Failure> {
+pub fn look(search: &mut Search, table: &mut Table, row: &Answer) -> Result<(), Failure> {
     let id = i64::from(column::<i32>(row, 0)?);
     let data_key: &[u8] = if row.len() > 2 { column(row, 2)? } else { &[] };
     search.look(table, id, column(row, 1)?, data_key)
 }
 
 /// Whether what a loop inside the server came to is right: the sums of the rows' numbers and codes, and all strings.
-pub fn check_loop(table: &Table, ids: &[i64], row: &postgres::Row) -> Result<(), Failure> {
+pub fn check_loop(table: &Table, ids: &[i64], row: &Answer) -> Result<(), Failure> {
     let strings: Vec<&str> = column(row, 2)?;
     if strings.len() != ids.len() {
         return Err(Failure::Failed(format!("{} rows were read, and not {}", strings.len(), ids.len())));
