@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A function as this program declares it.
 pub struct Signature {
@@ -217,7 +218,10 @@ impl Headers {
     /// What the program says.
     fn run(&self, program: &str) -> String {
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-        let made = std::env::temp_dir().join(format!("tollbar-headers-{}-{}", self.of, std::process::id()));
+        // Tests are threads of one process, and two of them may ask the same headers.
+        static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
+        let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+        let made = std::env::temp_dir().join(format!("tollbar-headers-{}-{number}", std::process::id()));
         let mut command = Command::new(&compiler);
         // What is deprecated is called all the same: how much it costs is among the questions.
         command.args(["-std=c++17", "-w", "-x", "c++", "-", "-o"]).arg(&made);

@@ -5,6 +5,8 @@
 
 use std::ffi::{CStr, c_int, c_long, c_uchar, c_uint, c_void};
 use std::marker::PhantomData;
+#[cfg(test)]
+use std::mem::offset_of;
 use std::path::Path;
 
 use libloading::os::unix::Library;
@@ -13,6 +15,8 @@ use super::dialect::Dialect;
 use super::modules::Modules;
 use super::objects::Text;
 pub use super::objects::{Free, Handle, Owned, c_name, text};
+#[cfg(test)]
+use crate::binding::headers::Field;
 use crate::binding::{self, bind};
 use crate::contract::Failure;
 
@@ -27,11 +31,11 @@ pub type ByName = unsafe extern "C" fn(Text) -> Handle;
 /// `OSSL_PARAM`: a named value, as OpenSSL 3 passes them.
 #[repr(C)]
 pub struct RawParam {
-    pub key: Text,
-    pub kind: c_uint,
-    pub data: *mut c_void,
-    pub size: Size,
-    pub returned: Size,
+    key: Text,
+    kind: c_uint,
+    data: *mut c_void,
+    size: Size,
+    returned: Size,
 }
 
 /// The same of data that it borrows, so that it cannot outlive them.
@@ -280,6 +284,20 @@ impl Api {
 /// A function that only some libraries have.
 pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
+}
+
+#[cfg(test)]
+impl RawParam {
+    /// By the names that OpenSSL gives them.
+    pub fn fields() -> [Field; 5] {
+        [
+            Field::of("key", offset_of!(RawParam, key), |param: RawParam| param.key),
+            Field::of("data_type", offset_of!(RawParam, kind), |param: RawParam| param.kind),
+            Field::of("data", offset_of!(RawParam, data), |param: RawParam| param.data),
+            Field::of("data_size", offset_of!(RawParam, size), |param: RawParam| param.size),
+            Field::of("return_size", offset_of!(RawParam, returned), |param: RawParam| param.returned),
+        ]
+    }
 }
 
 impl Param<'_> {
