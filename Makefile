@@ -10,13 +10,14 @@ ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engi
 
 # What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
 # is.
-SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc strace:strace curl:curl \
+SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace curl:curl \
 	pg_ctlcluster:postgresql psql:postgresql-client mariadbd:mariadb-server mariadb:mariadb-client \
 	krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user slapd:slapd ldapsearch:ldap-utils \
 	samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
 	/usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \
 	/etc/gss/mech.d/mech.ntlmssp.conf:gss-ntlmssp \
-	/usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper
+	/usr/lib/*/apr-util-1/apr_dbd_pgsql.so:libaprutil1-dbd-pgsql /usr/lib/*/libnss_wrapper.so:libnss-wrapper \
+	/usr/include/openssl/ssl.h:libssl-dev /usr/include/gssapi/gssapi.h:libkrb5-dev
 RUNTIMES := mcs:mono-mcs node:nodejs javac:default-jdk-headless mvn:maven go:golang-go
 RIVALS   := wrk:wrk h2load:nghttp2-client ab:apache2-utils
 

@@ -75,6 +75,8 @@ fn sqlcipher() {
     let aws_lc =
         std::env::vars().find(|(name, _)| name.starts_with("DEP_AWS_LC") && name.ends_with("_INCLUDE"));
     let (_, aws_lc) = aws_lc.expect("AWS-LC's headers, named by the build script of aws-lc-sys");
+    // For the tests, which compare the functions that are bound with those that it declares.
+    println!("cargo::rustc-env=TOLLBAR_AWS_LC_HEADERS={aws_lc}");
     let mut build = cc::Build::new();
     build.file(SOURCE).include(sqlcipher_src::source_dir()).include(aws_lc).warnings(false);
     for flag in AS_PLAIN.iter().chain(OF_SQLCIPHER) {

@@ -1,6 +1,7 @@
 //! The functions of a GSSAPI library (RFC 2744, RFC 5588), bound at run time. Nothing of it is needed to build this.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
 
 use libloading::os::unix::Library;
 
@@ -18,11 +19,17 @@ pub struct Buffer {
     pub value: *mut c_void,
 }
 
+/// The same of bytes that it borrows, so that it cannot outlive them: what the library reads.
+pub struct Lent<'a> {
+    buffer: Buffer,
+    bytes: PhantomData<&'a [u8]>,
+}
+
 /// `gss_OID_desc`: an object identifier in DER, without tag and length.
 #[repr(C)]
 pub struct Oid {
-    pub length: u32,
-    pub elements: *const c_void,
+    length: u32,
+    elements: *const c_void,
 }
 
 // SAFETY: only ever made of constants.
@@ -31,8 +38,8 @@ unsafe impl Sync for Oid {}
 /// `gss_OID_set_desc`.
 #[repr(C)]
 pub struct OidSet {
-    pub count: usize,
-    pub elements: *const Oid,
+    count: usize,
+    elements: *const Oid,
 }
 
 bind! {
@@ -63,15 +70,56 @@ bind! {
 
 impl Buffer {
     pub const EMPTY: Buffer = Buffer { length: 0, value: std::ptr::null_mut() };
+}
 
-    /// Lends bytes to the library, which reads them during one call.
-    pub fn of(bytes: &[u8]) -> Buffer {
-        Buffer { length: bytes.len(), value: bytes.as_ptr() as *mut c_char as *mut c_void }
+impl Lent<'_> {
+    pub fn of(bytes: &[u8]) -> Lent<'_> {
+        let buffer = Buffer { length: bytes.len(), value: bytes.as_ptr().cast_mut().cast() };
+        Lent { buffer, bytes: PhantomData }
+    }
+
+    pub fn raw(&self) -> *const Buffer {
+        &self.buffer
+    }
+}
+
+impl OidSet {
+    /// A set of one.
+    pub fn of(only: &'static Oid) -> OidSet {
+        OidSet { count: 1, elements: only }
     }
 }
 
 impl Oid {
     pub const fn of(der: &'static [u8]) -> Oid {
         Oid { length: der.len() as u32, elements: der.as_ptr().cast() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+    use crate::binding::headers::{Field, GSSAPI, named};
+
+    named! {
+        Buffer: "gss_buffer_desc";
+        Oid: "gss_OID_desc";
+        OidSet: "gss_OID_set_desc";
+    }
+
+    #[test]
+    fn a_function_has_the_type_that_the_headers_give_it() {
+        let fields = [
+            Field::of("length", offset_of!(Buffer, length), |buffer: Buffer| buffer.length),
+            Field::of("value", offset_of!(Buffer, value), |buffer: Buffer| buffer.value),
+            Field::of("length", offset_of!(Oid, length), |oid: Oid| oid.length),
+            Field::of("elements", offset_of!(Oid, elements), |oid: Oid| oid.elements),
+            Field::of("count", offset_of!(OidSet, count), |set: OidSet| set.count),
+            Field::of("elements", offset_of!(OidSet, elements), |set: OidSet| set.elements),
+        ];
+        let compared = GSSAPI.compare(&Api::signatures(), &fields);
+        assert!(compared.differs.is_empty() && compared.undeclared.is_empty(), "{compared:#?}");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use crate::binding;
 use crate::contract::Failure;
-use api::{Api, Buffer, Handle, Oid, OidSet, Release};
+use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release};
 
 const FILE: &str = "libgssapi_krb5.so.2";
 
@@ -137,10 +137,11 @@ impl Library {
         let (mut minor, mut handle) = (0, null_mut());
         // SAFETY: the text outlives the call.
         let major = unsafe {
-            (self.api.gss_import_name)(&mut minor, &Buffer::of(text.as_bytes()), kind, &mut handle)
+            (self.api.gss_import_name)(&mut minor, Lent::of(text.as_bytes()).raw(), kind, &mut handle)
         };
         self.check(major, minor, kind)?;
-        Ok(Name(Object { handle, release: self.api.gss_release_name, library: PhantomData }))
+        // SAFETY: the name was made for this one.
+        Ok(Name(unsafe { Object::new(handle, self.api.gss_release_name) }))
     }
 
     /// Credentials of a user, in memory that is theirs alone. With Kerberos that is an exchange with the KDC (AS).
@@ -153,14 +154,14 @@ impl Library {
         let (mut minor, mut handle) = (0, null_mut());
         // The module of NTLM reads on to a zero, whatever the length says.
         let ended = CString::new(password).map_err(|_| "a password with a zero in it".to_owned())?;
-        let password = Buffer::of(ended.as_bytes());
-        let mechanisms = OidSet { count: 1, elements: mechanism.oid() };
+        let password = Lent::of(ended.as_bytes());
+        let mechanisms = OidSet::of(mechanism.oid());
         // SAFETY: what it reads outlives the call; null stands for what is not asked for.
         let major = unsafe {
             (self.api.gss_acquire_cred_with_password)(
                 &mut minor,
                 user.0.handle,
-                &password,
+                password.raw(),
                 u32::MAX,
                 &mechanisms,
                 INITIATE,
@@ -170,7 +171,8 @@ impl Library {
             )
         };
         self.check(major, minor, mechanism.oid())?;
-        Ok(Credentials(Object { handle, release: self.api.gss_release_cred, library: PhantomData }))
+        // SAFETY: the credentials were made for this one.
+        Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
     }
 
     /// Begins a context, which is mutual. Nothing is done before its first step.
@@ -228,10 +230,18 @@ struct Object<'a> {
     library: PhantomData<&'a Library>,
 }
 
+impl Object<'_> {
+    /// # Safety
+    /// Null, or an object of a library that is open, the caller's alone to release, by `release`.
+    unsafe fn new<'a>(handle: Handle, release: Release) -> Object<'a> {
+        Object { handle, release, library: PhantomData }
+    }
+}
+
 impl Drop for Object<'_> {
     fn drop(&mut self) {
         let mut minor = 0;
-        // SAFETY: it was given by the library, to this owner alone.
+        // SAFETY: it is this owner's alone, as whoever made it promised.
         unsafe { (self.release)(&mut minor, &mut self.handle) };
     }
 }
@@ -262,8 +272,8 @@ impl Context<'_> {
     /// exchange with the KDC (TGS).
     pub fn step(&mut self, credentials: &Credentials, service: &Name, came: &[u8]) -> Result<Step, String> {
         let (mut minor, mut token) = (0, Buffer::EMPTY);
-        let came = Buffer::of(came);
-        let input: *const Buffer = if came.length == 0 { null() } else { &came };
+        let lent = Lent::of(came);
+        let input = if came.is_empty() { null() } else { lent.raw() };
         // SAFETY: what it reads outlives the call, and the context is this one's alone.
         let major = unsafe {
             (self.library.api.gss_init_sec_context)(

@@ -3,15 +3,20 @@
 //! Nothing of OpenSSL is needed to build this. What every libcrypto from OpenSSL 1.1.1 on has, AWS-LC and
 //! BoringSSL included, is bound or the file is refused; what only some have is an `Option`.
 
-use std::ffi::{CStr, c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_int, c_long, c_uchar, c_uint, c_void};
+use std::marker::PhantomData;
+#[cfg(test)]
+use std::mem::offset_of;
 use std::path::Path;
 
 use libloading::os::unix::Library;
 
-use super::lengths::Lengths;
+use super::dialect::Dialect;
 use super::modules::Modules;
 use super::objects::Text;
 pub use super::objects::{Free, Handle, Owned, c_name, text};
+#[cfg(test)]
+use crate::binding::headers::Field;
 use crate::binding::{self, bind};
 use crate::contract::Failure;
 
@@ -25,24 +30,28 @@ pub type ByName = unsafe extern "C" fn(Text) -> Handle;
 
 /// `OSSL_PARAM`: a named value, as OpenSSL 3 passes them.
 #[repr(C)]
-pub struct Param {
-    pub key: Text,
-    pub kind: c_uint,
-    pub data: *mut c_void,
-    pub size: Size,
-    pub returned: Size,
+pub struct RawParam {
+    key: Text,
+    kind: c_uint,
+    data: *mut c_void,
+    size: Size,
+    returned: Size,
+}
+
+/// The same of data that it borrows, so that it cannot outlive them.
+#[repr(transparent)]
+pub struct Param<'a> {
+    raw: RawParam,
+    data: PhantomData<&'a [u8]>,
 }
 
 bind! {
     parts {
-        lengths: Lengths;
+        dialect: Dialect;
         modules: Modules;
     }
     required {
         fn ERR_clear_error();
-        // A number of 32 bits, in whichever type it comes: `unsigned long` or `uint32_t`.
-        fn ERR_peek_last_error() -> c_uint;
-        fn ERR_error_string_n(c_ulong, *mut c_char, Size);
         fn OpenSSL_version(c_int) -> Text;
         fn OBJ_sn2nid(Text) -> c_int;
         fn EVP_get_digestbyname(Text) -> Handle;
@@ -101,7 +110,6 @@ bind! {
         fn RSA_set0_key(Handle, Handle, Handle, Handle) -> c_int;
         fn RSA_set0_factors(Handle, Handle, Handle) -> c_int;
         fn RSA_set0_crt_params(Handle, Handle, Handle, Handle) -> c_int;
-        fn RSA_size(Handle) -> c_int;
         fn BN_free(Handle);
     }
     optional {
@@ -120,14 +128,14 @@ bind! {
         fn EVP_MAC_fetch(Handle, Text, Text) -> Handle;
         fn EVP_MAC_CTX_new(Handle) -> Handle;
         fn EVP_MAC_CTX_free(Handle);
-        fn EVP_MAC_CTX_set_params(Handle, *const Param) -> c_int;
-        fn EVP_MAC_init(Handle, Bytes, Size, *const Param) -> c_int;
+        fn EVP_MAC_CTX_set_params(Handle, *const RawParam) -> c_int;
+        fn EVP_MAC_init(Handle, Bytes, Size, *const RawParam) -> c_int;
         fn EVP_MAC_update(Handle, Bytes, Size) -> c_int;
         fn EVP_MAC_final(Handle, Out, *mut Size, Size) -> c_int;
         fn EVP_KDF_fetch(Handle, Text, Text) -> Handle;
         fn EVP_KDF_CTX_new(Handle) -> Handle;
         fn EVP_KDF_CTX_free(Handle);
-        fn EVP_KDF_derive(Handle, Out, Size, *const Param) -> c_int;
+        fn EVP_KDF_derive(Handle, Out, Size, *const RawParam) -> c_int;
         fn EVP_PBE_scrypt(Text, Size, Bytes, Size, u64, u64, u64, u64, Out, Size) -> c_int;
         fn EVP_PKEY_CTX_new_from_name(Handle, Text, Text) -> Handle;
         fn EVP_PKEY_CTX_set_rsa_keygen_bits(Handle, c_int) -> c_int;
@@ -137,7 +145,7 @@ bind! {
         fn EVP_PKEY_CTX_set_ec_paramgen_curve_nid(Handle, c_int) -> c_int;
         fn EVP_PKEY_CTX_set_group_name(Handle, Text) -> c_int;
         fn EVP_PKEY_fromdata_init(Handle) -> c_int;
-        fn EVP_PKEY_fromdata(Handle, *mut Handle, c_int, *mut Param) -> c_int;
+        fn EVP_PKEY_fromdata(Handle, *mut Handle, c_int, *mut RawParam) -> c_int;
         fn EVP_PKEY_get_octet_string_param(Handle, Text, Out, Size, *mut Size) -> c_int;
         fn EVP_PKEY_get1_encoded_public_key(Handle, *mut Out) -> Size;
         fn EVP_PKEY_set1_encoded_public_key(Handle, Bytes, Size) -> c_int;
@@ -145,9 +153,9 @@ bind! {
         fn EVP_PKEY_set1_tls_encodedpoint(Handle, Bytes, Size) -> c_int;
         fn EVP_PKEY_new_raw_public_key(c_int, Handle, Bytes, Size) -> Handle;
         fn EVP_PKEY_new_raw_private_key(c_int, Handle, Bytes, Size) -> Handle;
-        fn EVP_PKEY_encapsulate_init(Handle, *const Param) -> c_int;
+        fn EVP_PKEY_encapsulate_init(Handle, *const RawParam) -> c_int;
         fn EVP_PKEY_encapsulate(Handle, Out, *mut Size, Out, *mut Size) -> c_int;
-        fn EVP_PKEY_decapsulate_init(Handle, *const Param) -> c_int;
+        fn EVP_PKEY_decapsulate_init(Handle, *const RawParam) -> c_int;
         fn EVP_PKEY_decapsulate(Handle, Out, *mut Size, Bytes, Size) -> c_int;
     }
 }
@@ -160,20 +168,12 @@ impl Api {
 
     /// The library's own words for the last thing that went wrong, behind what was being tried.
     pub fn words(&self, trying: &str) -> String {
-        // SAFETY: it takes nothing.
-        let code = unsafe { (self.ERR_peek_last_error)() };
-        if code == 0 {
+        let Some(words) = self.dialect.last_error() else {
             return format!("{trying}: this library does not have it, and gives no reason");
-        }
-        let mut text = [0; 256];
-        // SAFETY: the buffer is as long as it says, and what is written into it ends with a zero.
-        let text = unsafe {
-            (self.ERR_error_string_n)(c_ulong::from(code), text.as_mut_ptr(), text.len());
-            CStr::from_ptr(text.as_ptr())
         };
         // Said once: a later failure that leaves no words must not be given these.
         self.clear_errors();
-        format!("{trying}: {}", text.to_string_lossy())
+        format!("{trying}: {words}")
     }
 
     /// Something this library cannot do, in its own words.
@@ -208,8 +208,12 @@ impl Api {
     }
 
     /// An object that the library has just given, or a failure in its words.
-    pub fn own(&self, handle: Handle, free: Free, trying: &str) -> Result<Owned, Failure> {
-        Owned::new(handle, free).ok_or_else(|| self.failed(trying))
+    ///
+    /// # Safety
+    /// Null, or an object that is the caller's alone to free, by `free`.
+    pub unsafe fn own(&self, handle: Handle, free: Free, trying: &str) -> Result<Owned, Failure> {
+        // SAFETY: the caller's promise.
+        unsafe { Owned::new(handle, free) }.ok_or_else(|| self.failed(trying))
     }
 
     /// The library's object for an algorithm: fetched where it can be, so that no operation pays for the look-up.
@@ -251,7 +255,8 @@ impl Api {
     /// What one of the library's readers makes of these bytes.
     pub fn read_from<T>(&self, bytes: &[u8], read: impl FnOnce(Handle) -> T) -> Result<T, Failure> {
         self.clear_errors();
-        let source = self.lengths.memory_bio(bytes)?;
+        // SAFETY: it is freed below.
+        let source = unsafe { self.dialect.memory_bio(bytes)? };
         self.ensure(!source.is_null(), "BIO_new_mem_buf")?;
         let answer = read(source);
         // SAFETY: it was made above, and the reader keeps nothing of it.
@@ -281,26 +286,50 @@ pub fn have<F>(function: Option<F>, name: &str) -> Result<F, Failure> {
     function.ok_or_else(|| Failure::Unsupported(format!("this library has no {name}")))
 }
 
-impl Param {
-    pub fn octets(key: &'static CStr, data: &[u8]) -> Param {
+#[cfg(test)]
+impl RawParam {
+    /// By the names that OpenSSL gives them.
+    pub fn fields() -> [Field; 5] {
+        [
+            Field::of("key", offset_of!(RawParam, key), |param: RawParam| param.key),
+            Field::of("data_type", offset_of!(RawParam, kind), |param: RawParam| param.kind),
+            Field::of("data", offset_of!(RawParam, data), |param: RawParam| param.data),
+            Field::of("data_size", offset_of!(RawParam, size), |param: RawParam| param.size),
+            Field::of("return_size", offset_of!(RawParam, returned), |param: RawParam| param.returned),
+        ]
+    }
+}
+
+impl Param<'_> {
+    pub fn octets<'a>(key: &'static CStr, data: &'a [u8]) -> Param<'a> {
         Param::new(key, 5, data)
     }
 
-    pub fn utf8(key: &'static CStr, data: &CStr) -> Param {
+    pub fn utf8<'a>(key: &'static CStr, data: &'a CStr) -> Param<'a> {
         Param::new(key, 4, data.to_bytes())
     }
 
     /// A whole number in the machine's own byte order, of any length.
-    pub fn number(key: &'static CStr, data: &[u8]) -> Param {
+    pub fn number<'a>(key: &'static CStr, data: &'a [u8]) -> Param<'a> {
         Param::new(key, 2, data)
     }
 
-    pub const fn end() -> Param {
-        Param { key: std::ptr::null(), kind: 0, data: std::ptr::null_mut(), size: 0, returned: 0 }
+    /// The mark that a list ends with.
+    pub const fn end() -> Param<'static> {
+        let null = std::ptr::null_mut();
+        let raw = RawParam { key: std::ptr::null(), kind: 0, data: null, size: 0, returned: 0 };
+        Param { raw, data: PhantomData }
     }
 
-    fn new(key: &'static CStr, kind: c_uint, data: &[u8]) -> Param {
-        let data_pointer = data.as_ptr().cast_mut().cast();
-        Param { key: key.as_ptr(), kind, data: data_pointer, size: data.len(), returned: usize::MAX }
+    fn new<'a>(key: &'static CStr, kind: c_uint, data: &'a [u8]) -> Param<'a> {
+        let (at, size) = (data.as_ptr().cast_mut().cast(), data.len());
+        let raw = RawParam { key: key.as_ptr(), kind, data: at, size, returned: usize::MAX };
+        Param { raw, data: PhantomData }
+    }
+
+    /// As the library takes them: it reads on to the mark, which must be there.
+    pub fn list(params: &mut [Param]) -> *mut RawParam {
+        assert!(params.last().is_some_and(|last| last.raw.key.is_null()), "parameters without an end");
+        params.as_mut_ptr().cast()
     }
 }

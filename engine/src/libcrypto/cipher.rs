@@ -89,7 +89,7 @@ impl family::Cipher for Cipher {
 
     #[inline(always)]
     fn random(&self, into: &mut [u8]) -> Result<(), Failure> {
-        let done = self.api.lengths.random(into)?;
+        let done = self.api.dialect.random(into)?;
         self.api.ensure(done == 1, "random bytes")
     }
 
@@ -119,8 +119,8 @@ impl family::Cipher for Cipher {
 impl Cipher {
     fn context(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        // SAFETY: it takes nothing.
-        api.own(unsafe { (api.EVP_CIPHER_CTX_new)() }, api.EVP_CIPHER_CTX_free, "EVP_CIPHER_CTX_new")
+        // SAFETY: it takes nothing, and gives a context of the caller's.
+        unsafe { api.own((api.EVP_CIPHER_CTX_new)(), api.EVP_CIPHER_CTX_free, "EVP_CIPHER_CTX_new") }
     }
 
     /// `EVP_EncryptInit_ex` or its twin; what is not given stays as it was.
@@ -147,14 +147,14 @@ impl Cipher {
             Direction::Decrypt => self.api.EVP_DecryptInit_ex,
         };
         // SAFETY: key and IV are null, or as long as this cipher's are.
-        let done = unsafe { init(context.handle, cipher, std::ptr::null_mut(), key, iv) };
+        let done = unsafe { init(context.raw(), cipher, std::ptr::null_mut(), key, iv) };
         self.api.ensure(done == 1, "the cipher cannot be set up")
     }
 
     /// Encrypts and takes the tag, or checks the tag or padding and decrypts.
     #[inline(always)]
     fn run(&self, context: &Owned, message: Message, out: &mut Vec<u8>) -> Result<(), Failure> {
-        let (api, context) = (self.api, context.handle);
+        let (api, context) = (self.api, context.raw());
         let Message { direction, aad, .. } = message;
         let has_tag = self.shape.check == Check::Tag;
         let (update, finish) = match direction {

@@ -106,8 +106,8 @@ impl Agreement for Exchange {
         // SAFETY: context and peer are alive, and the length is that of the buffer.
         let mut secret =
             api.filled(self.share_bytes, "the secret cannot be derived", |out, length| unsafe {
-                match (api.EVP_PKEY_derive_set_peer)(context.handle, peer.handle) {
-                    1 => (api.EVP_PKEY_derive)(context.handle, out, length),
+                match (api.EVP_PKEY_derive_set_peer)(context.raw(), peer.raw()) {
+                    1 => (api.EVP_PKEY_derive)(context.raw(), out, length),
                     refused => refused,
                 }
             })?;
@@ -147,8 +147,8 @@ impl Kem for Exchange {
         let (out, secret_out) = (ciphertext.as_mut_ptr(), secret.as_mut_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
         let done = unsafe {
-            init(context.handle, std::ptr::null()) == 1
-                && encapsulate(context.handle, out, &mut length, secret_out, &mut secret_length) == 1
+            init(context.raw(), std::ptr::null()) == 1
+                && encapsulate(context.raw(), out, &mut length, secret_out, &mut secret_length) == 1
         };
         api.ensure(done, "encapsulating")?;
         ciphertext.truncate(length);
@@ -162,8 +162,8 @@ impl Kem for Exchange {
         let decapsulate = have(api.EVP_PKEY_decapsulate, "EVP_PKEY_decapsulate")?;
         // SAFETY: the context is alive, and both lengths are those of their buffers.
         api.filled(KEM_SECRET_BYTES, "decapsulating", |out, length| unsafe {
-            match init(context.handle, std::ptr::null()) {
-                1 => decapsulate(context.handle, out, length, ciphertext.as_ptr(), ciphertext.len()),
+            match init(context.raw(), std::ptr::null()) {
+                1 => decapsulate(context.raw(), out, length, ciphertext.as_ptr(), ciphertext.len()),
                 refused => refused,
             }
         })
@@ -178,7 +178,7 @@ impl Kem for Exchange {
         let read = have(api.EVP_PKEY_get_octet_string_param, "EVP_PKEY_get_octet_string_param")?;
         // SAFETY: the key is alive, the name ends with a zero, and there is as much room as is said.
         let mut private = api.filled(LONGEST, "ML-KEM's private key", |out, length| unsafe {
-            read(key.handle, c"priv".as_ptr(), out, LONGEST, length)
+            read(key.raw(), c"priv".as_ptr(), out, LONGEST, length)
         })?;
         private.extend(task.need_hex("x25519_private")?);
         Kem::read_expanded(self, &private).map(Some)
@@ -206,7 +206,7 @@ impl Rsa {
         let key = keys::given(api, task)?;
         let ready = |init, what| {
             let context = keys::ready(api, &key, init, what)?;
-            match keys::RSA_PADDING.set(api, context.handle, RSA_PKCS1_PADDING) {
+            match keys::RSA_PADDING.set(api, context.raw(), RSA_PKCS1_PADDING) {
                 true => Ok(context),
                 false => Err(api.unsupported(what)),
             }
@@ -227,7 +227,7 @@ impl Transport for Rsa {
         let (out, from) = (sealed.as_mut_ptr(), secret.as_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
         let done = unsafe {
-            (api.EVP_PKEY_encrypt)(self.encryption.handle, out, &mut length, from, secret.len()) == 1
+            (api.EVP_PKEY_encrypt)(self.encryption.raw(), out, &mut length, from, secret.len()) == 1
         };
         api.ensure(done, "encrypting")?;
         sealed.truncate(length);
@@ -239,7 +239,7 @@ impl Transport for Rsa {
         let (out, from) = (opened.as_mut_ptr(), sealed.as_ptr());
         // SAFETY: the context is alive, and both lengths are those of their buffers.
         let done = unsafe {
-            (api.EVP_PKEY_decrypt)(self.decryption.handle, out, &mut length, from, sealed.len()) == 1
+            (api.EVP_PKEY_decrypt)(self.decryption.raw(), out, &mut length, from, sealed.len()) == 1
         };
         api.ensure(done, "decrypting")?;
         Ok(&opened[..length])

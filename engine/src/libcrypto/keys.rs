@@ -73,7 +73,9 @@ pub fn given(api: &Api, task: &Task) -> Result<Owned, Failure> {
 
 /// A private key; None where the library cannot read it.
 pub fn from_pem(api: &Api, pem: &str) -> Result<Option<Owned>, Failure> {
-    Ok(Owned::new(read_pem(api, api.PEM_read_bio_PrivateKey, pem)?, api.EVP_PKEY_free))
+    let key = read_pem(api, api.PEM_read_bio_PrivateKey, pem)?;
+    // SAFETY: the key was read for this one.
+    Ok(unsafe { Owned::new(key, api.EVP_PKEY_free) })
 }
 
 /// A key in PEM, by the function that reads its form; null where the library cannot read it.
@@ -86,11 +88,16 @@ pub fn read_pem(api: &Api, read: ReadPem, pem: &str) -> Result<Handle, Failure> 
 }
 
 /// A key from a DER document, by the function that reads its form.
-pub fn from_der(api: &Api, read: ReadDer, der: &[u8]) -> Result<Owned, Failure> {
+///
+/// # Safety
+/// `read` reads keys, and not what else a document may hold.
+pub unsafe fn from_der(api: &Api, read: ReadDer, der: &[u8]) -> Result<Owned, Failure> {
     let mut at = der.as_ptr();
-    // SAFETY: the length is that of the document.
-    let key = unsafe { read(std::ptr::null_mut(), &mut at, der.len() as c_long) };
-    api.own(key, api.EVP_PKEY_free, "the key cannot be read")
+    // SAFETY: the length is that of the document, and what is read is a key, the caller promises.
+    unsafe {
+        let key = read(std::ptr::null_mut(), &mut at, der.len() as c_long);
+        api.own(key, api.EVP_PKEY_free, "the key cannot be read")
+    }
 }
 
 /// The number of a kind of key or a curve with a short name; 0 where the library has none.
@@ -119,11 +126,12 @@ fn context_by_name(api: &Api, name: &str) -> Handle {
 
 fn context_of(api: &Api, key: &Owned) -> Handle {
     // SAFETY: the key is alive.
-    unsafe { (api.EVP_PKEY_CTX_new)(key.handle, std::ptr::null_mut()) }
+    unsafe { (api.EVP_PKEY_CTX_new)(key.raw(), std::ptr::null_mut()) }
 }
 
 pub fn context(api: &Api, key: &Owned) -> Result<Owned, Failure> {
-    let context = Owned::new(context_of(api, key), api.EVP_PKEY_CTX_free);
+    // SAFETY: the context was made for this one.
+    let context = unsafe { Owned::new(context_of(api, key), api.EVP_PKEY_CTX_free) };
     context.ok_or_else(|| api.unsupported("EVP_PKEY_CTX_new"))
 }
 
@@ -136,7 +144,7 @@ pub fn ready(
 ) -> Result<Owned, Failure> {
     let context = self::context(api, key)?;
     // SAFETY: the context is alive.
-    if unsafe { init(context.handle) } != 1 {
+    if unsafe { init(context.raw()) } != 1 {
         return Err(api.unsupported(what));
     }
     Ok(context)
@@ -157,26 +165,29 @@ pub fn generate(api: &Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Fa
             return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
         }
     };
-    let context = Owned::new(context, api.EVP_PKEY_CTX_free).ok_or_else(|| api.unsupported(name))?;
+    // SAFETY: the context was made for this one.
+    let context = unsafe { Owned::new(context, api.EVP_PKEY_CTX_free) };
+    let context = context.ok_or_else(|| api.unsupported(name))?;
     let mut key = std::ptr::null_mut();
     // SAFETY: the context is alive, and a key is written where one is expected.
     let done = unsafe {
-        (api.EVP_PKEY_keygen_init)(context.handle) == 1
+        (api.EVP_PKEY_keygen_init)(context.raw()) == 1
             && set_parameters(api, kind, &context)?
-            && (api.EVP_PKEY_keygen)(context.handle, &mut key) == 1
+            && (api.EVP_PKEY_keygen)(context.raw(), &mut key) == 1
     };
-    let key = Owned::new(key, api.EVP_PKEY_free).filter(|_| done);
+    // SAFETY: null still, or generated for this one.
+    let key = unsafe { Owned::new(key, api.EVP_PKEY_free) }.filter(|_| done);
     key.ok_or_else(|| api.unsupported("key generation"))
 }
 
 fn set_parameters(api: &Api, kind: Kind, context: &Owned) -> Result<bool, Failure> {
     match kind {
-        Kind::Rsa { bits } => Ok(RSA_BITS.set(api, context.handle, bits)),
-        Kind::Curve(curve) => Ok(CURVE.set(api, context.handle, number(api, curve))),
+        Kind::Rsa { bits } => Ok(RSA_BITS.set(api, context.raw(), bits)),
+        Kind::Curve(curve) => Ok(CURVE.set(api, context.raw(), number(api, curve))),
         Kind::Group(group) => {
             let set = have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
             // SAFETY: the context is alive, and the name ends with a zero.
-            Ok(unsafe { set(context.handle, c_name(group).as_ptr()) } == 1)
+            Ok(unsafe { set(context.raw(), c_name(group).as_ptr()) } == 1)
         }
         Kind::Dsa | Kind::Named(_) => Ok(true),
     }
@@ -186,7 +197,7 @@ fn set_parameters(api: &Api, kind: Kind, context: &Owned) -> Result<bool, Failur
 pub fn output_bytes(api: &Api, key: &Owned) -> usize {
     let size = api.EVP_PKEY_get_size.or(api.EVP_PKEY_size);
     // SAFETY: the key is alive.
-    let bytes = size.map_or(0, |size| unsafe { size(key.handle) });
+    let bytes = size.map_or(0, |size| unsafe { size(key.raw()) });
     usize::try_from(bytes).unwrap_or(0)
 }
 
@@ -199,7 +210,7 @@ pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
     let mut buffer = std::ptr::null_mut();
     // SAFETY: the key is alive, and the buffer that is written has as many bytes as are returned.
     let encoded = unsafe {
-        let length = encode(key.handle, &mut buffer);
+        let length = encode(key.raw(), &mut buffer);
         if length == 0 || buffer.is_null() {
             return Err(api.failed("the public key cannot be encoded"));
         }
@@ -222,20 +233,22 @@ pub fn peer(api: &Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Ow
     // Before OpenSSL 3, and in the forks, a kind without parameters is not made by copying them.
     if let (Kind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
         let new = have(api.EVP_PKEY_new_raw_public_key, "EVP_PKEY_new_raw_public_key")?;
-        // SAFETY: the length is that of the share.
-        let key = unsafe { new(number(api, name), std::ptr::null_mut(), encoded.as_ptr(), encoded.len()) };
-        return api.own(key, api.EVP_PKEY_free, REFUSED);
+        let (kind, none) = (number(api, name), std::ptr::null_mut());
+        // SAFETY: the length is that of the share, and the key is the caller's.
+        return unsafe {
+            api.own(new(kind, none, encoded.as_ptr(), encoded.len()), api.EVP_PKEY_free, REFUSED)
+        };
     }
     let decode = have(
         api.EVP_PKEY_set1_encoded_public_key.or(api.EVP_PKEY_set1_tls_encodedpoint),
         "EVP_PKEY_set1_encoded_public_key",
     )?;
-    // SAFETY: it takes nothing.
-    let peer = api.own(unsafe { (api.EVP_PKEY_new)() }, api.EVP_PKEY_free, "EVP_PKEY_new")?;
+    // SAFETY: it takes nothing, and gives a key of the caller's.
+    let peer = unsafe { api.own((api.EVP_PKEY_new)(), api.EVP_PKEY_free, "EVP_PKEY_new")? };
     // SAFETY: both keys are alive, and the length is that of the share.
     let done = unsafe {
-        (api.EVP_PKEY_copy_parameters)(peer.handle, own_key.handle) == 1
-            && decode(peer.handle, encoded.as_ptr(), encoded.len()) == 1
+        (api.EVP_PKEY_copy_parameters)(peer.raw(), own_key.raw()) == 1
+            && decode(peer.raw(), encoded.as_ptr(), encoded.len()) == 1
     };
     api.ensure(done, REFUSED)?;
     Ok(peer)
@@ -246,13 +259,17 @@ pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Fail
     match kind {
         Kind::Named(name) => {
             let new = have(api.EVP_PKEY_new_raw_private_key, "EVP_PKEY_new_raw_private_key")?;
-            // SAFETY: the length is that of the key.
-            let key =
-                unsafe { new(number(api, name), std::ptr::null_mut(), private.as_ptr(), private.len()) };
-            api.own(key, api.EVP_PKEY_free, "the private key cannot be read")
+            let (kind, none) = (number(api, name), std::ptr::null_mut());
+            // SAFETY: the length is that of the key, which is the caller's.
+            unsafe {
+                let key = new(kind, none, private.as_ptr(), private.len());
+                api.own(key, api.EVP_PKEY_free, "the private key cannot be read")
+            }
         }
         Kind::Curve(curve) => {
-            from_der(api, api.d2i_AutoPrivateKey, &[pkcs8_before_scalar(curve), private].concat())
+            let der = [pkcs8_before_scalar(curve), private].concat();
+            // SAFETY: it reads keys.
+            unsafe { from_der(api, api.d2i_AutoPrivateKey, &der) }
         }
         Kind::Group(group) => {
             let number: Vec<u8> = private.iter().rev().copied().collect();
@@ -287,14 +304,17 @@ fn pkcs8_before_scalar(curve: &str) -> &'static [u8] {
 pub fn from_data(api: &Api, name: &str, selection: c_int, mut values: Vec<Param>) -> Result<Owned, Failure> {
     let init = have(api.EVP_PKEY_fromdata_init, "EVP_PKEY_fromdata")?;
     let from_data = have(api.EVP_PKEY_fromdata, "EVP_PKEY_fromdata")?;
-    let context = Owned::new(context_by_name(api, name), api.EVP_PKEY_CTX_free);
+    // SAFETY: the context was made for this one.
+    let context = unsafe { Owned::new(context_by_name(api, name), api.EVP_PKEY_CTX_free) };
     let context = context.ok_or_else(|| api.unsupported(name))?;
     values.push(Param::end());
     let mut key = std::ptr::null_mut();
-    // SAFETY: the context is alive, the values end with the mark for it, and what they point to outlives the call.
+    // SAFETY: context and values are alive.
     let done = unsafe {
-        init(context.handle) == 1 && from_data(context.handle, &mut key, selection, values.as_mut_ptr()) == 1
+        let values = Param::list(&mut values);
+        init(context.raw()) == 1 && from_data(context.raw(), &mut key, selection, values) == 1
     };
     api.ensure(done, "EVP_PKEY_fromdata")?;
-    api.own(key, api.EVP_PKEY_free, "EVP_PKEY_fromdata")
+    // SAFETY: the key was made for this one.
+    unsafe { api.own(key, api.EVP_PKEY_free, "EVP_PKEY_fromdata") }
 }

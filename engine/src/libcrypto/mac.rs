@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_int, c_uint};
 
-use super::api::{Api, Handle, Owned, Param, c_name, have};
+use super::api::{Api, Handle, Owned, Param, RawParam, c_name, have};
 use super::digest::{self, Output};
 use crate::contract::{Failure, Task};
 use crate::families::{self, Prepared};
@@ -36,7 +36,7 @@ enum Mac {
 
 /// `EVP_MAC_init`, `_update` and `_final`.
 struct Calls(
-    unsafe extern "C" fn(Handle, *const u8, usize, *const Param) -> c_int,
+    unsafe extern "C" fn(Handle, *const u8, usize, *const RawParam) -> c_int,
     unsafe extern "C" fn(Handle, *const u8, usize) -> c_int,
     unsafe extern "C" fn(Handle, *mut u8, *mut usize, usize) -> c_int,
 );
@@ -44,21 +44,22 @@ struct Calls(
 impl Mac {
     fn open(api: &'static Api, (name, inner): (&str, Option<&str>)) -> Result<Mac, Failure> {
         if let (None, Some(inner)) = (api.EVP_MAC_fetch, inner) {
-            // SAFETY: it takes nothing.
-            let context = api.own(unsafe { (api.HMAC_CTX_new)() }, api.HMAC_CTX_free, "HMAC_CTX_new")?;
+            // SAFETY: it takes nothing, and gives a context of the caller's.
+            let context = unsafe { api.own((api.HMAC_CTX_new)(), api.HMAC_CTX_free, "HMAC_CTX_new")? };
             return Ok(Mac::Hmac { api, context, digest: digest::find(api, inner)? });
         }
         let mac = api.find(api.EVP_MAC_fetch, None, name)?;
         let (new, free) = (have(api.EVP_MAC_CTX_new, "EVP_MAC")?, have(api.EVP_MAC_CTX_free, "EVP_MAC")?);
-        // SAFETY: the algorithm is the library's own.
-        let context = api.own(unsafe { new(mac) }, free, "EVP_MAC_CTX_new")?;
+        // SAFETY: the algorithm is the library's own, and the context the caller's.
+        let context = unsafe { api.own(new(mac), free, "EVP_MAC_CTX_new")? };
         if let Some(inner) = inner {
             // Set once: naming the digest in each message would look it up each time.
             let inner: CString = c_name(digest::name(inner)?);
-            let params = [Param::utf8(c"digest", &inner), Param::end()];
+            let mut params = [Param::utf8(c"digest", &inner), Param::end()];
             let set = have(api.EVP_MAC_CTX_set_params, "EVP_MAC")?;
-            // SAFETY: the context is alive, and the parameters end with the mark for it.
-            api.ensure(unsafe { set(context.handle, params.as_ptr()) } == 1, "EVP_MAC_CTX_set_params")?;
+            // SAFETY: context and parameters are alive.
+            let done = unsafe { set(context.raw(), Param::list(&mut params)) };
+            api.ensure(done == 1, "EVP_MAC_CTX_set_params")?;
         }
         let (start, update) = (have(api.EVP_MAC_init, "EVP_MAC")?, have(api.EVP_MAC_update, "EVP_MAC")?);
         let calls = Calls(start, update, have(api.EVP_MAC_final, "EVP_MAC")?);
@@ -70,7 +71,7 @@ impl Mac {
         let (bytes, room) = (out.bytes.as_mut_ptr(), out.bytes.len());
         match self {
             Mac::Mac { api, context, calls: Calls(start, update, finish) } => {
-                let context = context.handle;
+                let context = context.raw();
                 // SAFETY: the context is alive, and lengths are those of their buffers.
                 let done = unsafe {
                     start(context, key.as_ptr(), key.len(), std::ptr::null()) == 1
@@ -82,10 +83,10 @@ impl Mac {
             Mac::Hmac { api, context, digest } => {
                 let mut length: c_uint = 0;
                 // SAFETY: the context is alive, and no digest is longer than the output.
-                let done = api.lengths.hmac_init(context, key, *digest)? == 1
+                let done = api.dialect.hmac_init(context, key, *digest)? == 1
                     && unsafe {
-                        (api.HMAC_Update)(context.handle, data.as_ptr(), data.len()) == 1
-                            && (api.HMAC_Final)(context.handle, bytes, &mut length) == 1
+                        (api.HMAC_Update)(context.raw(), data.as_ptr(), data.len()) == 1
+                            && (api.HMAC_Final)(context.raw(), bytes, &mut length) == 1
                     };
                 out.length = length as usize;
                 api.ensure(done, "HMAC")?;

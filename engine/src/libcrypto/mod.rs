@@ -3,17 +3,19 @@
 pub mod api;
 mod cipher;
 mod cpu;
+mod dialect;
 mod digest;
 mod key_exchange;
 pub mod keys;
 mod legacy;
-mod lengths;
 mod mac;
 mod modules;
 mod objects;
 mod password_hash;
 mod rsa_api;
 mod signature;
+#[cfg(test)]
+mod signatures;
 #[cfg(test)]
 mod tests;
 

@@ -21,7 +21,7 @@ pub fn c_name(name: &str) -> CString {
 
 /// One of the library's objects, freed when it goes out of scope.
 pub struct Owned {
-    pub handle: Handle,
+    handle: Handle,
     free: Free,
 }
 
@@ -29,8 +29,17 @@ pub struct Owned {
 unsafe impl Send for Owned {}
 
 impl Owned {
-    pub fn new(handle: Handle, free: Free) -> Option<Owned> {
+    /// None of a null.
+    ///
+    /// # Safety
+    /// Null, or an object that is the caller's alone to free, by `free`.
+    pub unsafe fn new(handle: Handle, free: Free) -> Option<Owned> {
         (!handle.is_null()).then_some(Owned { handle, free })
+    }
+
+    #[inline(always)]
+    pub fn raw(&self) -> Handle {
+        self.handle
     }
 
     /// The library owns it from now on.
@@ -41,7 +50,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: not null, and given away by nothing that drops it.
+        // SAFETY: not null, and this one's to free, as whoever made it promised; given away by nothing that drops it.
         unsafe { (self.free)(self.handle) }
     }
 }

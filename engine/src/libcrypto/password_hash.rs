@@ -57,7 +57,7 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
             let iterations = c_int::try_from(parameter(task, "iterations")?);
             let iterations = iterations.map_err(families::failed("the setting `iterations`"))?;
             family::prepare(task, HASH_BYTES, move |password, salt, out| {
-                let done = api.lengths.pbkdf2(password, salt, iterations, digest, out)?;
+                let done = api.dialect.pbkdf2(password, salt, iterations, digest, out)?;
                 api.ensure(done == 1, "PKCS5_PBKDF2_HMAC")
             })
         }
@@ -91,7 +91,7 @@ fn argon2id(api: &'static Api, task: &Task) -> Prepared {
     let new = have(api.EVP_KDF_CTX_new, "EVP_KDF")?;
     let (derive, free) = (have(api.EVP_KDF_derive, "EVP_KDF")?, have(api.EVP_KDF_CTX_free, "EVP_KDF")?);
     family::prepare(task, HASH_BYTES, move |password, salt, out| {
-        let params = [
+        let mut params = [
             Param::octets(c"pass", password),
             Param::octets(c"salt", salt),
             Param::number(c"iter", &passes),
@@ -99,10 +99,10 @@ fn argon2id(api: &'static Api, task: &Task) -> Prepared {
             Param::number(c"lanes", &lanes),
             Param::end(),
         ];
-        // SAFETY: the algorithm is the library's own.
-        let context = api.own(unsafe { new(kdf) }, free, "EVP_KDF_CTX_new")?;
-        // SAFETY: the context is alive, the length is the buffer's, and the parameters end with the mark for it.
-        let done = unsafe { derive(context.handle, out.as_mut_ptr(), out.len(), params.as_ptr()) };
+        // SAFETY: the algorithm is the library's own, and the context the caller's.
+        let context = unsafe { api.own(new(kdf), free, "EVP_KDF_CTX_new")? };
+        // SAFETY: context and parameters are alive, and the length is the buffer's.
+        let done = unsafe { derive(context.raw(), out.as_mut_ptr(), out.len(), Param::list(&mut params)) };
         api.ensure(done == 1, "EVP_KDF_derive")
     })
 }

@@ -175,9 +175,11 @@ impl Half {
         match form {
             Form::Pem => {
                 let key = keys::read_pem(api, self.read_pem, &self.pem)?;
-                api.own(key, api.EVP_PKEY_free, "the key cannot be read")
+                // SAFETY: the key was read for this one.
+                unsafe { api.own(key, api.EVP_PKEY_free, "the key cannot be read") }
             }
-            Form::Der => keys::from_der(api, self.read_der, &self.der),
+            // SAFETY: it reads keys.
+            Form::Der => unsafe { keys::from_der(api, self.read_der, &self.der) },
             Form::Parameters if api.EVP_PKEY_fromdata.is_some() => {
                 let numbers = PARAMETERS.iter().zip(&self.numbers_native);
                 let numbers = numbers.map(|(name, number)| Param::number(name, number)).collect();
@@ -185,10 +187,10 @@ impl Half {
             }
             Form::Parameters => {
                 let rsa = self.rsa_from_numbers()?;
-                // SAFETY: it takes nothing.
-                let key = api.own(unsafe { (api.EVP_PKEY_new)() }, api.EVP_PKEY_free, "EVP_PKEY_new")?;
+                // SAFETY: it takes nothing, and gives a key of the caller's.
+                let key = unsafe { api.own((api.EVP_PKEY_new)(), api.EVP_PKEY_free, "EVP_PKEY_new")? };
                 // SAFETY: both are alive, and the key counts its own reference.
-                let done = unsafe { (api.EVP_PKEY_set1_RSA)(key.handle, rsa.handle) };
+                let done = unsafe { (api.EVP_PKEY_set1_RSA)(key.raw(), rsa.raw()) };
                 api.ensure(done == 1, "EVP_PKEY_set1_RSA")?;
                 Ok(key)
             }
@@ -207,28 +209,31 @@ impl Half {
             }
             Form::Parameters => return self.rsa_from_numbers(),
         };
-        api.own(rsa, api.RSA_free, "the RSA key cannot be read")
+        // SAFETY: the key was read for this one.
+        unsafe { api.own(rsa, api.RSA_free, "the RSA key cannot be read") }
     }
 
     fn rsa_from_numbers(&self) -> Result<Owned, Failure> {
         let api = self.api;
-        // SAFETY: it takes nothing.
-        let rsa = api.own(unsafe { (api.RSA_new)() }, api.RSA_free, "RSA_new")?;
+        // SAFETY: it takes nothing, and gives a key of the caller's.
+        let rsa = unsafe { api.own((api.RSA_new)(), api.RSA_free, "RSA_new")? };
         let mut numbers = Vec::with_capacity(PARAMETERS.len());
         for number in &self.numbers {
-            numbers.push(api.own(api.lengths.number(number)?, api.BN_free, "BN_bin2bn")?);
+            let number = api.dialect.number(number)?;
+            // SAFETY: the number was made for this one.
+            numbers.push(unsafe { api.own(number, api.BN_free, "BN_bin2bn")? });
         }
-        let handle = |index: usize| numbers.get(index).map_or(std::ptr::null_mut(), |one: &Owned| one.handle);
+        let handle = |index: usize| numbers.get(index).map_or(std::ptr::null_mut(), |one: &Owned| one.raw());
         // SAFETY: all are alive, or null where a public key has none; what a call that succeeds takes over is given
         // away below, call by call.
         let taken = unsafe {
-            if (api.RSA_set0_key)(rsa.handle, handle(0), handle(1), handle(2)) != 1 {
+            if (api.RSA_set0_key)(rsa.raw(), handle(0), handle(1), handle(2)) != 1 {
                 0
             } else if numbers.len() == PUBLIC_PARAMETERS {
                 PUBLIC_PARAMETERS
-            } else if (api.RSA_set0_factors)(rsa.handle, handle(3), handle(4)) != 1 {
+            } else if (api.RSA_set0_factors)(rsa.raw(), handle(3), handle(4)) != 1 {
                 3
-            } else if (api.RSA_set0_crt_params)(rsa.handle, handle(5), handle(6), handle(7)) != 1 {
+            } else if (api.RSA_set0_crt_params)(rsa.raw(), handle(5), handle(6), handle(7)) != 1 {
                 5
             } else {
                 8
@@ -248,8 +253,8 @@ impl Half {
         let context = keys::ready(api, &key, self.make_ready, "EVP_PKEY_sign_init or EVP_PKEY_verify_init")?;
         let done = match api.EVP_PKEY_CTX_set_signature_md {
             // SAFETY: the context is alive, and the digest is the library's own.
-            Some(set) => unsafe { set(context.handle, digest) },
-            None => api.key_control(context.handle, -1, EVP_PKEY_OP_TYPE_SIG, (CTRL_MD, 0), digest),
+            Some(set) => unsafe { set(context.raw(), digest) },
+            None => api.key_control(context.raw(), -1, EVP_PKEY_OP_TYPE_SIG, (CTRL_MD, 0), digest),
         };
         if done == 1 { Ok(context) } else { Err(api.unsupported("EVP_PKEY_CTX_set_signature_md")) }
     }
@@ -342,14 +347,12 @@ impl Route {
                 let context = self.message_context(api.EVP_DigestSignInit, key)?;
                 let (out, from) = (out.as_mut_ptr(), data.as_ptr());
                 // SAFETY: the context is alive, and lengths are those of their buffers.
-                let done =
-                    unsafe { (api.EVP_DigestSign)(context.handle, out, &mut length, from, data.len()) };
+                let done = unsafe { (api.EVP_DigestSign)(context.raw(), out, &mut length, from, data.len()) };
                 api.ensure(done == 1, "EVP_DigestSign")
             })?,
             Call::LowLevel => self.with_key(|key| {
                 let digest = digest::one_shot(api, self.digest, data)?;
-                // SAFETY: the key is alive.
-                let needed = usize::try_from(unsafe { (api.RSA_size)(key.handle) }).unwrap_or(usize::MAX);
+                let needed = api.dialect.rsa_size(key);
                 if needed > length {
                     return Err(Failure::Failed(format!(
                         "a signature of {needed} bytes and room for {length}"
@@ -358,13 +361,13 @@ impl Route {
                 let mut written: c_uint = 0;
                 // SAFETY: there is as much room as the key needs.
                 let done =
-                    unsafe { api.lengths.rsa_sign(NID_SHA256, digest.as_ref(), out, &mut written, key)? };
+                    unsafe { api.dialect.rsa_sign(NID_SHA256, digest.as_ref(), out, &mut written, key)? };
                 length = written as usize;
                 api.ensure(done == 1, "RSA_sign")
             })?,
             Call::Reused(context) => {
                 let digest = digest::one_shot(api, self.digest, data)?;
-                let (context, digest, out) = (context.handle, digest.as_ref(), out.as_mut_ptr());
+                let (context, digest, out) = (context.raw(), digest.as_ref(), out.as_mut_ptr());
                 // SAFETY: the context is alive, and lengths are those of their buffers.
                 let done = unsafe {
                     (api.EVP_PKEY_sign)(context, out, &mut length, digest.as_ptr(), digest.len()) == 1
@@ -385,15 +388,15 @@ impl Route {
             Call::Evp => self.with_key(|key| {
                 let context = self.message_context(api.EVP_DigestVerifyInit, key)?;
                 // SAFETY: the context is alive, and lengths are those of their buffers.
-                Ok(unsafe { (api.EVP_DigestVerify)(context.handle, at, length, data.as_ptr(), data.len()) })
+                Ok(unsafe { (api.EVP_DigestVerify)(context.raw(), at, length, data.as_ptr(), data.len()) })
             })?,
             Call::LowLevel => self.with_key(|key| {
                 let digest = digest::one_shot(api, self.digest, data)?;
-                api.lengths.rsa_verify(NID_SHA256, digest.as_ref(), signature, key)
+                api.dialect.rsa_verify(NID_SHA256, digest.as_ref(), signature, key)
             })?,
             Call::Reused(context) => {
                 let digest = digest::one_shot(api, self.digest, data)?;
-                let (context, digest) = (context.handle, digest.as_ref());
+                let (context, digest) = (context.raw(), digest.as_ref());
                 // SAFETY: the context is alive, and lengths are those of their buffers.
                 unsafe { (api.EVP_PKEY_verify)(context, at, length, digest.as_ptr(), digest.len()) }
             }
@@ -408,11 +411,10 @@ impl Route {
     /// A new context for one message.
     fn message_context(&self, init: Init, key: &Owned) -> Result<Owned, Failure> {
         let (api, null) = (self.half.api, std::ptr::null_mut());
-        // SAFETY: it takes nothing.
-        let context = unsafe { (api.EVP_MD_CTX_new)() };
-        let context = api.own(context, api.EVP_MD_CTX_free, "EVP_MD_CTX_new")?;
+        // SAFETY: it takes nothing, and gives a context of the caller's.
+        let context = unsafe { api.own((api.EVP_MD_CTX_new)(), api.EVP_MD_CTX_free, "EVP_MD_CTX_new")? };
         // SAFETY: context and key are alive, and the digest is the library's own.
-        let done = unsafe { init(context.handle, std::ptr::null_mut(), self.digest, null, key.handle) };
+        let done = unsafe { init(context.raw(), std::ptr::null_mut(), self.digest, null, key.raw()) };
         api.ensure(done == 1, "EVP_DigestSignInit or EVP_DigestVerifyInit")?;
         Ok(context)
     }

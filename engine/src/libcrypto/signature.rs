@@ -99,12 +99,11 @@ impl Signature {
     /// A new context for one message, ready to sign or verify it.
     fn context(&self, key: &Key, init: DigestInit) -> Result<Owned, Failure> {
         let (api, mut parameters) = (self.api, std::ptr::null_mut());
-        // SAFETY: it takes nothing.
-        let context = unsafe { (api.EVP_MD_CTX_new)() };
-        let context = api.own(context, api.EVP_MD_CTX_free, "EVP_MD_CTX_new")?;
+        // SAFETY: it takes nothing, and gives a context of the caller's.
+        let context = unsafe { api.own((api.EVP_MD_CTX_new)(), api.EVP_MD_CTX_free, "EVP_MD_CTX_new")? };
         // SAFETY: context and key are alive, and the digest is the library's own or null.
         let done = unsafe {
-            init(context.handle, &mut parameters, self.digest, std::ptr::null_mut(), key.pair.handle) == 1
+            init(context.raw(), &mut parameters, self.digest, std::ptr::null_mut(), key.pair.raw()) == 1
         };
         if !done {
             return Err(api.unsupported("the digest with this key"));
@@ -149,7 +148,8 @@ impl Scheme for Signature {
     }
 
     fn read_public(&self, der: &[u8]) -> Result<Key, Failure> {
-        let pair = keys::from_der(self.api, self.api.d2i_PUBKEY, der)?;
+        // SAFETY: it reads keys.
+        let pair = unsafe { keys::from_der(self.api, self.api.d2i_PUBKEY, der)? };
         self.key(Rc::new(pair), self.api.EVP_PKEY_verify_init)
     }
 
@@ -159,11 +159,11 @@ impl Scheme for Signature {
         let (data, bytes) = (message.as_ptr(), message.len());
         let done = match &key.ready {
             // SAFETY: the context is alive, and both lengths are those of their buffers.
-            Some(context) => unsafe { (api.EVP_PKEY_sign)(context.handle, out, &mut length, data, bytes) },
+            Some(context) => unsafe { (api.EVP_PKEY_sign)(context.raw(), out, &mut length, data, bytes) },
             None => {
                 let context = self.context(key, api.EVP_DigestSignInit)?;
                 // SAFETY: the same.
-                unsafe { (api.EVP_DigestSign)(context.handle, out, &mut length, data, bytes) }
+                unsafe { (api.EVP_DigestSign)(context.raw(), out, &mut length, data, bytes) }
             }
         };
         api.ensure(done == 1, "signing")?;
@@ -176,11 +176,11 @@ impl Scheme for Signature {
         let (data, bytes) = (message.as_ptr(), message.len());
         let done = match &key.ready {
             // SAFETY: the context is alive, and both lengths are those of their buffers.
-            Some(context) => unsafe { (api.EVP_PKEY_verify)(context.handle, at, length, data, bytes) },
+            Some(context) => unsafe { (api.EVP_PKEY_verify)(context.raw(), at, length, data, bytes) },
             None => {
                 let context = self.context(key, api.EVP_DigestVerifyInit)?;
                 // SAFETY: the same.
-                unsafe { (api.EVP_DigestVerify)(context.handle, at, length, data, bytes) }
+                unsafe { (api.EVP_DigestVerify)(context.raw(), at, length, data, bytes) }
             }
         };
         if done != 1 {

@@ -16,7 +16,7 @@ type Text = *const c_char;
 /// What is always null here.
 type Unused = Handle;
 pub type Verify = unsafe extern "C" fn(Handle, Handle) -> c_int;
-type ReadPem = unsafe extern "C" fn(Handle, Unused, Unused, Unused) -> Handle;
+type ReadPem = unsafe extern "C" fn(Handle, *mut Handle, Unused, Unused) -> Handle;
 type Free = unsafe extern "C" fn(Handle);
 pub type NewSession = unsafe extern "C" fn(Handle, Handle) -> c_int;
 
@@ -25,13 +25,13 @@ bind! {
         crypto: libcrypto::Api;
     }
     required {
-        fn PEM_read_bio_X509(Handle, Unused, Unused, Unused) -> Handle;
+        fn PEM_read_bio_X509(Handle, *mut Handle, Unused, Unused) -> Handle;
         fn X509_free(Handle);
         fn i2d_X509(Handle, *mut *mut c_uchar) -> c_int;
         fn X509_STORE_add_cert(Handle, Handle) -> c_int;
         fn X509_STORE_add_crl(Handle, Handle) -> c_int;
         fn X509_STORE_set_flags(Handle, c_ulong) -> c_int;
-        fn PEM_read_bio_X509_CRL(Handle, Unused, Unused, Unused) -> Handle;
+        fn PEM_read_bio_X509_CRL(Handle, *mut Handle, Unused, Unused) -> Handle;
         fn X509_CRL_free(Handle);
         fn X509_STORE_CTX_get0_cert(Handle) -> Handle;
         fn TLS_client_method() -> Handle;
@@ -78,8 +78,8 @@ bind! {
         fn SSL_get1_peer_certificate(Handle) -> Handle;
         fn SSL_get_peer_certificate(Handle) -> Handle;
         fn SSL_CTX_set0_tmp_dh_pkey(Handle, Handle) -> c_int;
-        fn PEM_read_bio_Parameters(Handle, Unused) -> Handle;
-        fn PEM_read_bio_DHparams(Handle, Unused, Unused, Unused) -> Handle;
+        fn PEM_read_bio_Parameters(Handle, *mut Handle) -> Handle;
+        fn PEM_read_bio_DHparams(Handle, *mut Handle, Unused, Unused) -> Handle;
         fn DH_free(Handle);
         fn DH_bits(Handle) -> c_int;
         fn EVP_PKEY_get_bits(Handle) -> c_int;
@@ -110,25 +110,47 @@ impl Api {
 
     /// All certificates of a PEM text.
     pub fn certificates(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
-        self.all_of(pem, self.PEM_read_bio_X509, self.X509_free)
+        // SAFETY: both are of certificates.
+        unsafe { self.all_of(pem, self.PEM_read_bio_X509, self.X509_free) }
     }
 
     /// All lists of revoked certificates of a PEM text.
     pub fn revocations(&self, pem: &str) -> Result<Vec<Owned>, Failure> {
-        self.all_of(pem, self.PEM_read_bio_X509_CRL, self.X509_CRL_free)
+        // SAFETY: both are of lists.
+        unsafe { self.all_of(pem, self.PEM_read_bio_X509_CRL, self.X509_CRL_free) }
     }
 
-    fn all_of(&self, pem: &str, read: ReadPem, free: Free) -> Result<Vec<Owned>, Failure> {
-        let none = std::ptr::null_mut;
+    /// # Safety
+    /// `free` frees what `read` reads.
+    unsafe fn all_of(&self, pem: &str, read: ReadPem, free: Free) -> Result<Vec<Owned>, Failure> {
+        let none: Unused = std::ptr::null_mut();
         let objects = self.crypto.read_from(pem.as_bytes(), |source| {
             std::iter::from_fn(|| {
-                // SAFETY: the source is alive, and there is neither an object to reuse nor a password to ask for.
-                Owned::new(unsafe { read(source, none(), none(), none()) }, free)
+                // SAFETY: the source is alive, there is neither an object to reuse nor a password to ask for, and the
+                // caller's promise.
+                unsafe { Owned::new(read(source, std::ptr::null_mut(), none, none), free) }
             })
             .collect()
         })?;
         // The end of the text has been noted as an error.
         self.clear_errors();
         Ok(objects)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::headers::OPENSSL;
+
+    /// What is younger than the oldest headers that this is tested with.
+    const SINCE_3_2: &str = "SSL_get0_group_name";
+
+    #[test]
+    fn a_function_has_the_type_that_the_headers_give_it() {
+        let compared = OPENSSL.compare(&Api::signatures(), &[]);
+        assert!(compared.differs.is_empty(), "{compared:#?}");
+        let undeclared: Vec<&String> = compared.undeclared.iter().filter(|name| *name != SINCE_3_2).collect();
+        assert!(undeclared.is_empty(), "functions that no header declares: {undeclared:?}");
     }
 }

@@ -64,8 +64,8 @@ impl Context {
         if method.is_null() {
             return Err(api.unsupported("TLS"));
         }
-        // SAFETY: the method is the library's own.
-        let handle = Owned::new(unsafe { (api.SSL_CTX_new)(method) }, api.SSL_CTX_free);
+        // SAFETY: the method is the library's own, and the context is this one's to free.
+        let handle = unsafe { Owned::new((api.SSL_CTX_new)(method), api.SSL_CTX_free) };
         let handle = handle.ok_or_else(|| api.unsupported("SSL_CTX_new"))?;
         let mut context = Context { api, handle, group_bits: 0, only_group: None };
         // Weak keys and old hashes are among what is measured: nothing is refused for its strength.
@@ -80,7 +80,7 @@ impl Context {
     }
 
     pub fn raw(&self) -> Handle {
-        self.handle.handle
+        self.handle.raw()
     }
 
     pub fn option(&self, option: u64) {
@@ -179,17 +179,17 @@ impl Context {
         let refused = |what: &str| Err(api.unsupported(&format!("{what} ({kind})")));
         match chain.next() {
             // SAFETY: context and certificate are alive, and the context counts its own reference.
-            Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.handle) } == 1 => (),
+            Some(leaf) if unsafe { (api.SSL_CTX_use_certificate)(self.raw(), leaf.raw()) } == 1 => (),
             _ => return refused("the certificate"),
         }
         match keys::from_pem(&api.crypto, &identity.key_pem)? {
             // SAFETY: context and key are alive, and the context counts its own reference.
-            Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.handle) } == 1 => (),
+            Some(key) if unsafe { (api.SSL_CTX_use_PrivateKey)(self.raw(), key.raw()) } == 1 => (),
             _ => return refused("the private key"),
         }
         for authority in chain {
             // The one among the numbers that makes the library count its own reference.
-            if self.control_with(CHAIN_CERTIFICATE, 1, authority.handle) != 1 {
+            if self.control_with(CHAIN_CERTIFICATE, 1, authority.raw()) != 1 {
                 return refused("the certificate's chain");
             }
         }
@@ -200,16 +200,17 @@ impl Context {
     pub fn diffie_hellman(&mut self, parameters_pem: &str) -> Result<(), Failure> {
         const WHAT: &str = "the DH parameters";
         let (api, crypto, pem) = (self.api, &self.api.crypto, parameters_pem.as_bytes());
-        let none = std::ptr::null_mut;
+        let (unused, none) = (std::ptr::null_mut(), std::ptr::null_mut);
         if let (Some(read), Some(set)) = (api.PEM_read_bio_Parameters, api.SSL_CTX_set0_tmp_dh_pkey) {
             // SAFETY: the source is alive, and there is no object to reuse.
             let parameters = crypto.read_from(pem, |source| unsafe { read(source, none()) })?;
-            let parameters = crypto.own(parameters, crypto.EVP_PKEY_free, WHAT)?;
+            // SAFETY: they were read for this one, as a key.
+            let parameters = unsafe { crypto.own(parameters, crypto.EVP_PKEY_free, WHAT)? };
             let bits = api.EVP_PKEY_get_bits.or(api.EVP_PKEY_bits);
             // SAFETY: the parameters are alive.
-            self.group_bits = bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
+            self.group_bits = bits.map_or(0, |bits| unsafe { bits(parameters.raw()) });
             // SAFETY: both are alive; the context takes the parameters over, which are given away below.
-            if unsafe { set(self.raw(), parameters.handle) } != 1 {
+            if unsafe { set(self.raw(), parameters.raw()) } != 1 {
                 return Err(api.unsupported(WHAT));
             }
             parameters.give_away();
@@ -219,11 +220,12 @@ impl Context {
             return Err(Failure::Unsupported(format!("{} has no DH parameters", api.name())));
         };
         // SAFETY: the source is alive, and there is neither an object to reuse nor a password to ask for.
-        let parameters = crypto.read_from(pem, |source| unsafe { read(source, none(), none(), none()) })?;
-        let parameters = crypto.own(parameters, free, WHAT)?;
+        let parameters = crypto.read_from(pem, |source| unsafe { read(source, none(), unused, unused) })?;
+        // SAFETY: they were read for this one, and `free` is theirs.
+        let parameters = unsafe { crypto.own(parameters, free, WHAT)? };
         // SAFETY: the parameters are alive.
-        self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.handle) });
-        match self.control_with(SET_TMP_DH, 0, parameters.handle) {
+        self.group_bits = api.DH_bits.map_or(0, |bits| unsafe { bits(parameters.raw()) });
+        match self.control_with(SET_TMP_DH, 0, parameters.raw()) {
             1 => Ok(()),
             _ => Err(api.unsupported(WHAT)),
         }

@@ -88,8 +88,8 @@ fn trust(context: &Context, authority_pem: &str) -> Result<(), Failure> {
     for authority in authorities {
         // SAFETY: all are alive, and store and context count their own references.
         let added = unsafe {
-            (api.X509_STORE_add_cert)(store, authority.handle) == 1
-                && (api.SSL_CTX_add_client_CA)(context.raw(), authority.handle) == 1
+            (api.X509_STORE_add_cert)(store, authority.raw()) == 1
+                && (api.SSL_CTX_add_client_CA)(context.raw(), authority.raw()) == 1
         };
         if !added {
             return Err(api.unsupported("the clients' authority"));
@@ -113,7 +113,7 @@ fn revoke(context: &Context, revocations_pem: &str) -> Result<(), Failure> {
     let store = unsafe { (api.SSL_CTX_get_cert_store)(context.raw()) };
     for list in lists {
         // SAFETY: both are alive, and the store counts its own reference.
-        if unsafe { (api.X509_STORE_add_crl)(store, list.handle) } != 1 {
+        if unsafe { (api.X509_STORE_add_crl)(store, list.raw()) } != 1 {
             return Err(api.unsupported("the clients' revocations"));
         }
     }

@@ -39,7 +39,7 @@ impl Sessions {
         let once = kept.tls13.pop_back();
         if let Some(session) = once.as_ref().or(kept.tls12.as_ref()) {
             // SAFETY: both are alive, and the connection counts its own reference.
-            unsafe { (self.api.SSL_set_session)(connection, session.handle) };
+            unsafe { (self.api.SSL_set_session)(connection, session.raw()) };
         }
     }
 
@@ -50,8 +50,9 @@ impl Sessions {
             return;
         }
         // SAFETY: the connection is alive, and what it gives is the caller's to free.
-        let session = unsafe { (self.api.SSL_get1_session)(connection) };
-        if let Some(session) = Owned::new(session, self.api.SSL_SESSION_free) {
+        let session =
+            unsafe { Owned::new((self.api.SSL_get1_session)(connection), self.api.SSL_SESSION_free) };
+        if let Some(session) = session {
             self.keep(connection, session);
         }
     }
@@ -94,7 +95,8 @@ pub unsafe extern "C" fn granted(connection: Handle, session: Handle) -> c_int {
     let Some(sessions) = (unsafe { GRANTED_TO.get().as_ref() }) else {
         return 0;
     };
-    let Some(session) = Owned::new(session, sessions.api.SSL_SESSION_free) else {
+    // SAFETY: the library gives it to this function, which says that it has taken it.
+    let Some(session) = (unsafe { Owned::new(session, sessions.api.SSL_SESSION_free) }) else {
         return 0;
     };
     sessions.keep(connection, session);

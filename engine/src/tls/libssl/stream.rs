@@ -40,11 +40,10 @@ impl Tls {
     pub fn new(context: &Context, socket: OwnedFd, client: Option<Arc<Shared>>) -> Result<Tls, Failure> {
         let api = context.api;
         api.clear_errors();
-        // SAFETY: the context is alive.
-        let connection = unsafe { (api.SSL_new)(context.raw()) };
-        let connection = api.crypto.own(connection, api.SSL_free, "SSL_new")?;
+        // SAFETY: the context is alive, and the connection the caller's.
+        let connection = unsafe { api.crypto.own((api.SSL_new)(context.raw()), api.SSL_free, "SSL_new")? };
         // SAFETY: the connection is alive, and the socket outlives it.
-        let done = unsafe { (api.SSL_set_fd)(connection.handle, socket.as_raw_fd()) };
+        let done = unsafe { (api.SSL_set_fd)(connection.raw(), socket.as_raw_fd()) };
         api.crypto.ensure(done == 1, "SSL_set_fd")?;
         Ok(Tls {
             connection,
@@ -58,7 +57,7 @@ impl Tls {
     }
 
     pub fn raw(&self) -> Handle {
-        self.connection.handle
+        self.connection.raw()
     }
 
     pub fn as_fd(&self) -> BorrowedFd<'_> {
@@ -164,8 +163,8 @@ impl Tls {
     pub fn peer_certificate(&self) -> Option<Vec<u8>> {
         let get = self.api.SSL_get1_peer_certificate.or(self.api.SSL_get_peer_certificate)?;
         // SAFETY: the connection is alive, and gives a certificate that is the caller's to free, or null.
-        let certificate = Owned::new(unsafe { get(self.raw()) }, self.api.X509_free)?;
-        der(self.api, certificate.handle)
+        let certificate = unsafe { Owned::new(get(self.raw()), self.api.X509_free)? };
+        der(self.api, certificate.raw())
     }
 
     pub fn negotiated(&self) -> Option<Negotiated> {
@@ -232,10 +231,13 @@ impl Tls {
         [GET_PEER_EXCHANGE_KEY, GET_OWN_EXCHANGE_KEY].into_iter().find_map(|which| {
             let mut key: Handle = std::ptr::null_mut();
             // SAFETY: the connection is alive, and the command writes a key that is the caller's to free.
-            let found = unsafe { (api.SSL_ctrl)(self.raw(), which, 0, std::ptr::from_mut(&mut key).cast()) };
-            let key = Owned::new(key, api.crypto.EVP_PKEY_free).filter(|_| found == 1)?;
+            let (found, key) = unsafe {
+                let found = (api.SSL_ctrl)(self.raw(), which, 0, std::ptr::from_mut(&mut key).cast());
+                (found, Owned::new(key, api.crypto.EVP_PKEY_free))
+            };
+            let key = key.filter(|_| found == 1)?;
             // SAFETY: the key is alive.
-            Some(unsafe { (kind(key.handle), bits(key.handle)) })
+            Some(unsafe { (kind(key.raw()), bits(key.raw())) })
         })
     }
 }
@@ -312,7 +314,7 @@ mod tests {
             std::ptr::null_mut()
         }
         let mut poor = api.clone();
-        poor.crypto.lengths = poor.crypto.lengths.without_memory();
+        poor.crypto.dialect = poor.crypto.dialect.without_memory();
         poor.TLS_client_method = none;
         let poor: &'static Api = Box::leak(Box::new(poor));
         assert!(poor.certificates("").is_err());

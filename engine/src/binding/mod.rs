@@ -1,5 +1,8 @@
 //! Functions of a C library, bound at run time.
 
+#[cfg(test)]
+pub mod headers;
+
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -7,24 +10,24 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 /// Makes a type, `Api` unless it is named, with a field for each function, and its `bind`, which looks all of them up by
-/// name. A `part` binds itself.
+/// name. A `part` binds itself. In tests it has `signatures`, which [`headers`] compares with the library's own.
 macro_rules! bind {
     (parts $parts:tt required $required:tt optional $optional:tt) => {
         bind! { Api parts $parts required $required optional $optional }
     };
-    ($api:ident $(<$length:ident>)?
+    ($api:ident
      parts { $($part:ident: $kind:ty;)* }
      required { $(fn $name:ident($($argument:ty),*) $(-> $answer:ty)?;)* }
      optional { $(fn $maybe:ident($($given:ty),*) $(-> $returns:ty)?;)* }) => {
         #[allow(non_snake_case)]
         #[derive(Clone)]
-        pub struct $api $(<$length>)? {
+        pub struct $api {
             $(pub $part: $kind,)*
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $answer)?,)*
             $(pub $maybe: Option<unsafe extern "C" fn($($given),*) $(-> $returns)?>,)*
         }
 
-        impl $(<$length>)? $api $(<$length>)? {
+        impl $api {
             /// The name of what is missing, if anything is.
             pub fn bind(library: &Library) -> Result<Self, &'static str> {
                 use $crate::calls::{Function, slot};
@@ -47,6 +50,18 @@ macro_rules! bind {
                         },)*
                     })
                 }
+            }
+        }
+
+        #[cfg(test)]
+        impl $api {
+            /// Each function above, but for those of its parts.
+            pub fn signatures() -> Vec<$crate::binding::headers::Signature> {
+                use $crate::binding::headers::Signature;
+                vec![
+                    $(Signature::of::<unsafe extern "C" fn($($argument),*) $(-> $answer)?>(stringify!($name)),)*
+                    $(Signature::of::<unsafe extern "C" fn($($given),*) $(-> $returns)?>(stringify!($maybe)),)*
+                ]
             }
         }
     };

@@ -1,9 +1,10 @@
-//! The functions whose lengths are `int` in OpenSSL, and `size_t` in AWS-LC and BoringSSL.
+//! The functions that OpenSSL declares with other numbers than AWS-LC and BoringSSL do: most of them have lengths that
+//! are `int` there and `size_t` here.
 //!
 //! Called with an `int`, a function that reads a `size_t` finds half of it left to chance. So the library says
 //! which of the two it is, and is called by that type.
 
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
 
 use libloading::os::unix::Library;
 
@@ -15,50 +16,87 @@ type Bytes = *const c_uchar;
 type Out = *mut c_uchar;
 
 bind! {
-    Functions<L>
+    OpenSsl
     parts {}
     required {
-        fn PKCS5_PBKDF2_HMAC(*const c_char, L, Bytes, L, c_int, Handle, L, Out) -> c_int;
-        fn HMAC_Init_ex(Handle, *const c_void, L, Handle, Handle) -> c_int;
-        fn BIO_new_mem_buf(*const c_void, L) -> Handle;
-        fn RSA_sign(c_int, Bytes, L, Out, *mut c_uint, Handle) -> c_int;
-        fn RSA_verify(c_int, Bytes, L, Bytes, L, Handle) -> c_int;
-        fn BN_bin2bn(Bytes, L, Handle) -> Handle;
-        fn RAND_bytes(Out, L) -> c_int;
+        fn PKCS5_PBKDF2_HMAC(*const c_char, c_int, Bytes, c_int, c_int, Handle, c_int, Out) -> c_int;
+        fn HMAC_Init_ex(Handle, *const c_void, c_int, Handle, Handle) -> c_int;
+        fn BIO_new_mem_buf(*const c_void, c_int) -> Handle;
+        fn RSA_sign(c_int, Bytes, c_uint, Out, *mut c_uint, Handle) -> c_int;
+        fn RSA_verify(c_int, Bytes, c_uint, Bytes, c_uint, Handle) -> c_int;
+        fn BN_bin2bn(Bytes, c_int, Handle) -> Handle;
+        fn RAND_bytes(Out, c_int) -> c_int;
+        fn RSA_size(Handle) -> c_int;
+        fn ERR_peek_last_error() -> c_ulong;
+        fn ERR_error_string_n(c_ulong, *mut c_char, usize);
+    }
+    optional {}
+}
+
+bind! {
+    Fork
+    parts {}
+    required {
+        fn PKCS5_PBKDF2_HMAC(*const c_char, usize, Bytes, usize, c_uint, Handle, usize, Out) -> c_int;
+        fn HMAC_Init_ex(Handle, *const c_void, usize, Handle, Handle) -> c_int;
+        fn BIO_new_mem_buf(*const c_void, isize) -> Handle;
+        fn RSA_sign(c_int, Bytes, usize, Out, *mut c_uint, Handle) -> c_int;
+        fn RSA_verify(c_int, Bytes, usize, Bytes, usize, Handle) -> c_int;
+        fn BN_bin2bn(Bytes, usize, Handle) -> Handle;
+        fn RAND_bytes(Out, usize) -> c_int;
+        fn RSA_size(Handle) -> c_uint;
+        fn ERR_peek_last_error() -> c_uint;
+        fn ERR_error_string_n(c_uint, *mut c_char, usize) -> *mut c_char;
     }
     optional {}
 }
 
 #[derive(Clone)]
-pub enum Lengths {
-    Int(Functions<c_int>),
-    Size(Functions<usize>),
+pub enum Dialect {
+    OpenSsl(OpenSsl),
+    Fork(Fork),
 }
 
-/// What the version lines of libraries with `size_t` hold; every other one follows OpenSSL.
-const SIZE_T: [&str; 2] = ["AWS-LC", "BoringSSL"];
+/// What the version lines of the forks hold; every other library follows OpenSSL.
+const FORKS: [&str; 2] = ["AWS-LC", "BoringSSL"];
 
 macro_rules! call {
-    ($lengths:expr, $functions:ident => $call:expr) => {
-        match $lengths {
-            Lengths::Int($functions) => $call,
-            Lengths::Size($functions) => $call,
+    ($dialect:expr, $functions:ident => $call:expr) => {
+        match $dialect {
+            Dialect::OpenSsl($functions) => $call,
+            Dialect::Fork($functions) => $call,
         }
     };
 }
 
-impl Lengths {
-    pub fn bind(library: &Library) -> Result<Lengths, &'static str> {
+impl Dialect {
+    pub fn bind(library: &Library) -> Result<Dialect, &'static str> {
         // SAFETY: the function has this type in all these libraries, and gives a string of the library's own.
         let version = unsafe {
             let version: unsafe extern "C" fn(c_int) -> *const c_char =
                 *library.get(b"OpenSSL_version\0").map_err(|_| "OpenSSL_version")?;
             super::objects::text(version(0)).unwrap_or_default()
         };
-        Ok(match SIZE_T.iter().any(|name| version.contains(name)) {
-            true => Lengths::Size(Functions::bind(library)?),
-            false => Lengths::Int(Functions::bind(library)?),
+        Ok(match FORKS.iter().any(|name| version.contains(name)) {
+            true => Dialect::Fork(Fork::bind(library)?),
+            false => Dialect::OpenSsl(OpenSsl::bind(library)?),
         })
+    }
+
+    /// The library's words for the last thing that went wrong; None where it has noted nothing.
+    pub fn last_error(&self) -> Option<String> {
+        let mut text: [c_char; 256] = [0; 256];
+        call!(self, functions => {
+            // SAFETY: it takes nothing.
+            let code = unsafe { (functions.ERR_peek_last_error)() };
+            if code == 0 {
+                return None;
+            }
+            // SAFETY: the buffer is as long as it says.
+            unsafe { (functions.ERR_error_string_n)(code, text.as_mut_ptr(), text.len()) };
+        });
+        // SAFETY: what was written ends with a zero.
+        Some(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
     /// `PKCS5_PBKDF2_HMAC`; 1 when done.
@@ -73,7 +111,7 @@ impl Lengths {
         let (password_at, salt_at) = (password.as_ptr().cast(), salt.as_ptr());
         call!(self, functions => {
             let (password, salt, length) = (length(password.len())?, length(salt.len())?, length(out.len())?);
-            let derive = functions.PKCS5_PBKDF2_HMAC;
+            let (iterations, derive) = (count(iterations)?, functions.PKCS5_PBKDF2_HMAC);
             let out = out.as_mut_ptr();
             // SAFETY: each length is its buffer's, in the library's own type.
             Ok(unsafe { derive(password_at, password, salt_at, salt, iterations, digest, length, out) })
@@ -86,7 +124,7 @@ impl Lengths {
         call!(self, functions => {
             let length = length(key.len())?;
             // SAFETY: the context is alive, and the length is the key's, in the library's own type.
-            Ok(unsafe { (functions.HMAC_Init_ex)(context.handle, key_at, length, digest, null) })
+            Ok(unsafe { (functions.HMAC_Init_ex)(context.raw(), key_at, length, digest, null) })
         })
     }
 
@@ -101,11 +139,22 @@ impl Lengths {
     }
 
     /// `BIO_new_mem_buf`, which does not copy; null where the library has no memory.
-    pub fn memory_bio(&self, bytes: &[u8]) -> Result<Handle, Failure> {
+    ///
+    /// # Safety
+    /// The bytes outlive it.
+    pub unsafe fn memory_bio(&self, bytes: &[u8]) -> Result<Handle, Failure> {
         call!(self, functions => {
             let length = length(bytes.len())?;
-            // SAFETY: the length is the buffer's, in the library's own type.
+            // SAFETY: the length is the buffer's, in the library's own type, and the caller's promise.
             Ok(unsafe { (functions.BIO_new_mem_buf)(bytes.as_ptr().cast(), length) })
+        })
+    }
+
+    /// `RSA_size`: the bytes of a signature.
+    pub fn rsa_size(&self, key: &Owned) -> usize {
+        call!(self, functions => {
+            // SAFETY: the key is alive.
+            usize::try_from(unsafe { (functions.RSA_size)(key.raw()) }).unwrap_or(usize::MAX)
         })
     }
 
@@ -125,7 +174,7 @@ impl Lengths {
             let length = length(digest.len())?;
             let sign = functions.RSA_sign;
             // SAFETY: the key is alive, the length is the digest's, and the caller's promise.
-            Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.handle) })
+            Ok(unsafe { sign(digest_number, digest.as_ptr(), length, out.as_mut_ptr(), written, key.raw()) })
         })
     }
 
@@ -142,7 +191,7 @@ impl Lengths {
             let (digest, signature) = (length(digest.len())?, length(signature.len())?);
             let verify = functions.RSA_verify;
             // SAFETY: the key is alive, and each length is its buffer's, in the library's own type.
-            Ok(unsafe { verify(digest_number, digest_at, digest, signature_at, signature, key.handle) })
+            Ok(unsafe { verify(digest_number, digest_at, digest, signature_at, signature, key.raw()) })
         })
     }
 
@@ -160,10 +209,15 @@ fn length<L: TryFrom<usize>>(bytes: usize) -> Result<L, Failure> {
     L::try_from(bytes).map_err(|_| Failure::Failed(format!("{bytes} bytes are more than this library takes")))
 }
 
+fn count<N: TryFrom<c_int>>(times: c_int) -> Result<N, Failure> {
+    N::try_from(times)
+        .map_err(|_| Failure::Failed(format!("{times} iterations are not for this library to count")))
+}
+
 #[cfg(test)]
-impl Lengths {
+impl Dialect {
     /// The same for a library that has no memory for a reader of bytes, or for a number.
-    pub fn without_memory(self) -> Lengths {
+    pub fn without_memory(self) -> Dialect {
         unsafe extern "C" fn no_bio<L>(_: *const c_void, _: L) -> Handle {
             std::ptr::null_mut()
         }
@@ -171,11 +225,11 @@ impl Lengths {
             std::ptr::null_mut()
         }
         match self {
-            Lengths::Int(have) => {
-                Lengths::Int(Functions { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
+            Dialect::OpenSsl(have) => {
+                Dialect::OpenSsl(OpenSsl { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
             }
-            Lengths::Size(have) => {
-                Lengths::Size(Functions { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
+            Dialect::Fork(have) => {
+                Dialect::Fork(Fork { BIO_new_mem_buf: no_bio, BN_bin2bn: no_number, ..have })
             }
         }
     }

@@ -1,0 +1,246 @@
+//! The functions that are bound, compared with what the libraries' own headers declare.
+//!
+//! A signature written by hand is this program's word alone, and a call by a wrong one is undefined. So the tables are
+//! written out in C++, and a compiler that has read the headers says where they differ. `bind!` gives every function of
+//! a table to this; a table that is given to no test is dead code, which the lint refuses.
+
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A function as this program declares it.
+pub struct Signature {
+    name: &'static str,
+    in_cpp: String,
+}
+
+impl Signature {
+    pub fn of<Function: InCpp>(name: &'static str) -> Signature {
+        Signature { name, in_cpp: Function::in_cpp() }
+    }
+}
+
+/// A type of Rust's that C++ has too.
+pub trait InCpp {
+    fn in_cpp() -> String;
+}
+
+macro_rules! named {
+    ($($rust:ty: $cpp:literal;)*) => {$(
+        impl $crate::binding::headers::InCpp for $rust {
+            fn in_cpp() -> String {
+                $cpp.to_owned()
+            }
+        }
+    )*};
+}
+pub(crate) use named;
+
+named! {
+    (): "void";
+    c_void: "void";
+    i8: "std::int8_t";
+    u8: "std::uint8_t";
+    i32: "std::int32_t";
+    u32: "std::uint32_t";
+    i64: "std::int64_t";
+    u64: "std::uint64_t";
+    usize: "std::size_t";
+    isize: "std::ptrdiff_t";
+}
+
+impl<T: InCpp> InCpp for *mut T {
+    fn in_cpp() -> String {
+        format!("{}*", T::in_cpp())
+    }
+}
+
+impl<T: InCpp> InCpp for *const T {
+    fn in_cpp() -> String {
+        format!("{} const*", T::in_cpp())
+    }
+}
+
+macro_rules! functions {
+    ($([$($argument:ident),*])*) => {$(
+        impl<$($argument: InCpp,)* Answer: InCpp> InCpp for unsafe extern "C" fn($($argument),*) -> Answer {
+            fn in_cpp() -> String {
+                let types: Vec<String> = vec![Answer::in_cpp(), $($argument::in_cpp()),*];
+                format!("Function<{}>", types.join(", "))
+            }
+        }
+    )*};
+}
+
+functions! {
+    [] [A] [A, B] [A, B, C] [A, B, C, D] [A, B, C, D, E] [A, B, C, D, E, F] [A, B, C, D, E, F, G]
+    [A, B, C, D, E, F, G, H] [A, B, C, D, E, F, G, H, I] [A, B, C, D, E, F, G, H, I, J] [A, B, C, D, E, F, G, H, I, J, K]
+    [A, B, C, D, E, F, G, H, I, J, K, L] [A, B, C, D, E, F, G, H, I, J, K, L, M]
+}
+
+/// A field of a structure that this program and the library both declare.
+pub struct Field {
+    structure: String,
+    name: &'static str,
+    at: usize,
+    kind: String,
+    bytes: usize,
+}
+
+impl Field {
+    /// `name` is the library's; `read` says which of ours it is, and of what type.
+    pub fn of<Structure: InCpp, T: InCpp>(name: &'static str, at: usize, _read: fn(Structure) -> T) -> Field {
+        let (structure, kind) = (Structure::in_cpp(), T::in_cpp());
+        Field { structure, name, at, kind, bytes: size_of::<Structure>() }
+    }
+}
+
+/// A library's headers.
+pub struct Headers {
+    pub of: &'static str,
+    /// Where they are, if that is not where a compiler looks.
+    pub folder: Option<&'static str>,
+    pub files: &'static [&'static str],
+    /// Structures of the tables that they do not have, nor a function that takes one.
+    pub without: &'static [&'static str],
+    /// The package of Debian's that has them.
+    pub package: &'static str,
+}
+
+pub const OPENSSL: Headers = Headers {
+    of: "OpenSSL",
+    folder: None,
+    files: &[
+        "openssl/core.h",
+        "openssl/dh.h",
+        "openssl/err.h",
+        "openssl/evp.h",
+        "openssl/hmac.h",
+        "openssl/kdf.h",
+        "openssl/pem.h",
+        "openssl/provider.h",
+        "openssl/rand.h",
+        "openssl/rsa.h",
+        "openssl/ssl.h",
+        "openssl/x509.h",
+    ],
+    without: &[],
+    package: "libssl-dev",
+};
+
+pub const AWS_LC: Headers = Headers {
+    of: "AWS-LC",
+    folder: Some(env!("TOLLBAR_AWS_LC_HEADERS")),
+    files: &[
+        "openssl/dh.h",
+        "openssl/err.h",
+        "openssl/evp.h",
+        "openssl/hmac.h",
+        "openssl/pem.h",
+        "openssl/rand.h",
+        "openssl/rsa.h",
+        "openssl/ssl.h",
+        "openssl/x509.h",
+    ],
+    without: &["OSSL_PARAM"],
+    package: "none: the crate aws-lc-sys brings them",
+};
+
+pub const GSSAPI: Headers = Headers {
+    of: "GSSAPI",
+    folder: None,
+    files: &["gssapi/gssapi.h", "gssapi/gssapi_ext.h", "krb5.h"],
+    without: &[],
+    package: "libkrb5-dev",
+};
+
+/// Names of functions, by what the headers say of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    pub agrees: BTreeSet<String>,
+    /// With both types, as the compiler tells them.
+    pub differs: Vec<(String, String)>,
+    pub undeclared: BTreeSet<String>,
+}
+
+impl Headers {
+    pub fn compare(&self, signatures: &[Signature], fields: &[Field]) -> Compared {
+        let said = self.run(&self.program(signatures, fields));
+        let mut compared = Compared::default();
+        for line in said.lines() {
+            let (verdict, rest) = line.split_once(' ').expect(line);
+            match verdict {
+                "agrees" => assert!(compared.agrees.insert(rest.to_owned()), "{rest} stands in two tables"),
+                "undeclared" => {
+                    assert!(compared.undeclared.insert(rest.to_owned()), "{rest} stands in two tables")
+                }
+                _ => {
+                    let (name, types) = rest.split_once(' ').expect(line);
+                    compared.differs.push((name.to_owned(), types.to_owned()));
+                }
+            }
+        }
+        let rows = compared.agrees.len() + compared.differs.len() + compared.undeclared.len();
+        assert_eq!(signatures.len(), rows, "{said}");
+        println!(
+            "{}: {} agree, {} differ, {} are not declared: {:?}",
+            self.of,
+            compared.agrees.len(),
+            compared.differs.len(),
+            compared.undeclared.len(),
+            compared.undeclared
+        );
+        compared
+    }
+
+    fn program(&self, signatures: &[Signature], fields: &[Field]) -> String {
+        let includes: String = self.files.iter().map(|file| format!("#include <{file}>\n")).collect();
+        let fields: String = fields
+            .iter()
+            .map(|Field { structure, name, at, kind, bytes }| {
+                format!(
+                    "static_assert(sizeof({structure}) == {bytes} && offsetof({structure}, {name}) == {at}\n    \
+                     && agree<{kind}, decltype({structure}::{name})>(), \"{structure}::{name}\");\n"
+                )
+            })
+            .collect();
+        let names = signatures.iter().map(|signature| &signature.name).chain(self.without);
+        let names: String = names.map(|name| format!("struct {name};\n")).collect();
+        let rows: String = signatures
+            .iter()
+            .map(|Signature { name, in_cpp }| format!("    row<{in_cpp}, {name}>(\"{name}\");\n"))
+            .collect();
+        format!("{includes}{}{fields}{names}int main() {{\n{rows}}}\n", include_str!("headers.cpp"))
+    }
+
+    /// What the program says.
+    fn run(&self, program: &str) -> String {
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+        // Tests are threads of one process, and two of them may ask the same headers.
+        static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
+        let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+        let made = std::env::temp_dir().join(format!("tollbar-headers-{}-{number}", std::process::id()));
+        let mut command = Command::new(&compiler);
+        // What is deprecated is called all the same: how much it costs is among the questions.
+        command.args(["-std=c++17", "-w", "-x", "c++", "-", "-o"]).arg(&made);
+        command.args(self.folder.map(|folder| format!("-I{folder}")));
+        let started = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut compiling = started.unwrap_or_else(|error| {
+            panic!("signatures cannot be checked without the C++ compiler {compiler}: {error}; apt-get install g++")
+        });
+        compiling.stdin.take().expect("a pipe").write_all(program.as_bytes()).expect("a compiler that reads");
+        let output = compiling.wait_with_output().expect("a compiler that ends");
+        assert!(
+            output.status.success(),
+            "the headers of {} are not there (their package: {}), or a structure is another than theirs: {}",
+            self.of,
+            self.package,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let output = Command::new(&made).output().expect("a program that runs");
+        std::fs::remove_file(&made).expect("a program that can be removed");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
