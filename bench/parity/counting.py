@@ -9,17 +9,17 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.parity import trace
-from bench.parity.parts import PARTS
 from tollbar import beds, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Session, Stopped, failed
+from tollbar.study import Coordinates
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork
 
@@ -79,10 +79,13 @@ class Absent:
     reason: str
 
 
-def count(name: str) -> Iterator[Row | Absent]:
-    """The cells of a part, counted, or why not. All of them share a sandbox: accounts and directories are made once."""
+def count(texts: Sequence[str]) -> Iterator[Row | Absent]:
+    """The cells of a part's studies, counted, or why not.
+
+    All of them share a sandbox: accounts and directories are made once.
+    """
     # Before anything counts: where a library is found by the address of a function, and would be the engine itself.
-    found = [*cells(name)]
+    found = [*cells(texts)]
     os.environ[COUNTS] = "1"
     try:
         with Sandbox() as sandbox:
@@ -92,10 +95,10 @@ def count(name: str) -> Iterator[Row | Absent]:
         del os.environ[COUNTS]
 
 
-def cells(name: str) -> Iterator[tuple[Cell | None, Row | Absent]]:
-    """The cells of a part, each once, with a row that has no counts yet; and what its studies leave out."""
-    plans = plan.make([replace(study.read("parity", text, where="bench"), name=str(number))
-                       for number, text in enumerate(PARTS[name])], seed=1).studies  # fmt: skip
+def cells(texts: Sequence[str]) -> Iterator[tuple[Cell | None, Row | Absent]]:
+    """The cells of these studies, each once, with a row that has no counts yet; and what they leave out."""
+    studies = [study.read(f"parity-{number}", text, where="bench") for number, text in enumerate(texts)]
+    plans = plan.make(studies, seed=1).studies
     found = [(cell, cell.coordinates) for one in plans for cell in one.cells]
     values: dict[str, set[str]] = {}
     for _, at in found:
@@ -105,17 +108,17 @@ def cells(name: str) -> Iterator[tuple[Cell | None, Row | Absent]]:
     done = set()
     for cell, at in found:
         settings = " ".join(f"{coordinate}={at[coordinate]}" for coordinate in several if coordinate in at)
-        row = Row(cell.choice.name, settings, str(at["op"]), _by(cell))
+        row = Row(cell.choice.name, settings, str(at["op"]), _at(at))
         if (key := (row.choice, settings, row.operation, row.by)) not in done:
             done.add(key)
             yield cell, row
     for one in plans:
-        for at, reason in one.left_out:
-            yield None, Absent(str(at["choice"]), "", str(at["op"]), str(at.get("bed", at["provider"])), reason)
+        left_out = [Absent(str(at["choice"]), "", str(at["op"]), _at(at), reason) for at, reason in one.left_out]
+        yield from ((None, absent) for absent in dict.fromkeys(left_out))
 
 
-def _by(cell: Cell) -> str:
-    return f"{cell.bed.name}, {cell.provider.spec}" if isinstance(cell.bed, beds.Bed) else cell.provider.spec
+def _at(at: Coordinates) -> str:
+    return ", ".join(str(at[coordinate]) for coordinate in ("bed", "provider") if coordinate in at)
 
 
 def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
@@ -145,7 +148,7 @@ def of_runner(cell: Cell, row: Row, work: Work) -> Row:
         before = _calls(said, 1)
         components = _components(work)
         with _attached(components, folder):
-            with trace.attached(trace.below(session.pid), folder / "runner", whole=database is not None):
+            with trace.attached(session.pid, folder / "runner", whole=database is not None):
                 done = session.advance(0.0, operations, LIMIT_S).operations
             calls = _calls(said, 2) - before
         client = trace.read(folder / "runner", is_session=True)
@@ -187,7 +190,7 @@ def _attached(components: Mapping[str, int], folder: Path) -> Iterator[None]:
     """Traces every process of each component, into a file of its name."""
     with ExitStack() as stack:
         for name, root in components.items():
-            stack.enter_context(trace.attached(trace.below(root), folder / name))
+            stack.enter_context(trace.attached(root, folder / name))
         yield
 
 

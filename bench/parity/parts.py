@@ -45,7 +45,7 @@ def _listed(words: Sequence[str]) -> str:
 
 # What the system's libcrypto may be too old for is in the one that psycopg, which Tollbar needs, has with it.
 NEWER = "libcrypto:psycopg"
-# A row to a commit, so that each insert shows all that a commit does; tables so small that a search of all rows is short.
+# A row to a commit, so that each insert shows all that a commit does; and few rows, so that a search of all is short.
 STORED = 'op = ["insert", "read", "find"], rows-per-commit = [1], rows = [200]'
 LARGE = """
 [[leave-out]]
@@ -62,11 +62,21 @@ SIGN_IN = f"""{ACCOUNTS}
 signature        = ["hs256", "rs256", "es256", "eddsa"]
 digest-algorithm = ["sha-256", "md5"]
 """
-STORES = 'store = ["sql", "file"]'
-BY_ANOTHER = """
+MUTUAL = """
+op        = ["request"]
+accounts  = [1000]
+transport = ["tls"]
+"""
+WITHOUT_SIGN_ON = """
+[[leave-out]]
+where   = { choice = ["basic", "jwt", "opaque-token", "hmac", "client-certificate"], op = "sign-on" }
+because = "it proves itself with each request: there is no sign-on that later requests build on"
+"""
+STORES = f'store = ["sql", "file"]\n{WITHOUT_SIGN_ON}'
+BY_ANOTHER = f"""
 store = ["file"]
 runs  = ["in-server", "auth-request"]
-"""
+{WITHOUT_SIGN_ON}"""
 CONNECTED = """
 op           = ["connect"]
 certificate  = [{certificates}]
@@ -130,15 +140,13 @@ PARTS: Mapping[str, Sequence[str]] = {
         runner("storage", STORED, choices=["plaintext", "*"], provider="sqlite"),
         runner("storage", STORED, choices=["plaintext", "sqlcipher"], provider="sqlcipher"),
         *(
-            runner(
-                "storage", STORED + ', loop = ["client"]', choices=["plaintext", "*"], provider="aws-lc", beds=[bed]
-            )
+            runner("storage", STORED + ', loop = ["client"]', choices=["plaintext", "*"], provider="aws-lc", beds=[bed])
             for bed in ("postgresql", "mariadb")
         ),
     ),
     "web-auth": (
         served("web-auth", "embedded", "aws-lc", ("anonymous", "*"), SIGN_IN + STORES),
-        served("web-auth", "embedded", "aws-lc", ("client-certificate",), 'op = ["request"]\ntransport = ["tls"]'),
+        served("web-auth", "embedded", "aws-lc", ("client-certificate",), MUTUAL),
         served("web-auth", "nginx", "libcrypto", ("anonymous", "*"), ACCOUNTS + BY_ANOTHER),
         served("web-auth", "httpd", "libcrypto", ("anonymous", "*"), SIGN_IN.replace('"sha-256", ', "") + STORES),
     ),

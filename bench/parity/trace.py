@@ -19,7 +19,8 @@ ATTACH_LIMIT_S = 20.0
 POLL_S = 0.005
 # Longer than any statement: what is sent to a database is read as messages.
 WHOLE_STRING_BYTES = 1 << 20
-CALL = re.compile(r"\d+ +(\w+)\((\d*)(?:<([^>]*)>)?(.*)$")
+# A descriptor has its description behind it, in which there may be `>` but before no comma or bracket.
+CALL = re.compile(r"\d+ +(\w+)\((\d*)(?:<(.*?)>(?=[,)]))?(.*)$")
 RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>(.*)$")
 SENDING = ("write", "writev", "sendto", "sendmsg", "sendfile", "sendfile64")
 RECEIVING = ("read", "readv", "recvfrom", "recvmsg")
@@ -38,22 +39,36 @@ class Traced:
 
 
 @contextmanager
-def attached(pids: Sequence[int], file: Path, *, whole: bool = False) -> Iterator[None]:
-    """Traces these processes, and what they start, into a file, from when each is attached to. Raises TimeoutError."""
+def attached(root: int, file: Path, *, whole: bool = False) -> Iterator[None]:
+    """Traces all processes of a component, and what they start, into a file. Raises TimeoutError."""
+    deadline = time.monotonic() + ATTACH_LIMIT_S
+    while (watching := _attach(below(root), file, deadline, whole=whole)) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"strace did not attach to all of {below(root)} within {ATTACH_LIMIT_S:.0f} s")
+    try:
+        yield
+    finally:
+        _let_go(watching)
+
+
+def _attach(pids: Sequence[int], file: Path, deadline: float, *, whole: bool) -> subprocess.Popen[bytes] | None:
+    """An strace that traces each of these; None where one of them ended meanwhile, or time is over."""
     words = ["strace", "-f", "-yy", "-o", str(file), "-s", str(WHOLE_STRING_BYTES if whole else 0)]
     words += ["-xx"] if whole else []
     watching = subprocess.Popen([*words, *(f"--attach={pid}" for pid in pids)], stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + ATTACH_LIMIT_S
-        while not all(_tracer(pid) == watching.pid for pid in pids):
-            if time.monotonic() > deadline or watching.poll() is not None:
-                raise TimeoutError(f"strace did not attach to {pids} within {ATTACH_LIMIT_S:.0f} s")
-            time.sleep(POLL_S)
-        yield
-    finally:
-        # It lets go of them and writes what is left.
-        watching.send_signal(signal.SIGINT)
-        watching.wait(ATTACH_LIMIT_S)
+    while not all(_tracers(pid) == {watching.pid} for pid in pids):
+        gone = any(not _tracers(pid) for pid in pids)
+        if gone or watching.poll() is not None or time.monotonic() > deadline:
+            _let_go(watching)
+            return None
+        time.sleep(POLL_S)
+    return watching
+
+
+def _let_go(watching: subprocess.Popen[bytes]) -> None:
+    """Asked to end, it detaches and writes what is left."""
+    watching.send_signal(signal.SIGINT)
+    watching.wait(ATTACH_LIMIT_S)
 
 
 def below(root: int) -> tuple[int, ...]:
@@ -105,14 +120,14 @@ def _transfer(traced: Traced, name: str, about: str, rest: str, is_counted: Call
         traced.received += int(result[1])
 
 
-def _tracer(pid: int) -> int | None:
-    """Who traces a process and every thread of it; None where that is not one, or it has ended."""
+def _tracers(pid: int) -> set[int]:
+    """Who traces the threads of a process, 0 for nothing; empty where it has ended."""
     found = set()
-    with suppress(OSError):
-        for status in Path(f"/proc/{pid}/task").glob("*/status"):
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with suppress(OSError):
             lines = (line.split() for line in status.read_text().splitlines())
             found |= {int(words[1]) for words in lines if words[:1] == ["TracerPid:"]}
-    return found.pop() if len(found) == 1 else None
+    return found
 
 
 # What a client says to a database is counted by its messages: statements that are run, prepared or not.

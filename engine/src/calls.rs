@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
+/// Functions whose address says which file a library is, and which this program would otherwise seem to be.
+const PLACED: [&str; 2] = ["OpenSSL_version", "krb5_free_context"];
 /// Room for each name to have a place of its own.
 const SLOTS: usize = 1 << 14;
 
@@ -56,7 +58,7 @@ macro_rules! functions {
                         function($($argument),*)
                     }
                 }
-                if !*ASKED {
+                if !*ASKED || PLACED.contains(&name) {
                     return self;
                 }
                 note(SLOT, name, self as *mut ());
