@@ -2,7 +2,7 @@
 
 Of a libcrypto its functions are counted, of what is linked in what the engine tallies (`TOLLBAR_COUNT_CALLS`), and of
 everything the system calls and the bytes, by strace: of a runner between a line that it reads and its answer, of a
-server for so many requests. `python -m bench parity` writes docs/parity.md, where each difference has its reason beside it.
+server for so many requests. `python -m bench parity` writes docs/parity.md, where each difference has its reason.
 """
 
 from __future__ import annotations

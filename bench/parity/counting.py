@@ -23,12 +23,12 @@ from tollbar.study import Coordinates
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork
 
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 # What the engine has counted is there at once.
 SAID_LIMIT_S = 5.0
 COUNTS, SAID = "TOLLBAR_COUNT_CALLS", "calls: "
 # Operations that are counted: so many of a password hash take seconds, and of a row a checkpoint is a small part.
-OPERATIONS: Mapping[str, int] = {"password-hash": 2, "storage": 200, "web-auth": 100, "tls": 100}
+OPERATIONS: Mapping[str, int] = {"password-hash": 2, "storage": 50, "web-auth": 40, "tls": 50}
 FEW = 10
 # What is done now and then, by a server for itself or by a heap that grows, is no part of an operation.
 LEAST = 0.05

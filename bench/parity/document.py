@@ -40,7 +40,7 @@ class Part:
 
 def written(parts: Mapping[str, Part]) -> str:
     """The tables, and the reasons under each."""
-    text = [HEAD, VARIES, "", *(f"- {_named(names)}: {why}." for names, why in reasons.VARYING.items()), ""]
+    text = [HEAD, VARIES, "", *(f"- {_varying(one)}: {one.why}." for one in reasons.VARYING), ""]
     for family, part in parts.items():
         text += [f"## {family}", "", *_table(COUNTED, (_cells_of(row) for row in part.rows)), ""]
         kinds = [f"- {kind.name} (`{kind.choices}`): {kind.does}." for kind in reasons.KINDS.get(family, ())]
@@ -105,8 +105,9 @@ def _explained(family: str, rows: Sequence[Row]) -> Iterator[str]:
         yield f"- {', '.join(map(_quoted, whats))} of {', '.join(map(_quoted, choices))}: {why}."
 
 
-def _named(patterns: str) -> str:
-    return ", ".join(_quoted(pattern.replace("_*", " *").replace(":_", ": ")) for pattern in patterns.split())
+def _varying(one: reasons.Reason) -> str:
+    named = ", ".join(_quoted(pattern.replace(":_", ": ")) for pattern in one.what.split())
+    return named if one.family == "*" else f"{named} of `{one.family}`"
 
 
 def _listed(counts: Mapping[str, float]) -> str:

@@ -46,7 +46,7 @@ def _listed(words: Sequence[str]) -> str:
 # What the system's libcrypto may be too old for is in the one that psycopg, which Tollbar needs, has with it.
 NEWER = "libcrypto:psycopg"
 # A row to a commit, so that each insert shows all that a commit does; and few rows, so that a search of all is short.
-STORED = 'op = ["insert", "read", "find"], rows-per-commit = [1], rows = [200]'
+STORED = 'op = ["insert", "read", "find"], rows-per-commit = [1], rows = [20]'
 LARGE = """
 [[leave-out]]
 where   = { choice = "argon2id-rfc9106-2g" }

@@ -28,6 +28,7 @@ class Reason:
     """Why some choices do more of something than the one of their kind that does least of it."""
 
     family: str
+    """A pattern."""
     what: str
     """Patterns of what it is, with spaces between them; `_` stands for a space in it."""
     choices: str
@@ -38,7 +39,7 @@ class Reason:
         """Whether it is about this."""
         what, label = difference.what.replace(" ", "_"), difference.row.label.replace(" ", "+")
         label = f"{label}+op={difference.row.operation}+by={difference.row.by.partition(',')[0]}"
-        return self.family == family and _fits(what, self.what) and _fits(label, self.choices)
+        return fnmatchcase(family, self.family) and _fits(what, self.what) and _fits(label, self.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,18 @@ class Difference:
 
 
 # What is not compared, as it varies by itself.
-VARYING: Mapping[str, str] = {
-    "epoll_wait epoll_pwait *:_epoll_wait": "how often a server waits depends on how it and who asks it take turns",
-    "getpid": "a library looks whether the process has forked, each time it draws from its random numbers",
-    "futex *:_futex": "threads wait for each other as it happens",
-    "directory:_*": "a directory's processes have work of their own, which goes on meanwhile",
-}
+VARYING: Sequence[Reason] = (
+    Reason("*", "epoll_wait epoll_pwait *:_epoll_wait", "*", "how often a server waits depends on how all take turns"),
+    Reason("*", "getpid", "*", "a library looks whether the process has forked, each time it draws random numbers"),
+    Reason("*", "futex *:_futex", "*", "threads wait for each other as it happens"),
+    Reason("web-auth", "directory:_*", "*", "a directory has work of its own, which goes on meanwhile"),
+    Reason(
+        "tls",
+        "read recvfrom SSL_read SSL_get_error SSL_do_handshake ERR_clear_error",
+        "*",
+        "how often a server tries depends on whether what the client says next is there",
+    ),
+)
 
 KINDS: Mapping[str, Sequence[Kind]] = {
     "key-exchange": (
@@ -82,7 +89,133 @@ KINDS: Mapping[str, Sequence[Kind]] = {
     ),
 }  # fmt: skip
 
-REASONS: Sequence[Reason] = ()
+REASONS: Sequence[Reason] = (
+    Reason("cipher", "RAND_bytes", "*-cbc+*", "an IV of CBC must not be foreseen, and is drawn for each message"),
+    Reason(
+        "cipher", "EVP_CIPHER_CTX_ctrl", "*-gcm+* chacha20-poly1305+*", "takes the tag, or sets the one to be checked"
+    ),
+    Reason(
+        "key-exchange",
+        "EVP_PKEY_CTX_new_id EVP_PKEY_CTX_set_ec_paramgen_curve_nid OBJ_sn2nid",
+        "ecdh-*",
+        "one algorithm for several curves: which is said by its number",
+    ),
+    Reason("key-exchange", "EVP_PKEY_CTX_new_from_name", "x25519+* x448+*", "the curve is an algorithm of its own"),
+    Reason("rsa-api", "BIO_* ERR_clear_error PEM_*", "key-from-pem*", "PEM is read through a buffer of the library's"),
+    Reason("rsa-api", "d2i_*", "key-from-der*", "DER is read by one function"),
+    Reason(
+        "rsa-api", "EVP_PKEY_CTX_* EVP_PKEY_fromdata*", "key-from-parameters*", "the key is put together by a context"
+    ),
+    Reason(
+        "tls",
+        "bytes_sent",
+        "*+op=connect+*",
+        "certificates, signatures and key shares are as long as their algorithms have them; who resumes is sent none",
+    ),
+    Reason(
+        "tls",
+        "bytes_received",
+        "*+op=connect+*",
+        "so are a client's key share and its certificate; and who resumes shows a ticket or a session's number",
+    ),
+    Reason(
+        "tls",
+        "bytes_*",
+        "tls-1.2+*cipher=aes-*+op=request+*",
+        "in a record of TLS 1.2, AES-GCM has a part of its nonce, and CBC an IV, a MAC and padding",
+    ),
+    Reason("tls", "write sendto", "tls-1.2+*resumption=none*", "a full handshake has two flights of the server"),
+    Reason(
+        "web-auth",
+        "SQL_statement fcntl pwrite64 SHA-256",
+        "session-cookie+*+op=sign-on+*",
+        "the password is looked up, the session's hash is written and then looked up",
+    ),
+    Reason(
+        "web-auth",
+        "SQL_statement fcntl",
+        "*+store=sql+*+by=embedded session-cookie+* opaque-token+* hmac+*",
+        "what stands for the user is looked up in SQL, and SQLite locks what it reads; a file was read at the start, "
+        "and a ticket or a JWT has all in itself",
+    ),
+    Reason(
+        "web-auth", "SHA-256", "session-cookie+* opaque-token+*", "of what the client shows, the table has the hash"
+    ),
+    Reason(
+        "web-auth",
+        "password_hash",
+        "basic+* form+*+op=sign-on+* session-cookie+*+op=sign-on+*",
+        "the password is there, and is checked: with each request, or when the form is filled in",
+    ),
+    Reason("web-auth", "digest_hash", "digest+*", "two hashes make the answer: of what is asked, and of all"),
+    Reason("web-auth", "ticket_opened", "form+*", "the cookie is a sealed ticket"),
+    Reason("web-auth", "signature_verified", "jwt+*", "a token is signed, whatever with"),
+    Reason("web-auth", "HMAC", "hmac+*", "the request is signed with the user's key"),
+    Reason("web-auth", "bytes_*", "client-certificate+*", "in TLS: a record has a head and a tag"),
+    Reason("web-auth", "bytes_received", "*", "what proves the user is in the request, as long as it is"),
+    Reason(
+        "web-auth",
+        "bytes_sent recvfrom sendto writev read epoll_ctl newfstatat",
+        "digest+*+op=sign-on+* form+*+op=sign-on+* session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
+        "several requests: the first is refused with a challenge, or shown a form, which is filled in and leads back",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "digest+*+op=request+by=httpd",
+        "the server proves itself too, in `Authentication-Info`, and says which user it saw",
+    ),
+    Reason("web-auth", "bytes_sent", "kerberos+*+op=request+*", "the server proves itself too, by a token"),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "form+*+op=request+by=httpd",
+        "what is behind a session may be in no cache, which the answer says, beside the user whom the server saw",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "ntlm+*+op=request+*",
+        "the answer says that the connection stands for the user, and for which",
+    ),
+    Reason("web-auth", "bytes_sent", "basic+*+by=nginx basic+*+by=httpd", "the answer says which user the server saw"),
+    Reason(
+        "web-auth",
+        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect",
+        "*+runs=auth-request+*",
+        "nginx asks a second server for each request, which checks the password or the ticket",
+    ),
+    Reason(
+        "web-auth",
+        "close openat newfstatat read pread64",
+        "*+store=file+*+by=nginx *+store=file+*+by=httpd",
+        "nginx and Apache open the file of passwords for each request, and read up to the user's line",
+    ),
+    Reason(
+        "web-auth",
+        "poll recvfrom sendto database:_*",
+        "*+store=sql+*+by=httpd",
+        "Apache asks PostgreSQL, a process of its own, which answers",
+    ),
+    Reason(
+        "web-auth",
+        "access close fcntl getrandom getdents64 lseek mprotect newfstatat openat read write unlink*",
+        "kerberos+*+by=httpd",
+        "a ticket is opened with a key from a file, and remembered in another one, so that it is taken once",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent close connect epoll_ctl fcntl getuid newfstatat poll read socket uname write writev",
+        "ntlm+*+op=sign-on+*",
+        "a challenge and its answer, which winbind, a process of its own, has the directory check",
+    ),
+    Reason(
+        "web-auth",
+        "getppid getrandom gettid getuid",
+        "form+*+op=sign-on+by=httpd",
+        "Apache seals name and password into the cookie with a key that it derives with a new salt",
+    ),
+)
 
 
 def kind_of(family: str, row: Row) -> str:
@@ -101,7 +234,7 @@ def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
             groups.setdefault((row.operation, row.by, kind_of(family, row)), []).append(row)
     for group in groups.values():
         for what in dict.fromkeys(name for row in group for name in row.does):
-            if varies(what):
+            if varies(family, what):
                 continue
             least = min(row.does.get(what, 0.0) for row in group)
             for row in group:
@@ -120,9 +253,10 @@ def unused(parts: Mapping[str, Iterable[Row]]) -> list[Reason]:
     return [one for one in REASONS if one not in used]
 
 
-def varies(what: str) -> bool:
+def varies(family: str, what: str) -> bool:
     """Whether how often it is done says nothing of a choice."""
-    return any(_fits(what.replace(" ", "_"), patterns) for patterns in VARYING)
+    named = what.replace(" ", "_")
+    return any(fnmatchcase(family, one.family) and _fits(named, one.what) for one in VARYING)
 
 
 def _fits(text: str, patterns: str) -> bool:
