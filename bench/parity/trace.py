@@ -22,6 +22,8 @@ WHOLE_STRING_BYTES = 1 << 20
 # A descriptor has its description behind it, in which there may be `>` but before no comma or bracket.
 CALL = re.compile(r"\d+ +(\w+)\((\d*)(?:<(.*?)>(?=[,)]))?(.*)$")
 RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>(.*)$")
+# A runner's accounts, which it reads there, are the lab's own work; whole strings are in hexadecimal.
+ACCOUNTS = ("/proc/", "".join(rf"\x{byte:02x}" for byte in b"/proc/"))
 SENDING = ("write", "writev", "sendto", "sendmsg", "sendfile", "sendfile64")
 RECEIVING = ("read", "readv", "recvfrom", "recvmsg")
 SOCKETS = ("TCP", "UNIX")
@@ -99,6 +101,8 @@ def read(file: Path, is_counted: Callable[[str], bool] = lambda about: True, *, 
             continue
         # What was counted is said on standard error.
         if name == "write" and descriptor == "2":
+            continue
+        if any(account in line for account in ACCOUNTS):
             continue
         traced.calls[name] += 1
         if rest.endswith("<unfinished ...>"):
