@@ -20,8 +20,10 @@ server from and to who asks it, of a database's client to and from the server.
 Choices are compared fairly where they do the same but for what they are. Within a family, an operation, a library or
 server and a kind, what a choice does more of than the one that does least of it has its reason under the table, and
 the reason says of which choices it speaks. Of more than half a time in an operation, that is: less is what happens
-now and then. What could not be counted is listed with why. A family behind the embedded server (the set `services`)
-does there what it does in a runner. `python -m bench parity` writes this file.
+now and then. What could not be counted is listed with why. Operations that are two others in turn (`round-trip`,
+`insert-and-read`) are left out, and so are those of a library or a file alone (`generate-key`, `open`). A family
+behind the embedded server (the set `services`) does there what it does in a runner. `python -m bench parity` writes
+this file.
 """
 VARIES = "Not compared, as it varies by itself:"
 COUNTED = ("choice", "settings", "operation", "by", "library", "system calls", "sent", "received")
