@@ -1,36 +1,182 @@
-"""What one operation of each choice does: docs/parity.md, and the pair that once did unequal work, counted again."""
+"""What one operation of each choice does: docs/parity.md held against its tables, and a pair counted again."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from bench import parity
+from bench.parity import counting, document, reasons, trace
+from bench.parity.counting import Absent, Row
+from bench.parity.parts import PARTS
 
 from conftest import lacking
-from tollbar import plan, study
+from tollbar import families
+from tollbar.errors import TollbarError
 
 
-@pytest.mark.parametrize("name", parity.PARTS)
-def test_the_document_has_every_choice_and_a_reason_for_what_only_some_do(name: str) -> None:
-    """Each choice of the part has a row; what has none is not offered by the provider that was counted."""
-    section = parity.DOCUMENT.read_text("utf-8").split(f"## {name}\n")[1].split("\n## ")[0]
-    assert "no reason is known" not in section
-    (one,) = plan.make([study.read("parity", parity.PARTS[name], where="bench")], seed=1).studies
-    rows = [line for line in section.splitlines() if line.startswith("| `")]
-    named = {line.split("`")[1] for line in rows}
-    asked = {cell.choice.name for cell in one.cells}
-    assert named <= asked
-    # Legacy algorithms and those of a newer library may not be offered here.
-    assert len(named) >= len(asked) / 2
+@pytest.fixture(scope="module")
+def parts() -> dict[str, document.Part]:
+    """The document, read."""
+    return document.read(parity.DOCUMENT.read_text("utf-8"))
 
 
-def test_what_is_looked_up_is_looked_up_alike() -> None:
-    """One received, one sent, and two locks: whatever stands for the user, and whichever table it is in."""
+def _key(one: Row | Absent) -> tuple[str, str, str, str]:
+    return one.choice, one.settings, one.operation, one.by
+
+
+def test_every_family_has_its_table(parts: dict[str, document.Part]) -> None:
+    """No family is left out, and each has its rows in the order of the tables."""
+    assert set(families.families()) == set(PARTS)
+    assert list(PARTS) == list(parts)
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_what_is_asked_is_a_row_or_listed_with_why_not(family: str, parts: dict[str, document.Part]) -> None:
+    """Each cell of the studies is in one of the two tables, once, and nothing else is."""
+    part = parts[family]
+    try:
+        asked = [_key(one) for _, one in counting.cells(PARTS[family])]
+    except TollbarError as error:
+        lacking(str(error))
+    said = [_key(one) for one in (*part.rows, *part.absent)]
+    assert sorted(asked) == sorted(said)
+    assert all(one.reason for one in part.absent)
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_every_choice_is_named(family: str, parts: dict[str, document.Part]) -> None:
+    """Whatever a study may ask a family for has a row, or is listed with the reason why it has none."""
+    part = parts[family]
+    named = {one.choice for one in (*part.rows, *part.absent)}
+    assert {name for name in families.family(family).choices if name != "none"} == named - {"none"}
+
+
+@pytest.mark.parametrize("family", PARTS)
+def test_every_difference_has_a_reason(family: str, parts: dict[str, document.Part]) -> None:
+    """By name and number: nothing is done more often by some choices of a kind without a reason."""
+    found = reasons.differences(family, parts[family].rows)
+    assert [] == [str(one) for one in found if reasons.reason(family, one) is None]
+
+
+def test_every_reason_explains_something(parts: dict[str, document.Part]) -> None:
+    """A reason whose difference is gone is a fault of its own."""
+    assert [] == reasons.unused({family: part.rows for family, part in parts.items()})
+
+
+def test_every_kind_has_choices_of_its_own(parts: dict[str, document.Part]) -> None:
+    """A kind that no row is of says nothing."""
+    for family, kinds in reasons.KINDS.items():
+        assert {kind.name for kind in kinds} == {reasons.kind_of(family, row) for row in parts[family].rows}
+
+
+def test_the_document_says_what_its_tables_and_the_reasons_say(parts: dict[str, document.Part]) -> None:
+    """Reasons and texts are those of the code: the document is what would be written of its own rows."""
+    assert parity.DOCUMENT.read_text("utf-8") == document.written(parts)
+
+
+def test_a_session_and_an_opaque_token_do_the_same(parts: dict[str, document.Part]) -> None:
+    """The request of a session's cookie beside that of a token: one look-up of one hash, and a header's length."""
+    rows = {row.choice: row for row in parts["web-auth"].rows if (row.operation, row.by) == ASKED}
+    cookie, token = rows["session-cookie"], rows["opaque-token"]
+    assert {"SHA-256": 1.0, "SQL statement": 1.0} == cookie.calls == token.calls
+    assert _compared(cookie.system) == _compared(token.system)
+    assert cookie.sent == token.sent
+    assert cookie.received is not None
+    assert token.received is not None
+    # `Cookie: ticket=…` and `Authorization: Bearer …`.
+    assert len("Authorization: Bearer ") - len("Cookie: ticket=") == token.received - cookie.received
+
+
+ASKED = ("request", "embedded, aws-lc")
+
+
+def _compared(counts: Mapping[str, float]) -> dict[str, float]:
+    return {name: count for name, count in counts.items() if not reasons.varies("web-auth", name)}
+
+
+def test_what_is_looked_up_is_looked_up_alike(parts: dict[str, document.Part]) -> None:
+    """Counted again: one received, one sent, and two locks, whatever stands for the user, and as the document says."""
     if shutil.which("strace") is None:
         lacking("strace is not installed")
-    rows = {row.cell.choice.name: row for row in parity.rows(parity.PARTS["web-auth"])}
-    for choice in ("session-cookie", "opaque-token", "basic", "digest", "hmac"):
-        # How often it waits depends on how the client and it take turns.
-        counted = {name: count for name, count in rows[choice].system.items() if name != "epoll_pwait"}
-        assert {"fcntl": 2.0, "recvfrom": 1.0, "sendto": 1.0} == counted, choice
+    looked_up = ("session-cookie", "opaque-token", "hmac")
+    text = PARTS["web-auth"][0].replace('"anonymous", "*"', ", ".join(f'"{choice}"' for choice in looked_up))
+    text = text.replace('signature        = ["hs256", "rs256", "es256", "eddsa"]\n', "")
+    text = text.replace('digest-algorithm = ["sha-256", "md5"]\n', "").replace('store = ["sql", "file"]\n', "")
+    found = {row.choice: row for row in counting.count([text]) if isinstance(row, Row) and row.operation == "request"}
+    said = {row.choice: row for row in parts["web-auth"].rows if (row.operation, row.by) == ASKED}
+    for choice in looked_up:
+        assert {"fcntl": 2.0, "recvfrom": 1.0, "sendto": 1.0} == _compared(found[choice].system), choice
+        assert said[choice].calls == found[choice].calls
+        assert said[choice].sent == found[choice].sent
+
+
+# A part of its own, whose rows are easily told.
+ROWS = [Row("a", "", "do", "x", {"f": 1.0}), Row("b", "n=1", "do", "x", {"f": 2.0, "g": 0.1}, {"getpid": 3.0})]
+
+
+def test_numbers_are_compared_and_what_varies_is_not() -> None:
+    """Twice is more than once; what is hardly done, or done as it happens, is no difference."""
+    (found,) = reasons.differences("family", ROWS)
+    assert ("b n=1 (do, x): f 2, elsewhere 1", "f") == (str(found), found.what)
+
+
+@pytest.mark.parametrize(
+    ("reason", "explains"),
+    [
+        (("family", "f", "b+*"), True),
+        (("family", "f", "*+n=1+*"), True),
+        (("family", "g", "b+*"), False),
+        (("family", "f", "a+*"), False),
+        (("another", "f", "b+*"), False),
+    ],
+)
+def test_a_reason_says_of_which_choices_it_speaks(reason: tuple[str, str, str], explains: bool) -> None:
+    """By the family, by what it is, and by the choice with its settings."""
+    (found,) = reasons.differences("family", ROWS)
+    assert explains == reasons.Reason(*reason, "it is so").explains("family", found)
+
+
+def test_rows_are_read_as_they_were_written() -> None:
+    """Numbers, bytes and what is absent come back."""
+    rows = [*ROWS, Row("c", "", "do", "bed, x", {}, {"database: read": 1.5}, 10.0, 20.0)]
+    part = document.Part(rows, [Absent("d", "n=1", "do", "x", "it has none"), Absent("d", "n=1", "undo", "x", "none")])
+    assert {"digest": part} == document.read(document.written({"digest": part}))
+
+
+def test_a_trace_is_read_between_a_line_and_its_answer(tmp_path: Path) -> None:
+    """Calls of threads in between, and the bytes of sockets; what is cut in two is one call."""
+    file = tmp_path / "trace"
+    file.write_text(TRACE)
+    traced = trace.read(file, is_session=True)
+    assert {"sendto": 1, "recvfrom": 1, "fcntl": 1} == traced.calls
+    assert (5, 7) == (traced.sent, traced.received)
+
+
+TRACE = """\
+10 brk(NULL) = 0x1
+10 read(0<pipe:[1]>, ""..., 8192) = 30
+10 sendto(3<UNIX-STREAM:[1->2, "/tmp/a b"]>, ""..., 5, MSG_NOSIGNAL, NULL, 0) = 5
+10 recvfrom(3<TCP:[127.0.0.1:1->127.0.0.1:2]>,  <unfinished ...>
+11 fcntl(8</tmp/file>, F_SETLK, {l_type=F_RDLCK}) = 0
+10 <... recvfrom resumed>""..., 4096, 0, NULL, NULL) = 7
+10 write(2<pipe:[1]>, ""..., 10) = 10
+10 write(1<pipe:[1]>, ""..., 10) = 10
+10 fcntl(8</tmp/file>, F_SETLK, {l_type=F_UNLCK}) = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("database", "said", "run"),
+    [
+        # Parse, Bind, Execute, Sync; then a simple query.
+        ("postgresql", b"P\0\0\0\4B\0\0\0\6abE\0\0\0\4S\0\0\0\4Q\0\0\0\5x", 2),
+        # COM_STMT_EXECUTE, COM_PING, COM_QUERY.
+        ("mariadb", b"\3\0\0\0\x17ab\1\0\0\0\x0e\2\0\0\0\x03x", 2),
+    ],
+)
+def test_statements_are_counted_by_their_messages(database: str, said: bytes, run: int) -> None:
+    """What runs one counts, and no other message."""
+    assert run == trace.statements(database, said)

@@ -15,6 +15,7 @@ use super::scheme::{Scheme, Wrong};
 use super::server::{END_PATH, PLACE, Reply, Server, Verdict};
 use super::settings::{Settings, read};
 use super::store::{self, Store};
+use crate::calls;
 use crate::clock;
 use crate::contract::Failure;
 use crate::fault::{self, Fault};
@@ -468,6 +469,7 @@ impl Sealed {
         let mut bytes = URL_SAFE_NO_PAD.decode(ticket).ok()?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        calls::tally("ticket opened");
         let opened = self.0.open_in_place(nonce, Aad::empty(), sealed).ok()?;
         let (expires_s, name) = opened.split_first_chunk()?;
         let is_valid = now_s < u64::from_be_bytes(*expires_s);

@@ -17,6 +17,7 @@ use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Reply, Server, Verdict};
 use super::settings::{NoSettings, Settings, read};
 use super::store::{self, Store};
+use crate::calls;
 use crate::clock;
 use crate::contract::Failure;
 use crate::fault::Fault;
@@ -246,6 +247,7 @@ impl HmacServer {
         self.authority.extend(host.iter().map(u8::to_ascii_lowercase));
         put_base(&mut self.base, method, &self.authority, request.target.as_bytes(), signed.parameters);
         let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+        calls::tally("HMAC");
         let is_right = hmac::verify(&key, &self.base, &signature).is_ok() && is_user;
         if !is_right || !self.seen.is_first(&signature, now_s) {
             return Ok(false);

@@ -15,6 +15,8 @@ use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{Error, Verifier};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 
+use crate::calls;
+
 static PROVIDER: LazyLock<CryptoProvider> =
     LazyLock::new(|| CryptoProvider { verifier_factory: verifier, ..DEFAULT_PROVIDER.clone() });
 
@@ -78,6 +80,7 @@ struct Ready {
 
 impl Verifier<Vec<u8>> for Ready {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
+        calls::tally("signature verified");
         let verified = match self.key.as_ref() {
             Key::Secret(key) => hmac::verify(key, message, signature),
             Key::Public(key) => key.verify_sig(message, signature),

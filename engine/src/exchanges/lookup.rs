@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use serde::Deserialize;
 
+use crate::calls;
 use crate::contract::Failure;
 
 /// 144 bits: RFC 6749, 10.10, asks for 128 at least; in base64 without padding they are 24 characters.
@@ -72,6 +73,7 @@ impl Lookup {
 
     /// Whose it is, if it is held and has not expired.
     pub fn user(&self, text: &[u8], now_s: u64) -> Result<Option<String>, String> {
+        calls::tally("SQL statement");
         self.connection
             .prepare_cached(SELECT)
             .and_then(|mut statement| {
@@ -99,6 +101,7 @@ impl Lookup {
     }
 
     fn change(&self, statement: &str, values: impl rusqlite::Params) -> Result<(), String> {
+        calls::tally("SQL statement");
         let changed =
             self.connection.prepare_cached(statement).and_then(|mut statement| statement.execute(values));
         changed.map(|_| ()).map_err(|error| error.to_string())
@@ -107,6 +110,7 @@ impl Lookup {
 
 /// What is kept of a text: a stolen table holds nothing that the server would take.
 fn hash(text: &[u8]) -> [u8; 32] {
+    calls::tally("SHA-256");
     let mut kept = [0; 32];
     kept.copy_from_slice(digest(&SHA256, text).as_ref());
     kept

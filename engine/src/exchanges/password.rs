@@ -6,8 +6,11 @@ use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA1_OUTPUT_LEN};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
+use crate::calls;
+
 /// Whether a stored hash is that of a password; an error where it is no hash this server knows.
 pub fn matches(stored: &str, password: &[u8]) -> Result<bool, String> {
+    calls::tally("password hash");
     let unknown = || "a stored hash is none of {SHA}, {SSHA}, $2a$, $2b$, $2y$ and $argon2id$".to_owned();
     if let Some(text) = stored.strip_prefix("{SHA}").or_else(|| stored.strip_prefix("{SSHA}")) {
         let bytes = STANDARD.decode(text).map_err(|_| unknown())?;

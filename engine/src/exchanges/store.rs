@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::accounts::is_name;
 use super::lookup;
 use super::password;
+use crate::calls;
 use crate::contract::Failure;
 
 /// `store`, as it comes in.
@@ -86,6 +87,7 @@ fn open_sql(spec: &lookup::Spec) -> Result<(Connection, String), String> {
 }
 
 fn find_sql(connection: &Connection, name: &str) -> rusqlite::Result<Option<Cow<'static, str>>> {
+    calls::tally("SQL statement");
     let mut statement = connection.prepare_cached(SELECT)?;
     statement.query_row([name], |row| row.get(0).map(Cow::Owned)).optional()
 }

@@ -11,6 +11,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
+use crate::calls;
 use crate::clock;
 use crate::tls::{Server, Stream};
 
@@ -80,7 +81,8 @@ impl Loop {
             };
             match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout) {
                 // Stopped and continued, or looked at by a debugger.
-                Ok(_) | Err(Errno::INTR) => {}
+                Ok(_) => {}
+                Err(Errno::INTR) => calls::say(),
                 Err(error) => return Err(error.into()),
             }
             self.now_s = now_s();

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{Failure, Mode, Receipt, Record, Task};
 use crate::session::say;
-use crate::{exchanges, guard, tls};
+use crate::{calls, exchanges, guard, tls};
 
 use event_loop::Loop;
 use operations::Operations;
@@ -33,6 +33,7 @@ const REFUSED: i32 = 3;
 pub fn main() -> i32 {
     guard::die_with_parent();
     end_on_signals();
+    calls::wake_on_signal();
     let Ready { listen, service, tls, library, receipt } = match prepare() {
         Ok(ready) => ready,
         Err(failure) => return if say(&Record::<()>::refusal(failure, None)) { REFUSED } else { 1 },

@@ -10,6 +10,7 @@ use rusqlite::ffi::{
 };
 
 use super::api::{Api, Handle, StatementHandle};
+use crate::calls;
 
 pub struct Connection {
     api: &'static Api,
@@ -39,6 +40,7 @@ impl Connection {
 
     /// Performs SQL whose rows, if it has any, are left.
     pub fn execute(&self, sql: &str) -> Result<(), String> {
+        calls::tally("SQL statement");
         let sql = CString::new(sql).map_err(|error| error.to_string())?;
         // SAFETY: the text ends with a zero, and is compiled and run before this returns.
         self.check(unsafe { (self.api.exec)(self.handle, sql.as_ptr(), None, null_mut(), null_mut()) })
@@ -162,6 +164,7 @@ impl Statement {
     /// Goes on to the next row; false if there is none.
     #[inline]
     pub fn step(&mut self) -> Result<bool, String> {
+        calls::tally("SQL step");
         // SAFETY: the statement is prepared.
         match unsafe { (self.api.step)(self.handle) } {
             SQLITE_ROW => Ok(true),
@@ -174,6 +177,7 @@ impl Statement {
     /// Makes it ready to be run again. Its rows are not there any more.
     #[inline]
     pub fn reset(&mut self) {
+        calls::tally("SQL statement");
         // SAFETY: the statement is prepared. What it returns is what its last step has said already.
         unsafe { (self.api.reset)(self.handle) };
     }

@@ -22,6 +22,8 @@ TERM_GRACE_S = 2.0
 KILLED_S = 12.0
 # The end of a log, which is where a program says why it gave up.
 KEPT_LOG_BYTES = 16 * 1024
+# What the embedded server is told through the lab: whether it counts what it does.
+KEPT = ("TOLLBAR_COUNT_CALLS",)
 # The guard's status when a process outlived SIGKILL.
 NOT_ENDED = 125
 
@@ -152,8 +154,9 @@ def _as_account(account: Account, *, low_port: bool) -> list[str]:
 
 
 def _plain_environment(work_dir: Path) -> dict[str, str]:
-    """Nothing of the user's: a server behaves the same for everybody."""
+    """Nothing of the user's: a server behaves the same for everybody. But the engine counts where it is told to."""
     return {
+        **{name: os.environ[name] for name in KEPT if name in os.environ},
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LC_ALL": "C",
         "HOME": str(work_dir),

@@ -3,6 +3,8 @@
 use md5::Digest;
 use serde::Deserialize;
 
+use crate::calls;
+
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -53,6 +55,7 @@ impl Algorithm {
             length += part.len() + 1;
         }
         let text = &text[..length - 1];
+        calls::tally("digest hash");
         match self {
             Algorithm::Sha256 => {
                 hexadecimal(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text).as_ref())

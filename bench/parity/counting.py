@@ -1,0 +1,251 @@
+"""Counting a cell: what its library and the system are asked for by one operation, of a runner or of servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.parity import trace
+from tollbar import beds, plan, study, workloads
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.runner import Outcome, Session, Stopped, failed
+from tollbar.study import Coordinates
+from tollbar.workloads import Work
+from tollbar.workloads.request import RequestWork
+
+LIMIT_S = 180.0
+# What the engine has counted is there at once.
+SAID_LIMIT_S = 5.0
+COUNTS, SAID = "TOLLBAR_COUNT_CALLS", "calls: "
+# Operations that are counted: so many of a password hash take seconds, and of a row a checkpoint is a small part.
+OPERATIONS: Mapping[str, int] = {"password-hash": 2, "storage": 50, "web-auth": 40, "tls": 50}
+FEW = 10
+# What is done now and then, by a server for itself or by a heap that grows, is no part of an operation.
+LEAST = 0.05
+# A runner reads its clock between batches, and heaps grow and shrink now and then.
+OWN = ("clock_gettime", "brk", "mmap", "munmap", "madvise", "restart_syscall", "rt_sigreturn")
+# Coordinates that have a column of their own, or none because all rows of a table are alike in them.
+COLUMNS = ("choice", "op", "provider", "bed", "users")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one operation of a cell does."""
+
+    choice: str
+    settings: str
+    """Those in which rows of this table differ: `store=sql`."""
+    operation: str
+    by: str
+    """The provider, with the server where there is one."""
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """Into the library, and what the engine tallies of what is linked into it."""
+    system: Mapping[str, float] = field(default_factory=dict)
+    """System calls; of components behind the one that is asked, with the component's name: `database: recvfrom`."""
+    sent: float | None = None
+    """Bytes to who asks a server; of a database's client, to the server."""
+    received: float | None = None
+
+    @property
+    def does(self) -> dict[str, float]:
+        """All of it."""
+        moved = {"bytes sent": self.sent, "bytes received": self.received}
+        return {**self.calls, **self.system, **{name: count for name, count in moved.items() if count is not None}}
+
+    @property
+    def label(self) -> str:
+        """By which a reason names it."""
+        return " ".join(filter(None, [self.choice, self.settings]))
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A cell that could not be counted."""
+
+    choice: str
+    settings: str
+    operation: str
+    by: str
+    reason: str
+
+
+def count(texts: Sequence[str]) -> Iterator[Row | Absent]:
+    """The cells of a part's studies, counted, or why not.
+
+    All of them share a sandbox: accounts and directories are made once.
+    """
+    # Before anything counts: where a library is found by the address of a function, and would be the engine itself.
+    found = [*cells(texts)]
+    os.environ[COUNTS] = "1"
+    try:
+        with Sandbox() as sandbox:
+            for cell, row in found:
+                yield row if isinstance(row, Absent) else _counted(cell, row, sandbox)
+    finally:
+        del os.environ[COUNTS]
+
+
+def cells(texts: Sequence[str]) -> Iterator[tuple[Cell | None, Row | Absent]]:
+    """The cells of these studies, each once, with a row that has no counts yet; and what they leave out."""
+    studies = [study.read(f"parity-{number}", text, where="bench") for number, text in enumerate(texts)]
+    plans = plan.make(studies, seed=1).studies
+    found = [(cell, cell.coordinates) for one in plans for cell in one.cells]
+    values: dict[str, set[str]] = {}
+    for _, at in found:
+        for coordinate, value in at.items():
+            values.setdefault(coordinate, set()).add(str(value))
+    several = [coordinate for coordinate, all_ in values.items() if len(all_) > 1 and coordinate not in COLUMNS]
+    done = set()
+    for cell, at in found:
+        settings = " ".join(f"{coordinate}={at[coordinate]}" for coordinate in several if coordinate in at)
+        row = Row(cell.choice.name, settings, str(at["op"]), _at(at))
+        if (key := (row.choice, settings, row.operation, row.by)) not in done:
+            done.add(key)
+            yield cell, row
+    for one in plans:
+        left_out = [Absent(str(at["choice"]), "", str(at["op"]), _at(at), reason) for at, reason in one.left_out]
+        yield from ((None, absent) for absent in dict.fromkeys(left_out))
+
+
+def _at(at: Coordinates) -> str:
+    return ", ".join(str(at[coordinate]) for coordinate in ("bed", "provider") if coordinate in at)
+
+
+def _counted(cell: Cell | None, row: Row, sandbox: Sandbox) -> Row | Absent:
+    assert cell is not None
+    try:
+        with workloads.of(cell).up(cell, 1, sandbox, None) as work:
+            return of_server(cell, row, work) if isinstance(work, RequestWork) else of_runner(cell, row, work)
+    except (Stopped, beds.NotStarted) as error:
+        record = error.record if isinstance(error, Stopped) else failed(error.reason, error.outcome)
+        kind = "" if record.outcome is Outcome.UNSUPPORTED else f"{record.outcome}: "
+        return Absent(row.choice, row.settings, row.operation, row.by, f"{kind}{record.reason}")
+
+
+def of_runner(cell: Cell, row: Row, work: Work) -> Row:
+    """Between a line and its answer; of a database's client, with what its server does meanwhile. Raises Stopped."""
+    operations = OPERATIONS.get(cell.family, FEW)
+    database = cell.bed.name if isinstance(cell.bed, beds.Bed) else None
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        said = folder / "said"
+        # A session keeps standard error for itself.
+        command = ["sh", "-c", 'said=$1; shift; exec "$@" 2>"$said"', "sh", str(said), *work.command]
+        session = stack.enter_context(Session(command, {**work.task, "lead": False}))
+        session.ready(LIMIT_S)
+        # The first chunk may make something ready that the next ones have.
+        session.advance(0.0, operations, LIMIT_S)
+        before = _calls(said, 1)
+        components = _components(work)
+        with _attached(components, folder):
+            with trace.attached(session.pid, folder / "runner", whole=database is not None):
+                done = session.advance(0.0, operations, LIMIT_S).operations
+            calls = _calls(said, 2) - before
+        client = trace.read(folder / "runner", is_session=True)
+        if database is None:
+            return _row(row, calls, client.calls, done)
+        calls["statements sent"] = trace.statements(database, bytes(client.said))
+        of_servers = (_of_component(folder, name) for name in components)
+        return _row(row, calls, sum(of_servers, client.calls), done, sent=client.sent, received=client.received)
+
+
+def of_server(cell: Cell, row: Row, work: RequestWork) -> Row:
+    """Of each component, for a number of requests. Raises Stopped."""
+    front = next(iter(reversed(work.server.components)))
+    port = f":{work.server.address.rpartition(':')[2]}->"
+    is_engine = isinstance(cell.bed, beds.Bed) and cell.bed.name == "embedded"
+    log, root = work.server.work_dirs[front] / f"{front}.log", work.server.components[front]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        task = {**work.task, "load": {**work.task["load"], "lead": False}}
+        session = stack.enter_context(Session(work.command, task))
+        session.ready(LIMIT_S)
+        before = _asked(log, root) if is_engine else Counter[str]()
+        with _attached(work.server.components, folder):
+            done = session.advance(0.0, OPERATIONS.get(cell.family, FEW), LIMIT_S).operations
+        calls = _asked(log, root) - before if is_engine else before
+        served = trace.read(folder / front, lambda about: port in about)
+        behind = (_of_component(folder, name) for name in work.server.components if name != front)
+        return _row(row, calls, sum(behind, served.calls), done, sent=served.sent, received=served.received)
+
+
+def _components(work: Work) -> Mapping[str, int]:
+    """The roots of a database's processes; none where it is in the runner."""
+    found: Mapping[str, int] = work.database.components if hasattr(work, "database") else {}
+    return found
+
+
+@contextmanager
+def _attached(components: Mapping[str, int], folder: Path) -> Iterator[None]:
+    """Traces every process of each component, into a file of its name."""
+    with ExitStack() as stack:
+        for name, root in components.items():
+            stack.enter_context(trace.attached(root, folder / name))
+        yield
+
+
+def _of_component(folder: Path, name: str) -> Counter[str]:
+    return Counter({f"{name}: {call}": count for call, count in trace.read(folder / name).calls.items()})
+
+
+def _calls(said: Path, chunks: int) -> Counter[str]:
+    """What an engine has counted in so many chunks; nothing where it is another runner, which does not count.
+
+    It says so behind each answer, which may be read before.
+    """
+    deadline = time.monotonic() + SAID_LIMIT_S
+    while len(lines := _said(said)) < chunks and time.monotonic() < deadline:
+        time.sleep(trace.POLL_S)
+    return Counter(json.loads(lines[chunks - 1])) if len(lines) >= chunks else Counter()
+
+
+def _asked(log: Path, root: int) -> Counter[str]:
+    """What the embedded server has counted so far, which a signal has it say."""
+    had = len(_said(log))
+    os.kill(trace.below(root)[0], signal.SIGUSR1)
+    deadline = time.monotonic() + SAID_LIMIT_S
+    while len(lines := _said(log)) <= had and time.monotonic() < deadline:
+        time.sleep(trace.POLL_S)
+    return Counter(json.loads(lines[-1]))
+
+
+def _said(file: Path) -> list[str]:
+    """The whole lines with counts."""
+    lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
+    return [line[len(SAID) :] for line in lines if line.startswith(SAID) and line.endswith("\n")]
+
+
+def _row(
+    row: Row,
+    calls: Mapping[str, int],
+    system: Mapping[str, int],
+    done: int,
+    *,
+    sent: int | None = None,
+    received: int | None = None,
+) -> Row:
+    moved = {"sent": sent, "received": received}
+    each = {name: float(round(count / done)) for name, count in moved.items() if count is not None}
+    return replace(row, calls=per(calls, done), system=per(system, done), **each)
+
+
+def per(counts: Mapping[str, int], operations: int) -> dict[str, float]:
+    """Of one operation, without what there is hardly of."""
+    each = {name: count / operations for name, count in sorted(counts.items())}
+    is_own = {name: name.rpartition(": ")[2] in OWN for name in each}
+    return {name: round(count, 1) for name, count in each.items() if count >= LEAST and not is_own[name]}
+
+
+def can_trace() -> bool:
+    """Whether there is what counts system calls."""
+    return shutil.which("strace") is not None

@@ -1,0 +1,129 @@
+"""docs/parity.md: written of what was counted, and read again, so that tests hold it against the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.parity import reasons
+from bench.parity.counting import Absent, Row
+
+HEAD = """# Parity: what one operation of each choice does
+
+Counted and not read off the code. *Library*: functions of the libcrypto that is bound; of what is linked into the
+engine, and of its server, what it tallies itself (SQL statements, hashes, signatures); of a database, the statements
+that its client sends. *System calls*: of a runner those between a line that it reads and its answer, of a server
+those of all processes of each component (`strace -f` on every one of them, and on what they start) for so many
+requests; a component behind the one that is asked has its name before them. *Sent* and *received* are bytes, of a
+server from and to who asks it, of a database's client to and from the server.
+
+Choices are compared fairly where they do the same but for what they are. Within a family, an operation, a library or
+server and a kind, what a choice does more of than the one that does least of it has its reason under the table, and
+the reason says of which choices it speaks. Of more than half a time in an operation, that is: less is what happens
+now and then. What could not be counted is listed with why. Operations that are two others in turn (`round-trip`,
+`insert-and-read`) are left out, and so are those of a library or a file alone (`generate-key`, `open`). A family
+behind the embedded server (the set `services`) does there what it does in a runner. `python -m bench parity` writes
+this file.
+"""
+VARIES = "Not compared, as it varies by itself:"
+COUNTED = ("choice", "settings", "operation", "by", "library", "system calls", "sent", "received")
+NOT_COUNTED = ("not counted", "settings", "operations", "by", "why")
+NOTHING = "–"
+TIMES = " × "
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was counted of a family."""
+
+    rows: Sequence[Row]
+    absent: Sequence[Absent]
+
+
+def written(parts: Mapping[str, Part]) -> str:
+    """The tables, and the reasons under each."""
+    text = [HEAD, VARIES, "", *(f"- {_varying(one)}: {one.why}." for one in reasons.VARYING), ""]
+    for family, part in parts.items():
+        text += [f"## {family}", "", *_table(COUNTED, (_cells_of(row) for row in part.rows)), ""]
+        kinds = [f"- {kind.name} (`{kind.choices}`): {kind.does}." for kind in reasons.KINDS.get(family, ())]
+        text += ["Compared kind by kind:", "", *kinds, ""] if kinds else []
+        explained = [*_explained(family, part.rows)]
+        text += ["What some do more of:", "", *explained, ""] if explained else []
+        text += [*_table(NOT_COUNTED, _absent(part.absent)), ""] if part.absent else []
+    return "\n".join(text).rstrip() + "\n"
+
+
+def read(text: str) -> dict[str, Part]:
+    """The tables again."""
+    parts = {}
+    for section in text.split("\n## ")[1:]:
+        family, _, rest = section.partition("\n")
+        lines = [line[2:-2].split(" | ") for line in rest.splitlines() if line.startswith("| `")]
+        rows = [_row(*cells) for cells in lines if len(cells) == len(COUNTED)]
+        absent = [
+            Absent(_bare(choice), _bare(settings), _bare(operation), _bare(by), why)
+            for choice, settings, operations, by, why in (cells for cells in lines if len(cells) == len(NOT_COUNTED))
+            for operation in operations.split(", ")
+        ]
+        parts[family] = Part(rows, absent)
+    return parts
+
+
+def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"| {' | '.join('---' for _ in head)} |"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cells_of(row: Row) -> Sequence[str]:
+    named = [_quoted(text) for text in (row.choice, row.settings, row.operation, row.by)]
+    moved = [NOTHING if count is None else f"{count:g}" for count in (row.sent, row.received)]
+    return [*named, _listed(row.calls), _listed(row.system), *moved]
+
+
+def _row(choice: str, settings: str, operation: str, by: str, calls: str, system: str, *moved: str) -> Row:
+    sent, received = (None if count == NOTHING else float(count) for count in moved)
+    named = [_bare(text) for text in (choice, settings, operation, by)]
+    return Row(*named, _unlisted(calls), _unlisted(system), sent, received)
+
+
+def _absent(absent: Sequence[Absent]) -> Iterator[Sequence[str]]:
+    operations: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in absent:
+        operations.setdefault((one.choice, one.settings, one.by, one.reason), []).append(one.operation)
+    for (choice, settings, by, why), several in operations.items():
+        yield [_quoted(choice), _quoted(settings), ", ".join(map(_quoted, several)), _quoted(by), why]
+
+
+def _explained(family: str, rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each reason: what it explains, and of which choices."""
+    found: dict[reasons.Reason | None, tuple[dict[str, None], dict[str, None]]] = {}
+    for difference in reasons.differences(family, rows):
+        whats, choices = found.setdefault(reasons.reason(family, difference), ({}, {}))
+        whats[difference.what] = None
+        choices[difference.row.choice] = None
+    for reason, (whats, choices) in found.items():
+        why = reason.why if reason else "no reason is known"
+        yield f"- {', '.join(map(_quoted, whats))} of {', '.join(map(_quoted, choices))}: {why}."
+
+
+def _varying(one: reasons.Reason) -> str:
+    named = ", ".join(_quoted(pattern.replace(":_", ": ")) for pattern in one.what.split())
+    return named if one.family == "*" else f"{named} of `{one.family}`"
+
+
+def _listed(counts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}{TIMES}{count:g}" if count != 1 else name for name, count in counts.items()) or NOTHING
+
+
+def _unlisted(text: str) -> dict[str, float]:
+    counts = (one.partition(TIMES) for one in text.split(", ") if one != NOTHING)
+    return {name: float(count or 1) for name, _, count in counts}
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`" if text else NOTHING
+
+
+def _bare(text: str) -> str:
+    return "" if text == NOTHING else text.strip("`")

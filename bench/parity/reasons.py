@@ -1,0 +1,313 @@
+"""Where choices of a family differ in what they do, and why: by the family, by what it is, and by the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from bench.parity.counting import Row
+
+# Less than this is what happens now and then: a page that is full, a batch that ends.
+MORE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Choices of a family that go about it in the same steps, and are compared with each other alone."""
+
+    name: str
+    choices: str
+    """Patterns, with spaces between them."""
+    does: str
+    """What it does that others do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some choices do more of something than the one of their kind that does least of it."""
+
+    family: str
+    """A pattern."""
+    what: str
+    """Patterns of what it is, with spaces between them; `_` stands for a space in it."""
+    choices: str
+    """Patterns of the choices that it speaks of, with spaces between them: a choice, then its settings after `+`."""
+    why: str
+
+    def explains(self, family: str, difference: Difference) -> bool:
+        """Whether it is about this."""
+        what, label = difference.what.replace(" ", "_"), difference.row.label.replace(" ", "+")
+        label = f"{label}+op={difference.row.operation}+by={difference.row.by.partition(',')[0]}"
+        return fnmatchcase(family, self.family) and _fits(what, self.what) and _fits(label, self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a row does more of than the row of its kind that does least of it."""
+
+    row: Row
+    what: str
+    count: float
+    least: float
+
+    def __str__(self) -> str:
+        row = self.row
+        return f"{row.label} ({row.operation}, {row.by}): {self.what} {self.count:g}, elsewhere {self.least:g}"
+
+
+# What is not compared, as it varies by itself.
+VARYING: Sequence[Reason] = (
+    Reason("*", "epoll_* *:_epoll_*", "*", "how often a server waits depends on how all take turns"),
+    Reason(
+        "*",
+        "getpid *:_getpid",
+        "*",
+        "a library looks whether the process has forked, each time it draws random numbers",
+    ),
+    Reason("*", "futex *:_futex", "*", "threads wait for each other as it happens"),
+    Reason(
+        "storage",
+        "database:_poll database:_recvfrom",
+        "*",
+        "how often a server tries depends on whether what the client says next is there",
+    ),
+    Reason(
+        "storage",
+        "database:_kill database:_read database:_io_uring_enter",
+        "*",
+        "a commit wakes the server's writers, which may be awake, and do several at once",
+    ),
+    Reason("web-auth", "directory:_*", "*", "a directory has work of its own, which goes on meanwhile"),
+    Reason(
+        "tls",
+        "read recvfrom SSL_read SSL_get_error SSL_do_handshake ERR_clear_error",
+        "*",
+        "how often a server tries depends on whether what the client says next is there",
+    ),
+)
+
+KINDS: Mapping[str, Sequence[Kind]] = {
+    "key-exchange": (
+        Kind("finite fields", "ffdhe*", "a key pair of a named group, and a secret from the other side's public key"),
+        Kind("curves", "ecdh-* x25519 x448", "a key pair on a curve, and a secret from the other side's public key"),
+        Kind("RSA", "rsa-*", "no key pair of its own: the client encrypts a secret, and the server decrypts it"),
+        Kind("ML-KEM", "ml-kem-*", "the client makes a key pair and decapsulates, the server encapsulates"),
+        Kind("hybrid", "x25519mlkem768", "as ML-KEM, for both halves in one call of the library"),
+    ),
+    "rsa-api": (
+        Kind("key kept", "key-cached key-pooled", "the key is there, and one signature or check is made with it"),
+        Kind("key made anew", "key-from-*", "the key is made for each call, and freed after it"),
+    ),
+    "tls": (
+        Kind("in clear", "plaintext", "no handshake, and no records"),
+        Kind("TLS 1.2", "tls-1.2", "two flights of the server in a full handshake, one in a resumed one"),
+        Kind("TLS 1.3", "tls-1.3", "one flight of the server, and tickets only where they are asked for"),
+    ),
+}  # fmt: skip
+
+REASONS: Sequence[Reason] = (
+    Reason("cipher", "RAND_bytes", "*-cbc+*", "an IV of CBC must not be foreseen, and is drawn for each message"),
+    Reason(
+        "cipher", "EVP_CIPHER_CTX_ctrl", "*-gcm+* chacha20-poly1305+*", "takes the tag, or sets the one to be checked"
+    ),
+    Reason(
+        "key-exchange",
+        "EVP_PKEY_CTX_new_id EVP_PKEY_CTX_set_ec_paramgen_curve_nid OBJ_sn2nid",
+        "ecdh-*",
+        "one algorithm for several curves: which is said by its number",
+    ),
+    Reason("key-exchange", "EVP_PKEY_CTX_new_from_name", "x25519+* x448+*", "the curve is an algorithm of its own"),
+    Reason("rsa-api", "BIO_* ERR_clear_error PEM_*", "key-from-pem*", "PEM is read through a buffer of the library's"),
+    Reason("rsa-api", "d2i_*", "key-from-der*", "DER is read by one function"),
+    Reason(
+        "rsa-api", "EVP_PKEY_CTX_* EVP_PKEY_fromdata*", "key-from-parameters*", "the key is put together by a context"
+    ),
+    Reason("password-hash", "EVP_Digest", "salted-*", "one call of a plain hash"),
+    Reason("password-hash", "PKCS5_PBKDF2_HMAC", "pbkdf2-*", "the library's function for PBKDF2"),
+    Reason("password-hash", "EVP_PBE_scrypt", "scrypt*", "the library's function for scrypt"),
+    Reason(
+        "password-hash",
+        "sched_yield",
+        "argon2id-rfc9106-64m+*",
+        "its four lanes are filled by threads, of which one that has no work gives way",
+    ),
+    Reason(
+        "tls",
+        "bytes_sent",
+        "*+op=connect+*",
+        "certificates, signatures and key shares are as long as their algorithms have them; who resumes is sent none",
+    ),
+    Reason(
+        "tls",
+        "bytes_received",
+        "*+op=connect+*",
+        "so are a client's key share and its certificate; and who resumes shows a ticket or a session's number",
+    ),
+    Reason(
+        "tls",
+        "bytes_*",
+        "tls-1.2+*cipher=aes-*+op=request+*",
+        "in a record of TLS 1.2, AES-GCM has a part of its nonce, and CBC an IV, a MAC and padding",
+    ),
+    Reason("tls", "write sendto", "tls-1.2+*resumption=none*", "a full handshake has two flights of the server"),
+    Reason(
+        "storage",
+        "pwrite64",
+        "plaintext+op=insert+* blind-index+op=insert+* rsa-oaep+op=insert+*",
+        "what can be looked up is written into an index too; and longer rows fill more pages",
+    ),
+    Reason(
+        "storage",
+        "SQL_statement SQL_step fcntl statements_sent database:_lseek database:_sendto sendto recvfrom",
+        "aes-256-gcm+op=find+* envelope-*+op=find+* rsa-oaep+op=find+*",
+        "what is encrypted with random numbers has no index: all card numbers are read and opened, and then the row",
+    ),
+    Reason(
+        "storage",
+        "bytes_*",
+        "pgp-*-encrypt+* encrypt-iv+* encrypt-iv-hmac+* aes-encrypt+*",
+        "the server, which encrypts, is sent the key with each statement; and what it decrypts comes back as text",
+    ),
+    Reason(
+        "storage",
+        "bytes_*",
+        "aes-256-gcm+* blind-index+* envelope-*+* rsa-oaep+*",
+        "ciphertexts are longer than their values; and where there is no index, those of all rows are sent",
+    ),
+    Reason(
+        "web-auth",
+        "SQL_statement fcntl pwrite64 SHA-256",
+        "session-cookie+*+op=sign-on+*",
+        "the password is looked up, the session's hash is written and then looked up",
+    ),
+    Reason(
+        "web-auth",
+        "SQL_statement fcntl",
+        "*+store=sql+*+by=embedded session-cookie+* opaque-token+* hmac+*",
+        "what stands for the user is looked up in SQL, and SQLite locks what it reads; a file was read at the start, "
+        "and a ticket or a JWT has all in itself",
+    ),
+    Reason(
+        "web-auth", "SHA-256", "session-cookie+* opaque-token+*", "of what the client shows, the table has the hash"
+    ),
+    Reason(
+        "web-auth",
+        "password_hash",
+        "basic+* form+*+op=sign-on+* session-cookie+*+op=sign-on+*",
+        "the password is there, and is checked: with each request, or when the form is filled in",
+    ),
+    Reason("web-auth", "digest_hash", "digest+*", "two hashes make the answer: of what is asked, and of all"),
+    Reason("web-auth", "ticket_opened", "form+*", "the cookie is a sealed ticket"),
+    Reason("web-auth", "signature_verified", "jwt+*", "a token is signed, whatever with"),
+    Reason("web-auth", "HMAC", "hmac+*", "the request is signed with the user's key"),
+    Reason("web-auth", "bytes_*", "client-certificate+*", "in TLS: a record has a head and a tag"),
+    Reason("web-auth", "bytes_received", "*", "what proves the user is in the request, as long as it is"),
+    Reason(
+        "web-auth",
+        "bytes_sent recvfrom sendto writev read newfstatat",
+        "digest+*+op=sign-on+* form+*+op=sign-on+* session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
+        "several requests: the first is refused with a challenge, or shown a form, which is filled in and leads back",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "digest+*+op=request+by=httpd",
+        "the server proves itself too, in `Authentication-Info`, and says which user it saw",
+    ),
+    Reason("web-auth", "bytes_sent", "kerberos+*+op=request+*", "the server proves itself too, by a token"),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "form+*+op=request+by=httpd",
+        "what is behind a session may be in no cache, which the answer says, beside the user whom the server saw",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent",
+        "ntlm+*+op=request+*",
+        "the answer says that the connection stands for the user, and for which",
+    ),
+    Reason("web-auth", "bytes_sent", "basic+*+by=nginx basic+*+by=httpd", "the answer says which user the server saw"),
+    Reason(
+        "web-auth",
+        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect",
+        "*+runs=auth-request+*",
+        "nginx asks a second server for each request, which checks the password or the ticket",
+    ),
+    Reason(
+        "web-auth",
+        "close openat newfstatat read pread64",
+        "*+store=file+*+by=nginx *+store=file+*+by=httpd",
+        "nginx and Apache open the file of passwords for each request, and read up to the user's line",
+    ),
+    Reason(
+        "web-auth",
+        "poll recvfrom sendto database:_*",
+        "*+store=sql+*+by=httpd",
+        "Apache asks PostgreSQL, a process of its own, which answers",
+    ),
+    Reason(
+        "web-auth",
+        "access close fcntl getrandom getdents64 lseek mprotect newfstatat openat read write unlink*",
+        "kerberos+*+by=httpd",
+        "a ticket is opened with a key from a file, and remembered in another one, so that it is taken once",
+    ),
+    Reason(
+        "web-auth",
+        "bytes_sent close connect fcntl getuid newfstatat poll read socket uname write writev",
+        "ntlm+*+op=sign-on+*",
+        "a challenge and its answer, which winbind, a process of its own, has the directory check",
+    ),
+    Reason(
+        "web-auth",
+        "getppid getrandom gettid getuid",
+        "form+*+op=sign-on+by=httpd",
+        "Apache seals name and password into the cookie with a key that it derives with a new salt",
+    ),
+)
+
+
+def kind_of(family: str, row: Row) -> str:
+    """The name of a row's kind; empty where all of its family are of one."""
+    return next((kind.name for kind in KINDS.get(family, ()) if _fits(row.choice, kind.choices)), "")
+
+
+def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
+    """Where rows do more of something than another one of the same kind, operation, and library or server.
+
+    A choice `none` does nothing, and is none of them.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.choice != "none":
+            groups.setdefault((row.operation, row.by, kind_of(family, row)), []).append(row)
+    for group in groups.values():
+        for what in dict.fromkeys(name for row in group for name in row.does):
+            if varies(family, what):
+                continue
+            least = min(row.does.get(what, 0.0) for row in group)
+            for row in group:
+                if (count := row.does.get(what, 0.0)) - least > MORE:
+                    yield Difference(row, what, count, least)
+
+
+def reason(family: str, difference: Difference) -> Reason | None:
+    """Why it is so; None where that is not known."""
+    return next((one for one in REASONS if one.explains(family, difference)), None)
+
+
+def unused(parts: Mapping[str, Iterable[Row]]) -> list[Reason]:
+    """Reasons that explain nothing any more."""
+    used = {reason(family, difference) for family, rows in parts.items() for difference in differences(family, rows)}
+    return [one for one in REASONS if one not in used]
+
+
+def varies(family: str, what: str) -> bool:
+    """Whether how often it is done says nothing of a choice."""
+    named = what.replace(" ", "_")
+    return any(fnmatchcase(family, one.family) and _fits(named, one.what) for one in VARYING)
+
+
+def _fits(text: str, patterns: str) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns.split())
