@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::form::{self, Cookie, ENDED, FORGED, FORGED_LOGIN, FormServer, Tickets, an_hour};
+use super::form::client::{ENDED, FORGED, FORGED_LOGIN, client};
+use super::form::server::{Cookie, FormServer, Tickets, an_hour};
 use super::lookup::{self, Lookup};
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
@@ -12,7 +13,7 @@ use crate::contract::Failure;
 
 pub const SCHEME: Scheme = Scheme {
     name: "session-cookie",
-    client: form::client,
+    client,
     server: Some(server),
     keeps_state: true,
     has_sign_on: true,

@@ -1,0 +1,253 @@
+//! The client of a form: it is sent there once, fills it in, and shows the cookie from then on.
+
+use serde::Deserialize;
+
+use super::fields::{PATH, TOKEN, encode};
+use crate::contract::Failure;
+use crate::exchanges::accounts::{Account, Accounts};
+use crate::exchanges::client::{Client, Judgement, Setup, ending};
+use crate::exchanges::operation::Operation;
+use crate::fault::{self, Fault};
+use crate::http::prebuilt::{Outline, Prebuilt};
+use crate::http::response::{Expected, Response};
+use crate::load_task::OperationKind;
+
+pub const FORGED: &str = "a forged cookie";
+pub const ENDED: &str = "a session that was ended";
+/// A site that has the user's browser post a login of its own knows no token, and no cookie that this site set.
+pub const FORGED_LOGIN: &str = "a login that another site forged";
+
+struct FormClient {
+    kind: OperationKind,
+    /// To each path: without a cookie, and with one.
+    bare: Vec<Prebuilt>,
+    requests: Vec<Prebuilt>,
+    /// Asks for the form, where it comes with a token.
+    ask: Option<Vec<u8>>,
+    redirected: Expected,
+    ended: Expected,
+    expected: Expected,
+    host: String,
+    accounts: Accounts,
+    users: Vec<User>,
+    wrong: Option<&'static str>,
+}
+
+#[derive(Default, Clone)]
+struct User {
+    stage: Stage,
+    /// Drawn with the first request of a login.
+    account: usize,
+    /// The header, with the end of its line.
+    cookie: String,
+    /// The request that ends its session.
+    ending: Vec<u8>,
+    /// The form, filled in.
+    form: Vec<u8>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Asks for the page, and is sent to the form.
+    #[default]
+    Bare,
+    /// Asks for the form, and is given its token.
+    Ask,
+    /// Fills it in, and is given a cookie.
+    Form,
+    SignedIn,
+    /// Ends its session, and then asks for the page by it.
+    Ending,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    /// Whether the form comes with a token, without which no login is taken.
+    #[serde(default)]
+    token: bool,
+}
+
+pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let ClientSettings { token } = setup.settings()?;
+    let load = setup.load;
+    let accounts = setup.accounts()?;
+    let bare = |path| Prebuilt::new(load, &Outline { is_last: false, ..Outline::page(load, path) });
+    let redirected =
+        Expected { status: 302, bytes: None, body: None, keeps_head: true, ..Expected::of(load) };
+    let ended = Expected { status: 200, ..redirected.clone() };
+    Ok(Box::new(FormClient {
+        kind: setup.kind,
+        bare: setup.paths.iter().map(|path| bare(path)).collect(),
+        requests: setup.requests(),
+        ask: token.then(|| format!("GET {PATH} HTTP/1.1\r\nHost: {}\r\n\r\n", load.host).into_bytes()),
+        redirected,
+        ended,
+        expected: setup.expected(),
+        host: load.host.clone(),
+        accounts,
+        users: vec![User::default(); load.users as usize],
+        wrong: None,
+    }))
+}
+
+/// The form of an account, with the token that it came with.
+fn filled_in(host: &str, Account { name, password }: &Account, token: Option<&str>) -> Vec<u8> {
+    let mut body = format!("name={}&password={}", encode(name), encode(password));
+    let mut cookie = String::new();
+    if let Some(token) = token {
+        body.push_str(&format!("&{TOKEN}={}", encode(token)));
+        cookie = format!("Cookie: {TOKEN}={token}\r\n");
+    }
+    let length = body.len();
+    format!(
+        "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n{cookie}\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// The value of a cookie that an answer sets.
+fn set_cookie<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+    let cookies = response.headers("Set-Cookie").filter_map(|cookie| cookie.split(';').next());
+    cookies.filter_map(|cookie| cookie.strip_prefix(name)?.strip_prefix('=')).next()
+}
+
+impl Client for FormClient {
+    fn begin(&mut self, operation: &Operation) -> Result<(), Fault> {
+        let user = &mut self.users[operation.user as usize];
+        // A wrong cookie is sent in place of a login.
+        let signs_on = self.kind == OperationKind::SignOn && self.wrong.is_none();
+        if signs_on || user.stage != Stage::SignedIn {
+            user.stage = Stage::Bare;
+            user.account = self.accounts.drawn(operation);
+        } else if self.wrong == Some(ENDED) {
+            user.stage = Stage::Ending;
+            user.ending = ending(&self.host, &user.cookie);
+        } else if self.wrong == Some(FORGED_LOGIN) {
+            user.stage = Stage::Form;
+            user.form = filled_in(&self.host, &self.accounts[user.account], None);
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, operation: &Operation) -> &[u8] {
+        let (user, path) = (&self.users[operation.user as usize], usize::from(operation.path));
+        match user.stage {
+            Stage::Bare => self.bare[path].with(operation.unique, b""),
+            Stage::Ask => self.ask.as_deref().unwrap_or_default(),
+            Stage::Form => &user.form,
+            Stage::SignedIn => self.requests[path].with(operation.unique, user.cookie.as_bytes()),
+            Stage::Ending => &user.ending,
+        }
+    }
+
+    fn expected(&self, operation: &Operation) -> &Expected {
+        match self.users[operation.user as usize].stage {
+            Stage::SignedIn => &self.expected,
+            Stage::Bare | Stage::Form => &self.redirected,
+            Stage::Ask | Stage::Ending => &self.ended,
+        }
+    }
+
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        let user = &mut self.users[operation.user as usize];
+        // A ticket that has expired leads to the form again.
+        let is_expired = operation.leg == 0 && response.status == 302 && self.wrong.is_none();
+        user.stage = match user.stage {
+            Stage::SignedIn if !is_expired => {
+                let right = response.check(&self.expected);
+                if right.is_err() {
+                    user.stage = Stage::Bare;
+                }
+                return right.map(|()| Judgement::Done);
+            }
+            Stage::SignedIn | Stage::Bare => {
+                response.check(&self.redirected)?;
+                let place = response.header("Location").unwrap_or_default();
+                if !place.contains(PATH) {
+                    let words = format!("the page leads to {place:?} and not to {PATH}");
+                    return Err(Fault::new(fault::NOT_HTTP, words));
+                }
+                if self.ask.is_some() {
+                    Stage::Ask
+                } else {
+                    user.form = filled_in(&self.host, &self.accounts[user.account], None);
+                    Stage::Form
+                }
+            }
+            Stage::Ask => {
+                response.check(&self.ended)?;
+                let missing = || Fault::new(fault::NOT_HTTP, "a form without a token");
+                let token = set_cookie(response, TOKEN).ok_or_else(missing)?;
+                user.form = filled_in(&self.host, &self.accounts[user.account], Some(token));
+                Stage::Form
+            }
+            Stage::Form => {
+                response.check(&self.redirected)?;
+                let cookie = response.header("Set-Cookie").and_then(|cookie| cookie.split(';').next());
+                let missing = || Fault::new(fault::NOT_HTTP, "a login without a cookie");
+                user.cookie = format!("Cookie: {}\r\n", cookie.ok_or_else(missing)?);
+                Stage::SignedIn
+            }
+            Stage::Ending => {
+                response.check(&self.ended)?;
+                Stage::SignedIn
+            }
+        };
+        Ok(Judgement::Continue)
+    }
+
+    /// A cookie stands for a login.
+    fn signs_on(&self, operation: &Operation) -> bool {
+        operation.leg > 0
+    }
+
+    fn user(&self, operation: &Operation) -> Option<&str> {
+        Some(&self.accounts[self.users[operation.user as usize].account].name)
+    }
+
+    fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
+        (wrong == FORGED_LOGIN && self.ask.is_none()).then_some("this server's form has no token")
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.wrong = Some(wrong);
+        for User { cookie, .. } in self.users.iter_mut().filter(|_| wrong == FORGED) {
+            forge(cookie);
+        }
+    }
+}
+
+/// Puts another first character after the cookie's name; one that is another to readers of hexadecimal digits as well.
+fn forge(cookie: &mut String) {
+    if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
+        let other = if cookie[value..].starts_with(['A', 'a']) { "B" } else { "A" };
+        // What another server gives may begin with any character.
+        let first = cookie[value..].chars().next().map_or(0, char::len_utf8);
+        cookie.replace_range(value..value + first, other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also where the cookie is a number, whose digits may be small or capital.
+    #[test]
+    fn a_forged_cookie_is_another() {
+        for digit in "0123456789abcdefABCDEF".chars() {
+            let right = format!("{digit}1");
+            let mut cookie = format!("Cookie: ticket={right}\r\n");
+            forge(&mut cookie);
+            let forged = cookie.trim().rsplit('=').next().unwrap_or_default();
+            assert_ne!(hex::decode(&right), hex::decode(forged), "{digit}");
+        }
+        for (given, forged) in
+            [("Cookie: t=ö1\r\n", "Cookie: t=A1\r\n"), ("Cookie: t=", "Cookie: t=A"), ("", "")]
+        {
+            let mut cookie = given.to_owned();
+            forge(&mut cookie);
+            assert_eq!(forged, cookie);
+        }
+    }
+}
