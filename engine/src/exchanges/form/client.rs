@@ -14,8 +14,11 @@ use crate::load_task::OperationKind;
 
 pub const FORGED: &str = "a forged cookie";
 pub const ENDED: &str = "a session that was ended";
-/// A site that has the user's browser post a login of its own knows no token, and no cookie that this site set.
+/// A site that has the user's browser post a login of its own can have asked for a form itself: a token is bound to no
+/// browser. All rests on the cookie that the token has to match, which that site can neither set nor have sent along.
 pub const FORGED_LOGIN: &str = "a login that another site forged";
+/// Both were given by the server, and not together.
+pub const ANOTHER_TOKEN: &str = "a login whose token is not the one in its cookie";
 
 struct FormClient {
     kind: OperationKind,
@@ -40,6 +43,8 @@ struct User {
     account: usize,
     /// The header, with the end of its line.
     cookie: String,
+    /// Came with the form of its last login, where forms have one.
+    token: String,
     /// The request that ends its session.
     ending: Vec<u8>,
     /// The form, filled in.
@@ -91,14 +96,12 @@ pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     }))
 }
 
-/// The form of an account, with the token that it came with.
-fn filled_in(host: &str, Account { name, password }: &Account, token: Option<&str>) -> Vec<u8> {
-    let mut body = format!("name={}&password={}", encode(name), encode(password));
-    let mut cookie = String::new();
-    if let Some(token) = token {
-        body.push_str(&format!("&{TOKEN}={}", encode(token)));
-        cookie = format!("Cookie: {TOKEN}={token}\r\n");
-    }
+/// The form of an account, with what stands in it and in the cookie that comes with it: one token, as a rule.
+fn filled_in(host: &str, account: &Account, token: Option<&str>, beside: Option<&str>) -> Vec<u8> {
+    let Account { name, password } = account;
+    let token = token.map_or(String::new(), |token| format!("&{TOKEN}={}", encode(token)));
+    let body = format!("name={}&password={}{token}", encode(name), encode(password));
+    let cookie = beside.map_or(String::new(), |token| format!("Cookie: {TOKEN}={token}\r\n"));
     let length = body.len();
     format!(
         "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n{cookie}\r\n{body}"
@@ -125,7 +128,9 @@ impl Client for FormClient {
             user.ending = ending(&self.host, &user.cookie);
         } else if self.wrong == Some(FORGED_LOGIN) {
             user.stage = Stage::Form;
-            user.form = filled_in(&self.host, &self.accounts[user.account], None);
+            user.form = filled_in(&self.host, &self.accounts[user.account], Some(&user.token), None);
+        } else if self.wrong == Some(ANOTHER_TOKEN) {
+            user.stage = Stage::Ask;
         }
         Ok(())
     }
@@ -171,15 +176,28 @@ impl Client for FormClient {
                 if self.ask.is_some() {
                     Stage::Ask
                 } else {
-                    user.form = filled_in(&self.host, &self.accounts[user.account], None);
+                    user.form = filled_in(&self.host, &self.accounts[user.account], None, None);
                     Stage::Form
                 }
             }
             Stage::Ask => {
-                response.check(&self.ended)?;
                 let missing = || Fault::new(fault::NOT_HTTP, "a form without a token");
-                let token = set_cookie(response, TOKEN).ok_or_else(missing)?;
-                user.form = filled_in(&self.host, &self.accounts[user.account], Some(token));
+                let given = response.check(&self.ended).and_then(|()| {
+                    let token = set_cookie(response, TOKEN).ok_or_else(missing)?;
+                    Ok(token.to_owned())
+                });
+                let given = match given {
+                    // That a login is not taken says something of one alone whose form was given out.
+                    Err(fault) if self.wrong.is_some() => {
+                        return Err(Fault::new(fault::SIGN_IN, fault.words));
+                    }
+                    given => given?,
+                };
+                let before = std::mem::replace(&mut user.token, given);
+                let is_another = self.wrong == Some(ANOTHER_TOKEN);
+                let beside = if is_another { &before } else { &user.token };
+                let account = &self.accounts[user.account];
+                user.form = filled_in(&self.host, account, Some(&user.token), Some(beside));
                 Stage::Form
             }
             Stage::Form => {
@@ -207,7 +225,8 @@ impl Client for FormClient {
     }
 
     fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
-        (wrong == FORGED_LOGIN && self.ask.is_none()).then_some("this server's form has no token")
+        let is_of_token = [FORGED_LOGIN, ANOTHER_TOKEN].contains(&wrong);
+        (is_of_token && self.ask.is_none()).then_some("this server's form has no token")
     }
 
     fn do_wrong(&mut self, wrong: &'static str) {

@@ -21,6 +21,7 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::User,
         Wrong::Own(client::FORGED),
         Wrong::Own(client::FORGED_LOGIN),
+        Wrong::Own(client::ANOTHER_TOKEN),
     ],
 };
 
