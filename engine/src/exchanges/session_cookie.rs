@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::form::client::{ANOTHER_TOKEN, ENDED, FORGED, FORGED_LOGIN, client};
+use super::form::client::{ANOTHER_TOKEN, ENDED, FORGED, FORGED_LOGIN, UNSIGNED_TOKEN, client};
 use super::form::server::{Cookie, FormServer, Tickets, an_hour};
 use super::lookup::{self, Lookup};
 use super::scheme::{Scheme, Wrong};
@@ -24,6 +24,7 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::Own(FORGED),
         Wrong::Own(FORGED_LOGIN),
         Wrong::Own(ANOTHER_TOKEN),
+        Wrong::Own(UNSIGNED_TOKEN),
         Wrong::Own(ENDED),
     ],
 };

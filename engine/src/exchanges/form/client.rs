@@ -19,6 +19,8 @@ pub const ENDED: &str = "a session that was ended";
 pub const FORGED_LOGIN: &str = "a login that another site forged";
 /// Both were given by the server, and not together.
 pub const ANOTHER_TOKEN: &str = "a login whose token is not the one in its cookie";
+/// A neighbour of the site, which can set cookies for it, has both match; but the server has signed neither.
+pub const UNSIGNED_TOKEN: &str = "a login whose token the server did not give";
 
 struct FormClient {
     kind: OperationKind,
@@ -129,6 +131,11 @@ impl Client for FormClient {
         } else if self.wrong == Some(FORGED_LOGIN) {
             user.stage = Stage::Form;
             user.form = filled_in(&self.host, &self.accounts[user.account], Some(&user.token), None);
+        } else if self.wrong == Some(UNSIGNED_TOKEN) {
+            user.stage = Stage::Form;
+            forge(&mut user.token, 0);
+            let token = Some(user.token.as_str());
+            user.form = filled_in(&self.host, &self.accounts[user.account], token, token);
         } else if self.wrong == Some(ANOTHER_TOKEN) {
             user.stage = Stage::Ask;
         }
@@ -225,25 +232,30 @@ impl Client for FormClient {
     }
 
     fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
-        let is_of_token = [FORGED_LOGIN, ANOTHER_TOKEN].contains(&wrong);
+        let is_of_token = [FORGED_LOGIN, ANOTHER_TOKEN, UNSIGNED_TOKEN].contains(&wrong);
         (is_of_token && self.ask.is_none()).then_some("this server's form has no token")
     }
 
     fn do_wrong(&mut self, wrong: &'static str) {
         self.wrong = Some(wrong);
         for User { cookie, .. } in self.users.iter_mut().filter(|_| wrong == FORGED) {
-            forge(cookie);
+            forge_cookie(cookie);
         }
     }
 }
 
-/// Puts another first character after the cookie's name; one that is another to readers of hexadecimal digits as well.
-fn forge(cookie: &mut String) {
-    if let Some(value) = cookie.find('=').map(|equals| equals + 1) {
-        let other = if cookie[value..].starts_with(['A', 'a']) { "B" } else { "A" };
-        // What another server gives may begin with any character.
-        let first = cookie[value..].chars().next().map_or(0, char::len_utf8);
-        cookie.replace_range(value..value + first, other);
+/// Puts another character at this place; one that is another to readers of hexadecimal digits as well.
+fn forge(text: &mut String, place: usize) {
+    let other = if text[place..].starts_with(['A', 'a']) { "B" } else { "A" };
+    // What another server gives may begin with any character.
+    let first = text[place..].chars().next().map_or(0, char::len_utf8);
+    text.replace_range(place..place + first, other);
+}
+
+/// Forges the value in this header, where there is one.
+fn forge_cookie(cookie: &mut String) {
+    if let Some(equals) = cookie.find('=') {
+        forge(cookie, equals + 1);
     }
 }
 
@@ -257,7 +269,7 @@ mod tests {
         for digit in "0123456789abcdefABCDEF".chars() {
             let right = format!("{digit}1");
             let mut cookie = format!("Cookie: ticket={right}\r\n");
-            forge(&mut cookie);
+            forge_cookie(&mut cookie);
             let forged = cookie.trim().rsplit('=').next().unwrap_or_default();
             assert_ne!(hex::decode(&right), hex::decode(forged), "{digit}");
         }
@@ -265,7 +277,7 @@ mod tests {
             [("Cookie: t=ö1\r\n", "Cookie: t=A1\r\n"), ("Cookie: t=", "Cookie: t=A"), ("", "")]
         {
             let mut cookie = given.to_owned();
-            forge(&mut cookie);
+            forge_cookie(&mut cookie);
             assert_eq!(forged, cookie);
         }
     }

@@ -22,6 +22,7 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::Own(client::FORGED),
         Wrong::Own(client::FORGED_LOGIN),
         Wrong::Own(client::ANOTHER_TOKEN),
+        Wrong::Own(client::UNSIGNED_TOKEN),
     ],
 };
 
