@@ -311,6 +311,31 @@ fn every_scheme_carries_a_load() {
     }
 }
 
+/// Where each request is looked up, the next one after an account was closed is refused; what a login gave before that
+/// is taken until it ends.
+#[test]
+fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
+    let files = Files::new("closed");
+    let accounts = accounts_file(&files);
+    for case in cases(&files) {
+        let Some(copy) = case.sign_in["store"]["sql"]["at"].as_str() else { continue };
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({"users": 1}));
+        let mut trial = Trial::open(&load, 7).expect("a trial");
+        let mut asked = || trial.advance(Advance { seconds: 0.0, operations: 1 });
+        asked().expect("an answer");
+        let closed = rusqlite::Connection::open(copy).expect("the server's database");
+        closed.execute("DELETE FROM accounts", ()).expect("no account");
+        let was_given_something = ["form", "session-cookie"].contains(&case.scheme);
+        match asked().map(|_| ()).map_err(Failure::into_words) {
+            Ok(()) => assert!(was_given_something, "{}", case.scheme),
+            Err(words) => {
+                assert!(!was_given_something && words.contains("wrong status"), "{}: {words}", case.scheme);
+            }
+        }
+    }
+}
+
 /// What a login gives is taken for as long as the server was told, and then leads to the form again.
 #[test]
 fn a_login_lasts_as_long_as_the_server_says() {
