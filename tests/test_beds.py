@@ -125,23 +125,6 @@ def test_a_client_shows_its_certificate(at: Sandbox, name: str) -> None:
             assert "400" == ask(server.address, stranger).status
 
 
-@pytest.mark.parametrize("choice", ["tls-1.2", "tls-1.3"])
-@pytest.mark.parametrize("name", BEDS)
-def test_a_revoked_certificate_is_refused(at: Sandbox, name: str, choice: str) -> None:
-    """Where servers look into their clients' authority's list: one that is on it is not served, another is."""
-    found = here(name)
-    settings = {**SETTINGS, "choice": choice, "client-certificate": "ecdsa-p256", "revocation": "list"}
-    with start(at, found, provider_of(found.bed), settings) as server:
-        made = certificates_of(at)
-        known, revoked = anything_goes(), anything_goes()
-        for context, leaf in ((known, made.client("ecdsa-p256")), (revoked, made.revocations("ecdsa-p256").revoked)):
-            context.load_cert_chain(leaf.chain, leaf.key)
-        assert "200" == ask(server.address, known).status
-        # nginx says so in HTTP; others end the handshake.
-        with suppress(ssl.SSLError, ConnectionError, IndexError):
-            assert "400" == ask(server.address, revoked).status
-
-
 @pytest.mark.parametrize("name", BEDS)
 def test_each_client_gets_the_certificate_it_can_take(at: Sandbox, name: str) -> None:
     """With two certificates, an old client is served with RSA and a new one with ECDSA."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import http.client
 import itertools
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,14 @@ store            = ["file", "sql", "ldap", "ldaps"]
 directory        = ["samba", "mit"]
 password-hash    = ["sha-1"]
 runs             = ["gssproxy", "auth-request"]
+"""
+# Where every server has it.
+IN_A_FILE = """
+op            = ["request"]
+store         = ["file"]
+password-hash = ["sha-1"]
+runs          = ["in-server", "auth-request"]
+transport     = ["clear"]
 """
 # With a token, a key or a certificate: no password is sent.
 WITHOUT_PASSWORD = """
@@ -176,6 +186,11 @@ def is_offered(cell: Cell) -> bool:
     return str(cell.coordinates.get("store", "")) in OFFERED[bed_of(cell)].get(cell.choice.name, set())
 
 
+def is_run(cell: Cell) -> bool:
+    """Whether its server checks passwords where the cell says."""
+    return cell.coordinates["runs"] == "in-server" or bed_of(cell) == "nginx"
+
+
 def holds(lab: Sandbox, cell: Cell, can: bool) -> None:
     """A server accepts the right credentials and refuses the wrong ones, or says that it lacks the scheme."""
     all_here(cell)
@@ -224,6 +239,34 @@ def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
 def test_another_server_may_check_passwords(lab: Sandbox, cell: Cell) -> None:
     """nginx asks it, and then passwords may be wherever that looks. What checks tickets alone is no place for them."""
     holds(lab, cell, (bed_of(cell), cell.coordinates["runs"]) == ("nginx", "auth-request"))
+
+
+def heads(address: str, more: Mapping[str, str]) -> tuple[int, dict[str, str]]:
+    """The status of an answer, and its headers."""
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", "/bytes/1024", headers=more)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, dict(answer.getheaders())
+
+
+@pytest.mark.parametrize("cell", [cell for cell in cells(IN_A_FILE, choices=["basic"]) if is_run(cell)], ids=name_of)
+def test_a_server_names_the_user_to_a_proof_alone(lab: Sandbox, cell: Cell) -> None:
+    """What is measured is the same answer on every server: a name in it would make one side's longer."""
+    all_here(cell)
+    assert isinstance(cell.bed, beds.Bed)
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    user = next(iter(accounts_of(lab, ACCOUNTS)))
+    shown = {"Authorization": "Basic " + base64.b64encode(f"{user.name}:{user.password}".encode()).decode()}
+    with driver.start(lab, workload.request(cell, beds.here(cell.bed), 1, lab)) as server:
+        status, told = heads(server.address, {**shown, "X-Tell-User": "yes"})
+        assert (200, user.name) == (status, told.pop("X-User", None))
+        status, usual = heads(server.address, shown)
+        assert (200, list(told)) == (status, list(usual))
+        assert "Vary" not in usual
+        assert not any(user.name in value for value in usual.values())
 
 
 @pytest.mark.parametrize("cell", cells(EVERY_WAY), ids=name_of)

@@ -186,18 +186,27 @@ def test_curl_fills_in_the_form_and_keeps_the_cookie(choice: str, tmp_path: Path
         assert 403 == curl(*right, f"http://{address}/login")[0], "a form of another site"
         token = token_of(f"http://{address}/login", jar)
         assert 403 == curl(*right, "--data", f"token={token}", f"http://{address}/login")[0], "without its cookie"
+        # Both made up by a neighbour that may set cookies here.
+        own = ["-b", "token=mine", "--data", "token=mine"]
+        assert 403 == curl(*right, *own, f"http://{address}/login")[0], "a token of another server"
         login = ["-b", jar, "-c", jar, "--data", f"token={token}", "--data", f"name={first.name}", "--data"]
         assert 403 == curl(*login, "password=wrong", f"http://{address}/login")[0]
         assert 302 == curl("-b", jar, page)[0]
         status, heads = curl(*login, f"password={first.password}", f"http://{address}/login")
         assert 302 == status
-        (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie: ticket="))
-        assert {"HttpOnly", "SameSite=Lax"} <= {part.strip() for part in cookie.split(";")}
+        assert {"HttpOnly", "SameSite=Lax"} <= attributes(heads, "ticket")
+        assert {"HttpOnly", "SameSite=Strict", "Path=/login"} <= attributes(curl(f"http://{address}/login")[1], "token")
         assert 200 == curl("-b", jar, page)[0]
         status, _ = curl("-b", jar, "-X", "POST", f"http://{address}/sign-out")
         # A sealed ticket is good until it runs out: the server keeps nothing that it could forget.
         expected = (200, 302) if choice == "session-cookie" else (405, 200)
         assert expected == (status, curl("-b", jar, page)[0])
+
+
+def attributes(heads: str, name: str) -> set[str]:
+    """What a browser is told of the cookie of this name, which an answer sets."""
+    (cookie,) = (line for line in heads.splitlines() if line.lower().startswith(f"set-cookie: {name}="))
+    return {part.strip() for part in cookie.split(";")[1:]}
 
 
 def token_of(form: str, jar: str) -> str:
@@ -227,8 +236,8 @@ def test_a_session_s_cookie_is_for_tls_alone_where_there_is_tls(tmp_path: Path) 
             token = token_of(f"{scheme}://{address}/login", jar)
             form = ["--data", f"name={first.name}&password={first.password}&token={token}"]
             _, heads = curl("-k", "-b", jar, *form, f"{scheme}://{address}/login")
-            (cookie,) = (line for line in heads.splitlines() if line.lower().startswith("set-cookie: ticket="))
-            assert is_secure == ("; Secure" in cookie)
+            assert is_secure == ("Secure" in attributes(heads, "ticket"))
+            assert is_secure == ("Secure" in attributes(curl("-k", f"{scheme}://{address}/login")[1], "token"))
 
 
 def test_a_token_is_taken_until_it_is_ended() -> None:

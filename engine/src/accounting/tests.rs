@@ -74,7 +74,7 @@ fn agree(expected_ns: u64, counted_ns: u64) {
 
 /// Children that come and go between two readings are in the account, to a tick, and that is said.
 #[test]
-fn children_nobody_saw_are_counted() {
+fn children_that_were_not_seen_are_counted() {
     let mut shell = Shell::start("(burn); (burn)");
     let mut accounts = shell.accounts();
     assert_eq!(0, accounts.read().inexact);
@@ -168,7 +168,7 @@ fn an_account_of_one_that_never_rests() {
 
 /// A child whose parent never waits for it keeps its last reading.
 #[test]
-fn children_nobody_waited_for_keep_their_last_reading() {
+fn children_that_were_not_waited_for_keep_their_last_reading() {
     // The inner shell becomes another program that waits for no child, and its child is let go before it.
     let (child, parent) = (Pipe::new("child"), Pipe::new("parent"));
     let (child_path, parent_path) = (&child.0, &parent.0);

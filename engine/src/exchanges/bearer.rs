@@ -1,8 +1,7 @@
 //! Bearer tokens (RFC 6750): a token alone says who asks. What is in one is its scheme's own.
 
 use super::accounts::{Account, Accounts};
-use super::client::{Client, Judgement, Setup};
-use super::form::ending;
+use super::client::{Client, Judgement, Setup, ending};
 use super::negotiate::refused;
 use super::operation::Operation;
 use super::server::{END_PATH, Reply, Server, Verdict};

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::accounts::Accounts;
 use super::operation::Operation;
+use super::server::END_PATH;
 use super::settings::{Settings, read};
 use crate::contract::Failure;
 use crate::fault::Fault;
@@ -110,4 +111,9 @@ impl Setup<'_> {
     pub fn expected(&self) -> Expected {
         Expected { keeps_head: self.is_proof, ..Expected::of(self.load) }
     }
+}
+
+/// What ends the session, or the token, that this header shows.
+pub fn ending(host: &str, header: &str) -> Vec<u8> {
+    format!("POST {END_PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n{header}\r\n").into_bytes()
 }

@@ -181,7 +181,7 @@ pub mod tests {
         assert_eq!(3, rows(&lookup));
     }
 
-    /// Whoever reads the table finds nothing in it that the server would take.
+    /// A thief of the table finds nothing in it that the server would take.
     #[test]
     fn a_stolen_table_holds_no_login() {
         let folder = Folder::new("stolen");

@@ -68,6 +68,8 @@ mod tests {
             assert_eq!(Ok(true), matches(stored, b"password"), "{stored}");
             assert_eq!(Ok(false), matches(stored, b"passwore"), "{stored}");
             assert_eq!(Ok(false), matches(stored, b""), "{stored}");
+            // What a thief of the table has is no password.
+            assert_eq!(Ok(false), matches(stored, stored.as_bytes()), "{stored}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::form::{self, Cookie, ENDED, FORGED, FORGED_LOGIN, FormServer, Tickets, an_hour};
+use super::form::client::{ANOTHER_TOKEN, ENDED, FORGED, FORGED_LOGIN, UNSIGNED_TOKEN, client};
+use super::form::server::{Cookie, FormServer, Tickets, an_hour};
 use super::lookup::{self, Lookup};
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Server};
@@ -12,7 +13,7 @@ use crate::contract::Failure;
 
 pub const SCHEME: Scheme = Scheme {
     name: "session-cookie",
-    client: form::client,
+    client,
     server: Some(server),
     keeps_state: true,
     has_sign_on: true,
@@ -22,6 +23,8 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::User,
         Wrong::Own(FORGED),
         Wrong::Own(FORGED_LOGIN),
+        Wrong::Own(ANOTHER_TOKEN),
+        Wrong::Own(UNSIGNED_TOKEN),
         Wrong::Own(ENDED),
     ],
 };

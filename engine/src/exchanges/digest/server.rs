@@ -103,3 +103,43 @@ impl DigestServer {
         Ok(Some((answered.nonce, *count)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::hash::Answered;
+    use super::*;
+    use crate::http::request::parse;
+
+    /// What is stored of a user is looked at for a name that no user has, and makes no user of that name.
+    #[test]
+    fn a_user_s_own_hash_is_good_for_no_other_name() {
+        let algorithm = Algorithm::Sha256;
+        let hash = algorithm.of_user("u1", REALM, "password");
+        let path = std::env::temp_dir().join(format!("tollbar-{}-digest", std::process::id()));
+        let line = format!("u1:{REALM}:{}\n", String::from_utf8_lossy(hash.as_bytes()));
+        std::fs::write(&path, line).expect("a file");
+        let spec = serde_json::from_value(json!({"file": path})).expect("a store");
+        let store = Store::open(&spec);
+        let _ = std::fs::remove_file(&path);
+        let (store, nonces) =
+            (store.unwrap_or_else(|failure| panic!("{failure:?}")), Nonces::new(1_000_000_000_000));
+        let mut server =
+            DigestServer { algorithm, store, nonces, challenge: String::new(), name: String::new() };
+        for (expected, name) in [(true, "u1"), (false, "u2")] {
+            let nonce = server.nonces.issue(clock::wall_ns()).expect("a nonce");
+            let answered =
+                Answered { uri: b"/", nonce: nonce.as_bytes(), count: b"00000001", client_nonce: b"c" };
+            let response = algorithm.response(hash.as_bytes(), "GET", &answered);
+            let text = format!(
+                "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest username=\"{name}\", realm=\"{REALM}\", \
+                 nonce=\"{nonce}\", uri=\"/\", algorithm=SHA-256, qop=auth, nc=00000001, cnonce=\"c\", \
+                 response=\"{}\"\r\n\r\n",
+                String::from_utf8_lossy(response.as_bytes())
+            );
+            let request = parse(text.as_bytes()).expect("a request").expect("a whole one");
+            assert_eq!(expected, server.check(&request) == Verdict::User(name), "{name}");
+        }
+    }
+}

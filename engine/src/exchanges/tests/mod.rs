@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -307,6 +308,58 @@ fn every_scheme_carries_a_load() {
             let header = observed["request-header"].as_u64().expect("a number") / round_trips;
             assert!((40..2000).contains(&header), "{} {kind} {connection}: {header}", case.scheme);
         }
+    }
+}
+
+/// Where each request is looked up, the next one after an account was closed is refused; what a login gave before that
+/// is taken until it ends.
+#[test]
+fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
+    let files = Files::new("closed");
+    let accounts = accounts_file(&files);
+    for case in cases(&files) {
+        let Some(copy) = case.sign_in["store"]["sql"]["at"].as_str() else { continue };
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({"users": 1}));
+        let mut trial = Trial::open(&load, 7).expect("a trial");
+        let mut asked = || trial.advance(Advance { seconds: 0.0, operations: 1 });
+        asked().expect("an answer");
+        let closed = rusqlite::Connection::open(copy).expect("the server's database");
+        closed.execute("DELETE FROM accounts", ()).expect("no account");
+        let was_given_something = ["form", "session-cookie"].contains(&case.scheme);
+        match asked().map(|_| ()).map_err(Failure::into_words) {
+            Ok(()) => assert!(was_given_something, "{}", case.scheme),
+            Err(words) => {
+                assert!(!was_given_something && words.contains("wrong status"), "{}: {words}", case.scheme);
+            }
+        }
+    }
+}
+
+/// What a login gives is taken for as long as the server was told, and then leads to the form again.
+#[test]
+fn a_login_lasts_as_long_as_the_server_says() {
+    let files = Files::new("lasts");
+    let accounts = accounts_file(&files);
+    let has_form = |case: &Case| ["form", "session-cookie"].contains(&case.scheme);
+    let of_file = |case: &Case| case.sign_in["store"]["file"].is_string();
+    let sign_ons = |trial: &mut Trial| {
+        let chunk = trial.advance(Advance { seconds: 0.0, operations: 1 }).expect("an answer");
+        serde_json::to_value(&chunk.observed).expect("a record")["sign-ons"].as_u64()
+    };
+    let mut opened = Vec::new();
+    for mut case in cases(&files).into_iter().filter(|case| has_form(case) && of_file(case)) {
+        case.sign_in["ticket_s"] = json!(3);
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({"users": 1, "lead": false}));
+        let mut trial = Trial::open(&load, 7).expect("a trial");
+        assert_eq!(Some(0), sign_ons(&mut trial), "{}", case.scheme);
+        opened.push((case.scheme, served, trial));
+    }
+    assert_eq!(2, opened.len());
+    std::thread::sleep(Duration::from_millis(3100));
+    for (scheme, _served, mut trial) in opened {
+        assert_eq!(Some(1), sign_ons(&mut trial), "{scheme}");
     }
 }
 

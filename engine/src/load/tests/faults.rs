@@ -92,7 +92,7 @@ fn another_body() {
 
 /// A port without a listener.
 #[test]
-fn nobody_there() {
+fn no_listener() {
     let address = Server::good().address;
     thread::sleep(Duration::from_millis(50));
     for change in [json!({}), json!({"connection": "new"}), json!({"shape": "open", "rate_hz": 1000.0})] {

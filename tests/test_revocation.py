@@ -1,0 +1,159 @@
+"""Revocation lists: every server refuses by them alike, and none lets a client in for want of one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import time
+from datetime import timedelta
+
+import pytest
+
+from bed_lab import PATIENCE_S, SETTINGS, anything_goes, ask, provider_of, start
+from conftest import here
+from tollbar import beds
+from tollbar.beds import driver, proc
+from tollbar.beds.driver import NotStarted
+from tollbar.beds.sandbox import Sandbox
+from tollbar.tls import Certificates, certificates, certificates_of
+from tollbar.tls.certificates import Certificate
+
+BEDS = sorted(name for name, bed in beds.all_beds().items() if bed.frontend.name == "web")
+KIND, OTHER_KIND = "ecdsa-p256", "rsa-2048"
+CHOICES = ["tls-1.2", "tls-1.3"]
+# What has a server read its configuration again; the embedded one never does.
+RELOADED_BY = {"httpd": signal.SIGUSR1, "nginx": signal.SIGHUP}
+# Sessions that a server resumes without looking at the list that it has read since: nginx's memory of them outlives its
+# workers, and neither OpenSSL nor nginx looks a resumed session's certificate up again.
+OUTLIVE_A_LIST = {("nginx", "session-id")}
+
+
+def started(at: Sandbox, name: str, choice: str, resumption: str = "none") -> driver.Server:
+    """The bed, which is to look clients' certificates up."""
+    found = here(name)
+    asked = {"choice": choice, "client-certificate": KIND, "revocation": "list", "resumption": resumption}
+    return start(at, found, provider_of(found.bed), {**SETTINGS, "key-exchange": "ecdhe-p256", **asked})
+
+
+def client(leaf: Certificate) -> ssl.SSLContext:
+    """One that shows this certificate."""
+    context = anything_goes()
+    context.load_cert_chain(leaf.chain, leaf.key)
+    return context
+
+
+def is_served(server: driver.Server, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> bool:
+    """Whether it is given the page; else the handshake ends, or nginx says so in HTTP."""
+    try:
+        status = ask(server.address, context, session=session).status
+    except (ssl.SSLError, ConnectionError, IndexError):
+        return False
+    assert status in ("200", "400")
+    return status == "200"
+
+
+def put(made: Certificates, revoked: Certificate) -> None:
+    """Has the list name this certificate, in place of the one that it names otherwise."""
+    kind = certificates.AUTHORITY[KIND]
+    listed = certificates._revoking(revoked, made._authorities[kind], authority=kind)
+    made.revocations(KIND).file.write_bytes(listed)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", BEDS)
+def test_a_certificate_on_the_list_is_refused_and_another_served(at: Sandbox, name: str, choice: str) -> None:
+    """By a list that is good."""
+    made = certificates_of(at)
+    with started(at, name, choice) as server:
+        assert is_served(server, client(made.client(KIND)))
+        assert not is_served(server, client(made.revocations(KIND).revoked))
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", BEDS)
+def test_a_list_that_has_expired_lets_no_client_in(
+    at: Sandbox, name: str, choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lack what was revoked since it should have been renewed."""
+    made = certificates_of(at)
+    known = client(made.client(KIND))
+    revoked = made.revocations(KIND).revoked
+    with started(at, name, choice) as server:
+        assert is_served(server, known)
+    with monkeypatch.context() as patch:
+        patch.setattr(certificates, "VALID", timedelta(seconds=-60))
+        put(made, revoked)
+    with started(at, name, choice) as server:
+        assert not is_served(server, known)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", BEDS)
+def test_the_list_of_another_authority_lets_no_client_in(at: Sandbox, name: str, choice: str) -> None:
+    """It says nothing of the certificates of this one."""
+    made = certificates_of(at)
+    known = client(made.client(KIND))
+    made.revocations(KIND).file.write_bytes(made.revocations(OTHER_KIND).file.read_bytes())
+    with started(at, name, choice) as server:
+        assert not is_served(server, known)
+
+
+@pytest.mark.parametrize("missing", ["no file", "nothing in it", "no list in it"])
+@pytest.mark.parametrize("name", BEDS)
+def test_without_its_list_a_server_lets_no_client_in(at: Sandbox, name: str, missing: str) -> None:
+    """It does not start, but for two that first find out about another file's content with their first client."""
+    made = certificates_of(at)
+    known, file = client(made.client(KIND)), made.revocations(KIND).file
+    if missing == "no file":
+        file.unlink()
+    else:
+        file.write_bytes(b"" if missing == "nothing in it" else made.client(KIND).authority.read_bytes())
+    if missing == "no list in it" and name in ("httpd", "nginx"):
+        with started(at, name, "tls-1.3") as server:
+            assert not is_served(server, known)
+        return
+    with pytest.raises(NotStarted), started(at, name, "tls-1.3"):
+        pass
+
+
+@pytest.mark.parametrize("resumption", ["session-id", "ticket"])
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", BEDS)
+def test_a_session_does_not_outlive_the_list_of_its_server(
+    at: Sandbox, name: str, choice: str, resumption: str
+) -> None:
+    """Servers read their list as they start, and look up who comes for the first time: a start ends every session."""
+    made = certificates_of(at)
+    leaf = made.client(KIND)
+    made.revocations(KIND)
+    known = client(leaf)
+    with started(at, name, choice, resumption) as server:
+        session = ask(server.address, known).session
+        put(made, leaf)
+        assert ask(server.address, known, session=session).resumed
+        assert is_served(server, client(leaf))
+    with started(at, name, choice, resumption) as server:
+        assert not is_served(server, known, session)
+        assert not is_served(server, client(leaf))
+
+
+@pytest.mark.parametrize("resumption", ["session-id", "ticket"])
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("name", sorted(RELOADED_BY))
+def test_a_server_that_is_told_to_reads_the_new_list(at: Sandbox, name: str, choice: str, resumption: str) -> None:
+    """The sessions that it still resumes then are those that the documentation names."""
+    made = certificates_of(at)
+    leaf = made.client(KIND)
+    made.revocations(KIND)
+    known = client(leaf)
+    with started(at, name, choice, resumption) as server:
+        session = ask(server.address, known).session
+        put(made, leaf)
+        # Below the guard.
+        os.kill(proc.tree(server.components["web"])[1], RELOADED_BY[name])
+        end_s = time.monotonic() + PATIENCE_S
+        while is_served(server, client(leaf)):
+            assert time.monotonic() < end_s, "the new list is not used"
+            time.sleep(0.05)
+        assert ((name, resumption) in OUTLIVE_A_LIST) == is_served(server, known, session)
