@@ -85,6 +85,12 @@ VARYING: Sequence[Reason] = (
         "*",
         "how often a server tries depends on whether what the client says next is there",
     ),
+    Reason(
+        "web-auth",
+        "recvfrom",
+        "client-certificate+*",
+        "how often a server tries depends on whether what the client says next is there",
+    ),
 )
 
 KINDS: Mapping[str, Sequence[Kind]] = {
@@ -228,7 +234,6 @@ REASONS: Sequence[Reason] = (
         "ntlm+*+op=request+*",
         "the answer says that the connection stands for the user, and for which",
     ),
-    Reason("web-auth", "bytes_sent", "basic+*+by=nginx basic+*+by=httpd", "the answer says which user the server saw"),
     Reason(
         "web-auth",
         "authenticator:_* recvfrom writev getsockopt ioctl sendto connect",
