@@ -289,12 +289,11 @@ def differences(family: str, rows: Iterable[Row]) -> Iterator[Difference]:
             groups.setdefault((row.operation, row.by, kind_of(family, row)), []).append(row)
     for group in groups.values():
         for what in dict.fromkeys(name for row in group for name in row.does):
-            if varies(family, what):
-                continue
             least = min(row.does.get(what, 0.0) for row in group)
             for row in group:
-                if (count := row.does.get(what, 0.0)) - least > MORE:
-                    yield Difference(row, what, count, least)
+                difference = Difference(row, what, row.does.get(what, 0.0), least)
+                if difference.count - least > MORE and not varies(family, difference):
+                    yield difference
 
 
 def reason(family: str, difference: Difference) -> Reason | None:
@@ -308,10 +307,9 @@ def unused(parts: Mapping[str, Iterable[Row]]) -> list[Reason]:
     return [one for one in REASONS if one not in used]
 
 
-def varies(family: str, what: str) -> bool:
-    """Whether how often it is done says nothing of a choice."""
-    named = what.replace(" ", "_")
-    return any(fnmatchcase(family, one.family) and _fits(named, one.what) for one in VARYING)
+def varies(family: str, difference: Difference) -> bool:
+    """Whether how often this row does it says nothing of its choice."""
+    return any(one.explains(family, difference) for one in VARYING)
 
 
 def _fits(text: str, patterns: str) -> bool:
