@@ -68,7 +68,7 @@ def interval(low: float, high: float) -> Interval:
 )
 def test_ratios(published: float, low: float, high: float, expected: ClaimVerdict) -> None:
     """The table of verdicts on a published ratio."""
-    assert expected is judge_ratio(interval(low, high), published, margin=1.03)
+    assert expected is judge_ratio(interval(low, high), (published, published), margin=1.03)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_orders(order: str, low: float, high: float, expected: ClaimVerdict) -> 
 @given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 2))
 def test_a_claim_turned_round_has_the_same_verdict(published: float, low: float, width: float) -> None:
     """`Half of the one` and `twice the other` are one claim."""
-    there = judge_ratio(interval(low, low * width), published, 1.03)
-    back = judge_ratio(interval(1 / (low * width), 1 / low), 1 / published, 1.03)
+    there = judge_ratio(interval(low, low * width), (published, published), 1.03)
+    back = judge_ratio(interval(1 / (low * width), 1 / low), (1 / published, 1 / published), 1.03)
     # On a border the last bit may fall on either side.
     near = any(math.isclose(a, b, rel_tol=1e-9) for a in (low, low * width) for b in borders(published))
     assert near or there is back
@@ -141,7 +141,7 @@ def test_capacity_is_one_over_cost() -> None:
     found = results(rows, claim(of, over, 2.0), claim(of, over, 0.5, metric="cost"), claim(over, of, 0.5))
     estimates = [round(r.ratio.estimate, 1) if r.ratio else None for r in found]
     assert [2.0, 0.5, 0.5] == estimates
-    assert ["capacity", "cost", "capacity"] == [r.metric for r in found]
+    assert ["capacity", "cost", "capacity"] == [r.claim.metric for r in found]
     assert estimates == [round(r.typical.estimate, 1) if r.typical else None for r in found]
     assert {ClaimVerdict.STILL_TRUE} == {r.verdict for r in found}
     assert {None} == {r.rates for r in found}
