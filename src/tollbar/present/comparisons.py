@@ -170,7 +170,10 @@ def said_where(claim: Claim) -> str | None:
 
 
 def _figures(claim: Claim) -> str | None:
-    return " and ".join(amount.text for amount in claim.published) if claim.is_judged and claim.published else None
+    if not claim.is_judged or not claim.published:
+        return None
+    pairs = zip(claim.published[::2], claim.published[1::2], strict=True)
+    return "; ".join(f"{of.text} over {over.text}" for of, over in pairs)
 
 
 _BY_SOURCE: Mapping[Statistic, tuple[str, ...]] = {

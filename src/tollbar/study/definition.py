@@ -65,7 +65,7 @@ class Claim:
     where: str | None = None
     """The table, figure or sentence in which it was published."""
     published: tuple[Amount, ...] = ()
-    """The source's figures of `of` and of `over`, where it has any."""
+    """The source's figure of `of` and that of `over`, where it has any: a pair for each of several ratios."""
     untestable: str | None = None
     """Why nothing here can try it."""
 
@@ -125,6 +125,8 @@ class Measure:
     blocks: int
     precision: float | None = None
     """Half of every toll's interval, as a share: blocks are added until all are so narrow, or the time is over."""
+    stretch_every: int = 3
+    """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
     longest_s: float | None = None
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
 

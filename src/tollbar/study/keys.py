@@ -122,7 +122,7 @@ class WireClaim(Wire):
             raise ValueError("a `ratio` of two numbers goes from the least to the most")
         if self.grows and self.order is None:
             raise ValueError("what `grows` has an `order`: the ratio at the second value over that at the first")
-        if len(self.published) > (2 if compares else 1):
+        if len(self.published) % 2 if compares else len(self.published) > 1:
             raise ValueError("`published` is the figure of `of`, and then that of `over`")
         if self.component and self.metric not in OF_COMPONENTS:
             raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Formatter
@@ -165,7 +165,9 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         raise TollbarError(
             "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
         )
-    return Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision, measure.longest)
+    made = Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision)
+    noticed = any(claim.metric in NOTICED for claim in wire.claim)
+    return replace(made, longest_s=measure.longest, stretch_every=1 if noticed else made.stretch_every)
 
 
 def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:
