@@ -177,8 +177,8 @@ def run(*studies: StudyRun) -> Run:
 
 def claim(of: Mapping[str, Value], over: Mapping[str, Value], ratio: float | None = None, **changes: str) -> Claim:
     """A claim on capacity that gives a ratio, or an `order`."""
-    order = changes.get("order")
-    return Claim("says", of, over, changes.get("metric", "capacity"), ratio, order, None)  # type: ignore[arg-type]
+    both = None if ratio is None else (ratio, ratio)
+    return replace(Claim("says", of, over, "capacity", both, None, None), **changes)  # type: ignore[arg-type]
 
 
 Noise = Callable[[random.Random], float]

@@ -24,7 +24,7 @@ from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
-from tollbar.study import Measure, Study
+from tollbar.study import Claim, Measure, Study
 
 WORTH = 0.03
 BLOCKS, ROUNDS = 12, 10
@@ -205,17 +205,20 @@ def _claim(
 ) -> ClaimResult:
     ratio = None if here is None else _interval(here, 0.01 * here)
     return ClaimResult(
-        says=says,
-        metric="cost" if published is None else "capacity",
-        published=published,
-        order="more" if published is None else None,
+        Claim(
+            says,
+            {},
+            {},
+            metric="cost" if published is None else "capacity",
+            ratio=None if published is None else (published, published),
+            order="more" if published is None else None,
+            note=note,
+        ),
+        at={"provider": provider, "bytes": size},
         ratio=ratio,
         typical=None if ratio is None else by_hand.scaled(ratio, 1.01),
         verdict=verdict,
-        at={"provider": provider, "bytes": size},
-        note=note,
         reason=reason,
-        rates=None,
     )
 
 

@@ -40,7 +40,9 @@ RESULT = WHERE | {
 }
 TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typical", "verdict", "suffers", "twin"}
 CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
-CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"}
+CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"} | {
+    *("where", "component", "published_range", "order", "grows", "published_figures", "figures"),
+}
 
 
 def _read(*studies: StudyJudgement) -> Any:

@@ -84,7 +84,11 @@ def test_a_table_may_show_what_is_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[claim]]\nsays = "x"\nof = {}\nover = {}\nmetric = "request-heder"\nratio = 2.0', "request-heder"),
+        (
+            '[[claim]]\nsays = "x"\nof = { choice = "form" }\nover = { choice = "basic" }\n'
+            'metric = "request-heder"\nratio = 2.0',
+            "request-heder",
+        ),
         ('[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "cost"', "no such metric: `cost`"),
         (
             '[[table]]\ntitle = "x"\nrows = "choice"\ncolumns = "op"\nmetric = "request-header"\nover = { op = "x" }',

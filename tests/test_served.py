@@ -21,12 +21,13 @@ from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
 from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
-from tollbar.measure import Proven, Trial, heat, members
+from tollbar.measure import Proven, Trial, members
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
 from tollbar.measure.trial import CLIENT
 from tollbar.plan import Cell
 from tollbar.runner import Outcome, Record, session
+from tollbar.study.definition import DEFAULT_MEASURE
 from tollbar.workloads import Work, request
 from tollbar.workloads.request import RequestWorkload
 
@@ -357,7 +358,7 @@ def test_trials_are_as_planned_and_carry_their_load(lab: Lab) -> None:
         assert load is not None
         # What users notice is taken in one longer stretch of some blocks, and never in the chunks.
         assert load.requests == load.connections == load.handshakes_full
-        assert load.is_settled == (trial.block % heat.BLOCKS_A_STRETCH == 0)
+        assert load.is_settled == (trial.block % DEFAULT_MEASURE.stretch_every == 0)
         assert sum(count for _, count in load.latency_us) == (load.requests if load.is_settled else 0)
         assert load.is_settled == (load.requests_per_s > 0)
         assert load.wall_ns >= members.STRETCH_S * 1e9 if load.is_settled else load.wall_ns == trial.wall_ns

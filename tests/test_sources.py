@@ -22,7 +22,7 @@ BASELINE = {"choice": "baseline"}
 
 def judged(*rows: Row) -> list[BySource | None]:
     """Of each row over the baseline, in a study whose source prints the statistic."""
-    claims = [claim(dict(list(one.coordinates.items())[:1]), BASELINE, 0.5, metric="cost") for one in rows]
+    claims = [claim(dict(list(one.coordinates.items())[:1]), BASELINE, 0.5, metric="wall") for one in rows]
     about = replace(study(claims=claims), statistic="mean-error-deviation")
     return [result.by_source for result in judge_study(study_run(rows, (20,), about)).claims]
 
@@ -70,7 +70,7 @@ def test_the_error_is_the_one_that_benchmarkdotnet_prints(error: float, deviatio
 def test_a_cell_over_itself_is_once_itself_without_a_twin() -> None:
     """A source's own baseline has its line, though nothing here tells what noise makes of it."""
     rows = [row(BASELINE, [100.0] * 6), row({"choice": "other"}, [50.0] * 6)]
-    of = claim({"choice": "other"}, {"choice": "other"}, 1.0, metric="cost")
+    of = claim({"choice": "other"}, {"choice": "other"}, 1.0, metric="wall")
     about = replace(study(claims=[of]), statistic="mean-error-deviation")
     (found,) = judge_study(study_run(rows, (6,), about)).claims
     assert found.ratio is None
@@ -136,7 +136,7 @@ def test_what_was_not_measured_has_no_statistic() -> None:
     failed = row({"choice": "other"}, outcome=Outcome.FAILED, reason="wrong answer")
     baseline = row(BASELINE, [100.0] * 6, twins_ns=[100.0] * 6)
     assert [True, False] == [found is not None for found in judged(baseline, failed)]
-    about = study(claims=[claim(BASELINE, BASELINE, 1.0, metric="cost")])
+    about = study(claims=[claim(BASELINE, BASELINE, 1.0, metric="wall")])
     assert [None] == [result.by_source for result in judge_study(study_run([baseline], (6,), about)).claims]
 
 

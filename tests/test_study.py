@@ -77,6 +77,7 @@ BAD_SERVED = {
 }
 
 
+CLAIM = "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\n"
 TABLE = "[[table]]\ntitle = 'T'\nrows = 'choice'\ncolumns = 'bytes'\n[measure]"
 
 # What is changed in a good study, the words that must be in the error, and those in its hint.
@@ -127,18 +128,53 @@ BAD = {
     "claim of nothing": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\nover = { choice = 'sha-1' }\nratio = 0\n[measure]",
-        "a `ratio` is above zero",
+        "a `ratio` is a number above zero",
         None,
     ),
     "claim about throughput": (
         "[measure]",
-        "[[claim]]\nmetric = 'throughput'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
-        "`claim.metric`: no such metric: `throughput`",
-        "`capacity`",
+        CLAIM + "metric = 'throughput'\nratio = 1\n[measure]",
+        "`claim.metric`: `throughput` is what a load's users notice",
+        None,
+    ),
+    "a claim of a component that no bed has": (
+        "[measure]", CLAIM + "component = 'kernel'\nratio = 1\n[measure]", "no such component: `kernel`", "directory"
+    ),
+    "a claim of a component's response time": (
+        "[measure]", CLAIM + "component = 'web'\nmetric = 'wall'\nratio = 1\n[measure]", "a `component` has", None
+    ),
+    "a range turned round": (
+        "[measure]", CLAIM + "ratio = [3.7, 1.3]\n[measure]", "from the least to the most", None
+    ),
+    "a range of three": ("[measure]", CLAIM + "ratio = [1, 2, 3]\n[measure]", "the least and the most", None),
+    "a figure without a unit": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['10,750']\n[measure]",
+        "`10,750` is not a figure with its unit",
+        None,
+    ),
+    "a figure of two cells": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1 ms', '2 ms']\n[measure]",
+        "`published` is the figure of `of`",
+        None,
+    ),
+    "untestable with a cell": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nuntestable = 'no'\nof = { choice = 'md5' }\n[measure]",
+        "`of` one cell",
+        None,
+    ),
+    "untestable with a ratio": ("[measure]", CLAIM + "ratio = 1\nuntestable = 'no'\n[measure]", "a claim gives", None),
+    "a ratio that grows by a number": (
+        "[measure]",
+        CLAIM + "ratio = 2\ngrows = { bytes = ['64 B', '1 KiB'] }\n[measure]",
+        "what `grows` has an `order`",
+        None,
     ),
     "claim about luck": (
         "[measure]",
-        "[[claim]]\nmetric = 'luck'\nsays = ''\nratio = 1\nof = {}\nover = {}\n[measure]",
+        CLAIM + "metric = 'luck'\nratio = 1\n[measure]",
         "no such metric: `luck`",
         None,
     ),
@@ -148,7 +184,7 @@ BAD = {
     "a statistic of no claim": (
         "question ",
         "statistic = 'mean-error-deviation'\nquestion ",
-        "the `statistic` is of cost, and no `[[claim]]`",
+        "the `statistic` is of wall, and no `[[claim]]`",
         None,
     ),
     "table with an unknown key": (

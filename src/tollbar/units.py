@@ -15,6 +15,7 @@ BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1
 _COUNT = re.compile(r"\s*([0-9][0-9_]*)(?:\^([0-9]{1,2}))?\s*")
 _THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
 _POWERS = {"k": 1, "m": 2}
+_FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%×].*?)\s*")
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 
@@ -59,6 +60,14 @@ def share(text: str | int | float) -> float:
 def per_second(text: str | int | float) -> float:
     """`"200 /s"` as 200.0. Raises ValueError that says how to write it."""
     return _read(text, {"/s": 1.0}, "200 /s")
+
+
+def published(text: str) -> tuple[float, str]:
+    """`"10,750 ms"` as 10750.0 and `ms`: a figure in whatever unit its source has. Raises ValueError without one."""
+    match = _FIGURE.fullmatch(text)
+    if not match:
+        raise ValueError(f'`{text}` is not a figure with its unit, as in "10,750 ms"')
+    return float(match[1].replace(",", "")), match[2]
 
 
 def _read(text: str | int | float, units: dict[str, float] | dict[str, int], example: str) -> float:

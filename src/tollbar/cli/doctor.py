@@ -87,11 +87,11 @@ def _beds() -> Iterator[Finding]:
 def _rehearsal() -> Iterator[Finding]:
     judged = rehearsal()
     (one,) = judged.studies
-    for claim in one.claims:
-        here = f"×{claim.ratio.estimate:.3f}" if claim.ratio else "no number"
+    for result in one.claims:
+        here = f"×{result.ratio.estimate:.3f}" if result.ratio else "no number"
         yield Finding(
-            claim.verdict is ClaimVerdict.STILL_TRUE and _close(claim.ratio, claim.published),
-            f"rehearsal: {claim.says}: {here}",
+            result.verdict is ClaimVerdict.STILL_TRUE and _close(result.ratio, result.claim.one_ratio),
+            f"rehearsal: {result.claim.says}: {here}",
             "this machine is too busy or too uneven right now; close what runs beside, and try again",
         )
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
-from tollbar.judge.measurements import rate_of
+from tollbar.judge.measurements import limit_of, rate_of
 from tollbar.judge.noise import floor_for
+from tollbar.judge.quantities import Quantity, inverse, ratio_of, value_of
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
-from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict
+from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict, Limit
+from tollbar.measure import Outcome
+from tollbar.metrics import METRICS
 from tollbar.plan.pairs import claimed, matching
 from tollbar.results import Row, StudyRun
-from tollbar.stats import FEWEST_BLOCKS, Interval
+from tollbar.stats import FEWEST_BLOCKS, Interval, quotient
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
@@ -48,16 +50,17 @@ def _by_source(claim: Claim, statistic: Statistic | None) -> BySourceOf | None:
     return _STATISTICS[statistic] if statistic and STATISTIC_OF[statistic] == claim.metric else None
 
 
-def judge_ratio(ratio: Interval, published: float, margin: float) -> ClaimVerdict:
-    """What becomes of a published ratio, where `ratio` is measured in the same direction and metric.
+def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) -> ClaimVerdict:
+    """What becomes of what was published, the least and the most of it; `ratio` is measured in the same direction.
 
     Within `margin` of one there is no difference worth the name, and so none to be inverted.
     """
+    least, most = published
     # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
     # that both are equal has no side to be inverted from, and any difference is more than it says.
-    if published < 1 or (published == 1 and ratio.estimate < 1):
-        ratio, published = _inverse(ratio), 1 / published
-    low, high = _tolerated(published, margin)
+    if most < 1 or (least <= 1 and ratio.estimate < 1):
+        ratio, least, most = inverse(ratio), 1 / most, 1 / least
+    low, high = _tolerated(least, margin)[0], _tolerated(most, margin)[1]
     if low <= ratio.low and ratio.high <= high:
         return ClaimVerdict.STILL_TRUE
     if ratio.low > high:
@@ -83,57 +86,129 @@ def _tolerated(published: float, margin: float) -> tuple[float, float]:
 def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
     """What becomes of a claim that says only which of the two has `more` or `less`."""
     if order == "less":
-        ratio = _inverse(ratio)
+        ratio = inverse(ratio)
     if ratio.low > 1:
         return ClaimVerdict.STILL_TRUE
     return ClaimVerdict.INVERTED if ratio.high < 1 else ClaimVerdict.CANNOT_TELL
 
 
 def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
+    if claim.untestable is not None:
+        yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_TESTABLE, reason=claim.untestable)
+    elif not claim.is_judged:
+        yield from _figures(claim, ledger)
+    elif claim.grows:
+        yield from _grown(claim, ledger)
+    else:
+        yield from _compared(claim, ledger, terms, by_source)
+
+
+def _figures(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
+    """What was published of one cell, and what is measured of it."""
+    rows = matching(ledger.rows, claim.of)
+    if not rows:
+        yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_JUDGED, reason=_why_no_pair(claim, ledger.rows))
+    for row in rows:
+        value = value_of(ledger, row, _quantity(claim)) if ledger.why_unmeasured(row) is None else None
+        at = {name: at for name, at in row.coordinates.items() if name not in claim.of}
+        reason = ledger.why_unmeasured(row) if value is None else None
+        yield ClaimResult(claim, at, verdict=ClaimVerdict.NOT_JUDGED, reason=reason, values=(value,) if value else ())
+
+
+def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
     places = list(claimed(claim, ledger.rows))
     if not places:
-        yield _untried(claim, {}, _why_no_pair(claim, ledger.rows))
+        yield ClaimResult(claim, {}, reason=_why_no_pair(claim, ledger.rows))
     for of, over, at in places:
         reason = _why_not_compared(of, over, ledger)
-        untried = _untried(claim, at, reason)
-        tried = untried if reason else _tried(untried, claim, of, over, ledger, terms)
+        untried = ClaimResult(claim, at, reason=reason)
+        tried = untried if reason else _tried(untried, of, over, ledger, terms)
         if by_source and all(ledger.why_unmeasured(row) is None for row in (of, over)):
             tried = replace(tried, by_source=by_source(of, over))
         yield tried
 
 
-def _tried(untried: ClaimResult, claim: Claim, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
-    metric = next((metric for metric in ledger.observed_metrics if metric.name == claim.metric), None)
-    if metric is None:
-        ratio, floor = _directed(claim, ledger.undisturbed_ratio(of, over)), floor_for(ledger, (of, over))
-    else:
-        # What is counted is not disturbed: the noise of costs says nothing of it.
-        seen, floor = ledger.observed_ratio(of, over, metric), 1.0
-        if seen is None:
-            return replace(untried, reason=f"its runners observed no `{metric.name}`")
-        ratio = seen
+def _grown(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
+    """Of the ratio at the second value of what grows over that at the first, in each place that has both."""
+    what = _quantity(claim)
+    places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
+    for of, over, at in claimed(claim, ledger.rows):
+        elsewhere = tuple(sorted((name, value) for name, value in at.items() if name not in claim.grows))
+        for end in (0, 1):
+            if all(of.coordinates.get(name) == ends[end] for name, ends in claim.grows.items()):
+                places.setdefault(elsewhere, {})[end] = of, over
+    if not places:
+        yield ClaimResult(claim, {}, reason=_why_no_pair(claim, ledger.rows))
+    for elsewhere, pairs in places.items():
+        untried = ClaimResult(claim, dict(elsewhere))
+        if len(pairs) < 2:
+            yield replace(untried, reason="only one of both sizes was measured here")
+            continue
+        reason = next((why for end in (0, 1) if (why := _why_not_compared(*pairs[end], ledger))), None)
+        found = [ratio_of(ledger, *pairs[end], what) for end in (0, 1)]
+        floor = floor_for(ledger, pairs[1], lambda row: ratio_of(ledger, row, row, what)[0])
+        first, second = ([ratio for ratio in ratios if ratio is not None] for ratios in found)
+        if reason or len(first) < 2 or len(second) < 2 or floor is None:
+            yield replace(untried, reason=reason or "its noise is not known")
+            continue
+        ratio, typical = (quotient(now, before) for now, before in zip(second, first, strict=True))
+        verdict = judge_order(widened(ratio, floor), claim.order or "more")
+        why = (
+            "the interval or the noise reaches across one: add blocks" if verdict is ClaimVerdict.CANNOT_TELL else None
+        )
+        yield replace(untried, ratio=ratio, typical=typical, verdict=verdict, reason=why)
+
+
+def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
+    claim, what = untried.claim, _quantity(untried.claim)
+    ratio, typical = ratio_of(ledger, of, over, what)
+    if ratio is None or typical is None:
+        seen = f"`{what.metric}`" + (f" of {what.component}" if what.component else "")
+        return replace(untried, reason=f"its runners observed no {seen}")
+    # What is counted is not disturbed: the noise of costs says nothing of it.
+    floor = 1.0 if what.is_counted else floor_for(ledger, (of, over), lambda row: ratio_of(ledger, row, row, what)[0])
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
-    if not ratio.is_bounded:
+    if limited := _limited(what, (of, over)):
+        verdict, reason = ClaimVerdict.CANNOT_TELL, limited
+    elif not ratio.is_bounded:
         reason = _too_few(of, over, ratio, ledger)
     elif floor is None:
         reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
         edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
-        what = (
+        reaches = (
             "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
         )
-        reason = f"{what} reaches across {edge}: add blocks"
+        reason = f"{reaches} reaches across {edge}: add blocks"
     rates = rate_of(of), rate_of(over)
+    values = value_of(ledger, of, what), value_of(ledger, over, what)
     return replace(
         untried,
         ratio=ratio,
-        typical=_directed(claim, ledger.typical_ratio(of, over)) if metric is None else ratio,
+        typical=typical,
         verdict=verdict,
         reason=reason,
+        values=tuple(value for value in values if value is not None),
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
     )
+
+
+def _quantity(claim: Claim) -> Quantity:
+    return Quantity(claim.metric, claim.component)
+
+
+def _limited(what: Quantity, rows: Sequence[Row]) -> str | None:
+    """Why what a load's users noticed says little of the servers; None where it does not, or they noticed nothing."""
+    if not what.is_noticed:
+        return None
+    for row in rows:
+        limit = limit_of([trial for trial in row.trials if trial.outcome is Outcome.OK])
+        # A server that has time to spare could answer more, and is no slower to answer for it.
+        if limit is not None and (limit is not Limit.NOT_SATURATED or what.metric == "throughput"):
+            return f"{row.title}: {limit}, so that its {METRICS[what.metric].title} says little of the server"
+    return None
 
 
 def _too_few(of: Row, over: Row, ratio: Interval, ledger: Ledger) -> str:
@@ -161,13 +236,9 @@ def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
     return judge_order(ratio, claim.order or "more")
 
 
-def _untried(claim: Claim, at: Mapping[str, Value], reason: str | None) -> ClaimResult:
-    return ClaimResult(claim.says, claim.metric, claim.ratio, claim.order, at, claim.note, reason=reason)
-
-
 def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:
     for side in (claim.of, claim.over):
-        if not matching(rows, side):
+        if side and not matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
     return "no two cells here are alike but for this"
 
@@ -182,14 +253,3 @@ def _why_not_compared(of: Row, over: Row, ledger: Ledger) -> str | None:
     if of is over:
         return "both sides are one cell, which was not measured twice in a block"
     return "no block holds both cells"
-
-
-def _directed(claim: Claim, cost_ratio: Interval | None) -> Interval:
-    """In the claim's own metric: what a server can answer is one over what an answer costs it."""
-    assert cost_ratio is not None, "both cells were measured, and in some block together"
-    return cost_ratio if claim.metric == "cost" else _inverse(cost_ratio)
-
-
-def _inverse(ratio: Interval) -> Interval:
-    low, high = 1 / ratio.high, 1 / ratio.low if ratio.low > 0 else math.inf
-    return replace(ratio, estimate=1 / ratio.estimate, low=low, high=high)

@@ -87,18 +87,13 @@ class Ledger:
 
     def observed(self, row: Row, metric: Metric) -> Interval | None:
         """What its runners observed of a metric, on average; None where they did not."""
-        return stats.cost(self.observing(row, metric), Moments.AS_DISTURBED, confidence=self.confidence)
+        return stats.cost(self.observing(row.trials, metric), Moments.AS_DISTURBED, confidence=self.confidence)
 
-    def observed_ratio(self, row: Row, against: Row, metric: Metric) -> Interval | None:
-        """What was observed of one cell over that of another; None where one of them has nothing."""
-        own, others = self.observing(row, metric), self.observing(against, metric)
-        return stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence) if own and others else None
-
-    def observing(self, row: Row, metric: Metric, component: str = "") -> Visits:
-        """The chunks of a cell's trials at what was observed in them; of the whole, or of a component."""
+    def observing(self, trials: Iterable[Trial], metric: Metric, component: str = "") -> Visits:
+        """The chunks of these trials at what was observed in them; of the whole, or of a component."""
         key = component, metric.name
         return self.visits_of(
-            [trial for trial in row.trials if any(key in chunk.observed for chunk in trial.chunks)],
+            [trial for trial in trials if any(key in chunk.observed for chunk in trial.chunks)],
             lambda _, chunk: chunk.observed.get(key, 0.0),
             is_per_operation=metric.is_per_operation,
         )
@@ -128,6 +123,15 @@ class Ledger:
                 )
             )
         return tuple(made)
+
+    def one_a_trial(self, trials: Iterable[Trial], value: Callable[[Trial], float]) -> Visits:
+        """One value of each trial. What was not seen is no value."""
+        one = np.ones(1)
+        return tuple(
+            Visit(trial.block, trial.heat, np.zeros(1, int), np.array([of]), one, one > 0, one > 0)
+            for trial in trials
+            if (of := value(trial)) > 0
+        )
 
     def blocks(self) -> tuple[int, ...]:
         """Every block in which some cell was measured, in order."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
-import numpy as np
-
 from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits
 from tollbar.judge.verdicts import Limit, Measurement
@@ -15,7 +13,7 @@ from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
-from tollbar.stats import Interval, Moments, Visit
+from tollbar.stats import Interval, Moments
 
 # What a load client saw in the stretch of a trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
@@ -102,7 +100,7 @@ def _own(row: Row, trials: Sequence[Trial], ledger: Ledger) -> Iterator[Measurem
     seen = dict.fromkeys(key for trial in trials for chunk in trial.chunks for key in chunk.observed)
     for metric in ledger.observed_metrics:
         for component in (component for component, name in seen if name == metric.name):
-            visits = ledger.observing(row, metric, component)
+            visits = ledger.observing(row.trials, metric, component)
             found = stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
             if found is not None:
                 yield _measurement(row, metric, found, component=component or None)
@@ -134,15 +132,11 @@ def _per_trial(
     ledger: Ledger,
     limit: Limit | None = None,
 ) -> Iterator[Measurement]:
-    """Of one value a trial. What was not seen is no value."""
-    visits = [
-        Visit(trial.block, trial.heat, np.zeros(1, int), np.array([of]), np.ones(1), np.ones(1, bool), np.ones(1, bool))
-        for trial in trials
-        if (of := value(trial)) > 0
-    ]
+    """Of one value a trial."""
+    visits = ledger.one_a_trial(trials, value)
     # In half of the trials or more, or it is no property of the cell.
     if 2 * len(visits) >= len(trials):
-        yield from _typical(row, metric, tuple(visits), ledger, limit if METRICS[metric].is_limited else None)
+        yield from _typical(row, metric, visits, ledger, limit if METRICS[metric].is_limited else None)
 
 
 def _typical(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tollbar.judge.costs import Ledger
 from tollbar.results import Row
@@ -31,19 +31,24 @@ def worst_noise(ledger: Ledger) -> Interval | None:
     return max(_known(ledger, ledger.twinned), key=apart, default=None)
 
 
-def noise_for(ledger: Ledger, rows: Sequence[Row]) -> Interval | None:
+OfTwins = Callable[[Row], Interval | None]
+"""What the ratio of a cell's twins is, by something else than the study's cost."""
+
+
+def noise_for(ledger: Ledger, rows: Sequence[Row], of_twins: OfTwins | None = None) -> Interval | None:
     """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
 
     Of several those whose interval reaches furthest; the study's own where these cells have none.
     """
     against = {row.against for row in rows}
     own = [twinned for twinned in ledger.twinned if twinned.against in against]
-    return max(_known(ledger, own) or _known(ledger, ledger.twinned), key=reach, default=None)
+    found = _known(ledger, own, of_twins) or _known(ledger, ledger.twinned, of_twins)
+    return max(found, key=reach, default=None)
 
 
-def floor_for(ledger: Ledger, rows: Sequence[Row]) -> float | None:
+def floor_for(ledger: Ledger, rows: Sequence[Row], of_twins: OfTwins | None = None) -> float | None:
     """How far noise alone may take a ratio of these cells; None where nothing was measured twice."""
-    noise = noise_for(ledger, rows)
+    noise = noise_for(ledger, rows, of_twins)
     return None if noise is None else reach(noise)
 
 
@@ -85,6 +90,6 @@ def _at_least(number: int, of: int, probability: float) -> float:
     return math.fsum(math.comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(number, of + 1))
 
 
-def _known(ledger: Ledger, twinned: Sequence[Row]) -> list[Interval]:
-    noises = [noise_of(ledger, row) for row in twinned]
-    return [noise for noise in noises if noise is not None]
+def _known(ledger: Ledger, twinned: Sequence[Row], of_twins: OfTwins | None = None) -> list[Interval]:
+    noises = [of_twins(row) if of_twins else noise_of(ledger, row) for row in twinned]
+    return [noise for noise in noises if noise is not None and noise.is_bounded]

@@ -17,7 +17,7 @@ _CONFIDENCE = 0.999
 
 
 def mean_error_deviation(of: Row, over: Row) -> BySource:
-    """Mean, error and standard deviation of a cell's typical cost, and the ratio of both cells' means.
+    """Mean, error and standard deviation of the time that passes in an operation, and the ratio of both cells' means.
 
     Over blocks, as everywhere here: a block, with its fresh processes, is one measurement. Both cells were measured.
     """
@@ -43,9 +43,12 @@ def rate_after_first(of: Row, over: Row) -> BySource | None:
 
 
 def _by_block(row: Row) -> list[float]:
-    """CPU nanoseconds per operation in each block, all its chunks together."""
+    """Elapsed nanoseconds per operation in each block, all its chunks together."""
     blocks = _blocks(trial for trial in row.trials if trial.operations)
-    return [sum(trial.cpu_ns for trial in found) / sum(trial.operations for trial in found) for found in blocks]
+    return [
+        sum(chunk.wall_ns for trial in found for chunk in trial.first_tries) / sum(trial.operations for trial in found)
+        for found in blocks
+    ]
 
 
 def _times_by_block(row: Row) -> list[float]:

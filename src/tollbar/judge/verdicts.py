@@ -10,7 +10,7 @@ from typing import Literal
 from tollbar.families import Value
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval, Moments
-from tollbar.study import CrossTable, Study
+from tollbar.study import Claim, CrossTable, Study
 
 
 class Verdict(StrEnum):
@@ -31,6 +31,10 @@ class ClaimVerdict(StrEnum):
     LARGER = "larger"
     INVERTED = "inverted"
     CANNOT_TELL = "cannot tell"
+    NOT_TESTABLE = "not testable here"
+    """Nothing here can try it; the reason says why."""
+    NOT_JUDGED = "not judged"
+    """An absolute figure, beside today's: another machine's says nothing of this one."""
 
 
 class Limit(StrEnum):
@@ -195,22 +199,19 @@ class BySource:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """A published comparison beside the same comparison here."""
+    """What was published beside the same of this machine."""
 
-    says: str
-    metric: str
-    """Capacity is one over server CPU: what the server could answer, were it the bottleneck."""
-    published: float | None
-    order: str | None
+    claim: Claim
     at: Mapping[str, Value]
     """Where both cells stand alike: the provider, and the settings that the claim does not fix."""
-    note: str | None
     ratio: Interval | None = None
     """In the claim's own direction and metric: the one's capacity over the other's, for example."""
     typical: Interval | None = None
     """The same, as disturbed."""
     verdict: ClaimVerdict = ClaimVerdict.CANNOT_TELL
     reason: str | None = None
+    values: tuple[tuple[float, str], ...] = ()
+    """The claim's metric of the one cell, and of the other where it compares two, each with its unit."""
     rates: tuple[float, float] | None = None
     """Requests a second that both sides were measured at."""
     by_source: BySource | None = None

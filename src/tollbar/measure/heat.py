@@ -19,9 +19,6 @@ from tollbar.runner import Outcome, failed
 from tollbar.study import Measure
 from tollbar.workloads import CLIENT, RUNNER
 
-# Requests a second and response times get no verdict: some of the blocks are enough to show them.
-BLOCKS_A_STRETCH = 3
-
 
 def measure(
     heat: Heat,
@@ -46,7 +43,7 @@ def measure(
         probe = stack.enter_context(Probe(probed)) if probed is not None else None
         rounds = Rounds(members, how, source, probe, watch or Watch())
         rounds.first_tries()
-        for member in members if heat.block % BLOCKS_A_STRETCH == 0 else ():
+        for member in members if heat.block % how.stretch_every == 0 else ():
             if member.is_up and member.work is not None and member.work.settles:
                 # One longer chunk, for what users notice. Nothing of what the study asks rests on it.
                 member.stretch = stretch_of(member)

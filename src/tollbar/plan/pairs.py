@@ -32,8 +32,10 @@ def claimed(claim: Claim, cells: Sequence[P]) -> Iterator[tuple[P, P, Mapping[st
     """Every two cells that the claim is about, and where they stand beyond what it says.
 
     Alike in all that the claim does not name. A setting that means nothing to one of the two (a key size,
-    to a password hash) cannot be alike and does not stand in the way.
+    to a password hash) cannot be alike and does not stand in the way. None, of a claim that compares no two.
     """
+    if not claim.is_judged:
+        return
     for of, over in _alike(matching(cells, claim.of), matching(cells, claim.over), {*claim.of, *claim.over}):
         # What the claim leaves open on either side; where it leaves both open they are alike.
         at = {n: v for n, v in over.coordinates.items() if n not in claim.over}

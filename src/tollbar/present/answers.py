@@ -346,8 +346,14 @@ def _times(pair: Pair) -> str:
 def claims(study: StudyJudgement) -> str:
     """One sentence: how the published comparisons came out."""
     counts = {v: sum(c.verdict is v for c in study.claims) for v in ClaimVerdict}
-    parts = [f"{v} in {n}" for v, n in counts.items() if n and v is not ClaimVerdict.CANNOT_TELL]
+    untold, figures, untestable = (counts.pop(v) for v in _NO_EFFECT)
+    parts = [f"{v} in {n}" for v, n in counts.items() if n]
     found = [f"on this machine the effect is {words.enumeration(parts)}"] if parts else []
-    if counts[ClaimVerdict.CANNOT_TELL]:
-        found.append(f"of {counts[ClaimVerdict.CANNOT_TELL]} it cannot be told")
-    return f"{words.counted(len(study.claims), 'comparison')} with what was published: {'; '.join(found)}."
+    found += [f"of {untold} it cannot be told"] * bool(untold)
+    found += [f"{untestable} cannot be tested here"] * bool(untestable)
+    found += [f"{words.counted(figures, 'absolute figure')} beside today's"] * bool(figures)
+    compared = len(study.claims) - figures
+    return f"{words.counted(compared, 'comparison')} with what was published: {'; '.join(found)}."
+
+
+_NO_EFFECT = (ClaimVerdict.CANNOT_TELL, ClaimVerdict.NOT_JUDGED, ClaimVerdict.NOT_TESTABLE)

@@ -219,26 +219,33 @@ def _contrast(contrast: Contrast, study: StudyRun) -> dict[str, Any]:
     }
 
 
-def _claim(claim: ClaimResult, study: StudyRun) -> dict[str, Any]:
-    at = _named(claim.at, study)
+def _claim(result: ClaimResult, study: StudyRun) -> dict[str, Any]:
+    claim, at = result.claim, _named(result.at, study)
     return {
-        **_fields(claim, "says", "metric", "published", "order"),
-        **_ratio(claim.ratio),
-        "typical": claim.typical.estimate if claim.typical else None,
-        "rates": list(claim.rates) if claim.rates else None,
-        "by_source": _by_source(claim, study),
-        "verdict": claim.verdict,
+        **_fields(claim, "says", "where", "metric", "component"),
+        "published": claim.one_ratio,
+        "published_range": list(claim.ratio) if claim.ratio else None,
+        "order": claim.order,
+        "grows": {name: [study.named(name, end) for end in ends] for name, ends in claim.grows.items()},
+        "published_figures": [amount.text for amount in claim.published],
+        "figures": [{"value": value, "unit": unit} for value, unit in result.values],
+        **_ratio(result.ratio),
+        "typical": result.typical.estimate if result.typical else None,
+        "rates": list(result.rates) if result.rates else None,
+        "by_source": _by_source(result, study),
+        "verdict": result.verdict,
         "provider": at.get("provider"),
         "bed": at.get("bed"),
         "setting": {name: value for name, value in at.items() if name not in ("provider", "bed")},
-        **_fields(claim, "note", "reason"),
+        "note": claim.note,
+        "reason": result.reason,
     }
 
 
-def _by_source(claim: ClaimResult, study: StudyRun) -> dict[str, Any] | None:
-    if claim.by_source is None:
+def _by_source(result: ClaimResult, study: StudyRun) -> dict[str, Any] | None:
+    if result.by_source is None:
         return None
-    figures = _fields(claim.by_source, "unit", "mean", "error", "deviation", "ratio", "blocks")
+    figures = _fields(result.by_source, "unit", "mean", "error", "deviation", "ratio", "blocks")
     return {"statistic": study.study.statistic, **figures}
 
 

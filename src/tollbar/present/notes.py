@@ -258,7 +258,7 @@ def limited(study: StudyJudgement) -> list[str]:
 
 def capacity(study: StudyJudgement) -> str:
     """What capacity is, where a claim is judged by it."""
-    if not any(c.metric == "capacity" for c in study.claims):
+    if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
         return ""
     of = cost_words(study).in_sentence
     return f"Capacity is one over {of}: what one core could do were nothing else in its way."
@@ -273,7 +273,7 @@ def by_source(study: StudyJudgement) -> str:
 
 _BY_SOURCE: Mapping[Statistic, str] = {
     "mean-error-deviation": (
-        "Mean, error, deviation and scaled are what the source prints, here of the typical {cost}: each block, with its"
+        "Mean, error, deviation and scaled are what the source prints, here of elapsed time: each block, with its"
         " fresh processes, is one measurement; the error is half of the mean's 99.9 % interval (Student's), the"
         " deviation that of blocks, scaled is the ratio of the means."
     ),

@@ -16,12 +16,13 @@ from tollbar.judge import (
 from tollbar.measure import Outcome
 from tollbar.present import crosstables, notes, words
 from tollbar.present.cells import varying
-from tollbar.present.comparisons import by_source, by_source_columns
+from tollbar.present.comparisons import by_source, by_source_columns, compared_by, published_words, value_words
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
 from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, STANDING, good_news, interval_title, plain, said
 from tollbar.results import Row
 from tollbar.stats import Interval
+from tollbar.study import Claim
 
 # Of one thing that was not measured: enough to see what they are.
 MOST_VALUES = 4
@@ -82,8 +83,8 @@ def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
 
 def claim_table(study: StudyJudgement) -> Table:
     """What was published beside what is measured here."""
-    rated = any(claim.rates for claim in study.claims)
-    where = any(name in claim.at for claim in study.claims for name in PLACES)
+    rated = any(result.rates for result in study.claims)
+    where = any(name in result.at for result in study.claims for name in PLACES)
     columns = (
         *row_names("published", *(["where"] if where else [])),
         *texts("of", leaves=SPEED),
@@ -95,19 +96,19 @@ def claim_table(study: StudyJudgement) -> Table:
     )
     rows = [
         (
-            Cell(claim.says),
+            Cell(result.claim.says),
             *(
-                [Cell(" · ".join(said(study, n, _named(study, n, claim.at[n])) for n in PLACES if n in claim.at))]
+                [Cell(" · ".join(said(study, n, _named(study, n, result.at[n])) for n in PLACES if n in result.at))]
                 * where
             ),
-            Cell(claim.metric),
-            Cell(_published(claim)),
-            *_interval(claim.ratio),
-            Cell(str(claim.verdict) if claim.ratio else "not measured", verdict=claim.verdict, small=claim.reason),
-            *map(Cell, by_source(study, claim.by_source)),
-            *([Cell(" / ".join(f"{rate:,.0f}" for rate in claim.rates or ()))] if rated else []),
+            Cell(compared_by(result.claim)),
+            Cell(_published(result.claim)),
+            *(_interval(result.ratio) if result.claim.is_judged else (Cell(value_words(result)), Cell(""))),
+            Cell(_effect(result), verdict=result.verdict, small=result.reason),
+            *map(Cell, by_source(study, result.by_source)),
+            *([Cell(" / ".join(f"{rate:,.0f}" for rate in result.rates or ()))] if rated else []),
         )
-        for claim in study.claims
+        for result in study.claims
     ]
     return Table("Published and measured", columns, rows)
 
@@ -199,7 +200,13 @@ def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:
     return (Cell(words.ratio_words(ratio.estimate)), Cell(words.bracket(ratio))) if ratio else (Cell(""), Cell(""))
 
 
-def _published(claim: ClaimResult) -> str:
-    if claim.published is not None:
-        return words.ratio_words(claim.published)
-    return "> 1" if claim.order == "more" else "< 1"
+def _published(claim: Claim) -> str:
+    if claim.ratio is not None:
+        return " to ".join(dict.fromkeys(words.ratio_words(end) for end in claim.ratio))
+    if claim.order is not None and not claim.grows:
+        return "> 1" if claim.order == "more" else "< 1"
+    return published_words(claim)
+
+
+def _effect(result: ClaimResult) -> str:
+    return "not measured" if result.claim.is_judged and not result.ratio else str(result.verdict)

@@ -17,6 +17,7 @@ from tollbar.study.beginning import begun
 from tollbar.study.definition import (
     NOT_SETTINGS,
     STATISTIC_OF,
+    Amount,
     Claim,
     Coordinates,
     Cost,
@@ -36,6 +37,7 @@ __all__ = [
     "DEFAULT_USERS",
     "NOT_SETTINGS",
     "STATISTIC_OF",
+    "Amount",
     "Claim",
     "Coordinates",
     "Cost",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -42,23 +42,59 @@ class LeaveOut:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A published comparison, to be tried again: `of` had `ratio` times the metric of `over`."""
+    """What was published, to be tried again: `of` had `ratio` times the metric of `over`, or more or less of it.
+
+    Without either, what was published is an absolute figure of `of`, which is shown beside today's and not judged; or
+    nothing here can try it, and `untestable` says why.
+    """
 
     says: str
     of: Coordinates
     over: Coordinates
     metric: str
-    """`cost`; `capacity`: how much one core can do, which is one over its cost; or a metric of the family."""
-    ratio: float | None
+    """`cost`; `capacity`: how much one core can do, which is one over its cost; `wall`, the time that passes in it;
+    `throughput` and `latency-p50`, as users of a settled load notice them; or a metric of the family."""
+    ratio: tuple[float, float] | None
+    """The least and the most that was published: the same twice, but for a setting that cannot be varied here."""
     order: Literal["more", "less"] | None
     note: str | None
+    component: str | None = None
+    """The one whose CPU time is compared; None: that of all who pay the cost."""
+    grows: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
+    """The claim is of the ratio at the second of these values over the ratio at the first."""
+    where: str | None = None
+    """The table, figure or sentence in which it was published."""
+    published: tuple[Amount, ...] = ()
+    """The source's figure of `of` and that of `over`, where it has any: a pair for each of several ratios."""
+    untestable: str | None = None
+    """Why nothing here can try it."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it compares two cells, so that it has a verdict."""
+        return self.ratio is not None or self.order is not None
+
+    @property
+    def one_ratio(self) -> float | None:
+        """What was published, where that is one number."""
+        return self.ratio[0] if self.ratio is not None and self.ratio[0] == self.ratio[1] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A published figure, in the source's own unit."""
+
+    value: float
+    unit: str
+    text: str
+    """As the study's file has it."""
 
 
 Statistic = Literal["mean-error-deviation", "rate-after-first"]
 """What a source prints of each of its measurements. `mean-error-deviation`: the mean, as error half of its 99.9 %
 interval, the standard deviation, and the ratio of the means (BenchmarkDotNet's table). `rate-after-first`: requests a
 second, from the mean time of all runs but the first."""
-STATISTIC_OF: Mapping[Statistic, str] = {"mean-error-deviation": "cost", "rate-after-first": "capacity"}
+STATISTIC_OF: Mapping[Statistic, str] = {"mean-error-deviation": "wall", "rate-after-first": "capacity"}
 """Beside which metric's claims each is shown."""
 
 
@@ -89,6 +125,8 @@ class Measure:
     blocks: int
     precision: float | None = None
     """Half of every toll's interval, as a share: blocks are added until all are so narrow, or the time is over."""
+    stretch_every: int = 3
+    """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
     longest_s: float | None = None
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
 

@@ -22,8 +22,10 @@ from tollbar.wire import Wire
 GONE = {
     "measure.trial": "a trial is so many `measure.rounds` of a `measure.chunk` each, by default 10 of 5 ms",
     "measure.warm-up": "a runner is warm when it says so; how long it works is `measure.chunk` times `measure.rounds`",
-    "throughput": "claims are judged by what one core can do, one over its cost: `capacity`",
 }
+
+# What a component of a server has of its own: a share of the CPU time.
+OF_COMPONENTS = ("capacity", "cost")
 
 
 def _unit(reader: object) -> BeforeValidator:
@@ -89,19 +91,41 @@ class WireJudge(Wire):
 
 class WireClaim(Wire):
     says: str
-    of: dict[str, Value]
-    over: dict[str, Value]
+    where: str | None = None
+    of: dict[str, Value] = {}
+    over: dict[str, Value] = {}
     metric: str = "capacity"
-    ratio: float | None = None
+    component: str | None = None
+    ratio: Annotated[
+        tuple[float, ...] | None, _unit(lambda said: (said,) if isinstance(said, int | float) else said)
+    ] = None
     order: Literal["more", "less"] | None = None
+    grows: dict[str, tuple[Value, Value]] = {}
+    published: tuple[str, ...] = ()
+    untestable: str | None = None
     note: str | None = None
 
     @model_validator(mode="after")
-    def _says_a_number_or_an_order(self) -> WireClaim:
-        if (self.ratio is None) == (self.order is None):
-            raise ValueError("a claim gives either a `ratio` or an `order`")
-        if self.ratio is not None and self.ratio <= 0:
-            raise ValueError("a `ratio` is above zero")
+    def _is_one_of_four_kinds(self) -> WireClaim:
+        compares = self.ratio is not None or self.order is not None
+        absolute = bool(self.published) and not compares
+        if (self.ratio is not None) + (self.order is not None) + absolute + (self.untestable is not None) != 1:
+            raise ValueError(
+                "a claim gives either a `ratio` or an `order`; or the `published` figure of one cell; or it is "
+                "`untestable`, with the reason"
+            )
+        if compares != bool(self.of and self.over) or (absolute and not self.of) or (self.untestable and self.of):
+            raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
+        if self.ratio is not None and (len(self.ratio) not in (1, 2) or min(self.ratio) <= 0):
+            raise ValueError("a `ratio` is a number above zero, or the least and the most of several")
+        if self.ratio is not None and self.ratio[0] > self.ratio[-1]:
+            raise ValueError("a `ratio` of two numbers goes from the least to the most")
+        if self.grows and self.order is None:
+            raise ValueError("what `grows` has an `order`: the ratio at the second value over that at the first")
+        if len(self.published) % 2 if compares else len(self.published) > 1:
+            raise ValueError("`published` is the figure of `of`, and then that of `over`")
+        if self.component and self.metric not in OF_COMPONENTS:
+            raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")
         return self
 
 

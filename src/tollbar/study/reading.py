@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Formatter
 from typing import TypeVar
 
-from tollbar import beds, families
+from tollbar import beds, families, units
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Family, Value, whole
@@ -18,6 +18,7 @@ from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
     CLIENT_PLACES,
     NOT_SETTINGS,
+    Amount,
     Claim,
     Coordinates,
     Cost,
@@ -31,8 +32,10 @@ from tollbar.study.definition import (
 from tollbar.study.keys import GONE, WireClaim, WireStudy, WireTable
 from tollbar.wire import parse
 
-# What a claim may be about in every family.
+# What a claim may be about in every family; in one whose work has no users; in one whose users ask a server.
 JUDGED = ("capacity", "cost")
+ELAPSED = ("wall",)
+NOTICED = ("throughput", "latency-p50")
 
 Named = TypeVar("Named", bound=Value)
 
@@ -49,7 +52,9 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
     wire = _with_server(wire, family)
-    reader = _Reader(family, where, None if kept else (*wire.url, *beds.all_beds()))
+    load = _load(wire, family, where)
+    here = None if kept else (*wire.url, *beds.all_beds())
+    reader = _Reader(family, where, here, has_load=load is not None)
     choices = reader.choices(wire.choices)
     baseline = wire.baseline or choices[0]
     return Study(
@@ -62,7 +67,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         providers=wire.providers or family.providers,
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
         remotes=tuple(Remote(url) for url in wire.url),
-        load=_load(wire, family, where),
+        load=load,
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
         baseline=reader.coordinates("baseline", {"choice": baseline} if isinstance(baseline, str) else baseline),
         leave_out=tuple(
@@ -71,7 +76,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         ),
         measure=_measure(wire, family, where),
         worth=wire.judge.worth,
-        claims=tuple(reader.claim(claim) for claim in wire.claim),
+        claims=tuple(reader.claim(claim, None if kept else wire.beds) for claim in wire.claim),
         notes=wire.notes,
         statistic=wire.statistic,
         tables=tuple(reader.table(table) for table in wire.table),
@@ -160,7 +165,9 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         raise TollbarError(
             "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
         )
-    return Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision, measure.longest)
+    made = Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision)
+    noticed = any(claim.metric in NOTICED for claim in wire.claim)
+    return replace(made, longest_s=measure.longest, stretch_every=1 if noticed else made.stretch_every)
 
 
 def _costs(wire: WireStudy, family: Family) -> tuple[Cost, ...]:
@@ -181,6 +188,7 @@ class _Reader:
     where: str
     beds: tuple[str, ...] | None
     """Those that there are; None: they need not be here."""
+    has_load: bool = False
 
     def choices(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """The choices these names and patterns stand for, in the family's order, the null one only by name."""
@@ -197,10 +205,22 @@ class _Reader:
             raise TollbarError("`choices`: none", where=self.where, hint=f"`{null}` is a choice only by its name")
         return found
 
-    def claim(self, wire: WireClaim) -> Claim:
-        self._has_metric("claim.metric", wire.metric, *JUDGED)
+    def claim(self, wire: WireClaim, beds_of_study: Sequence[str] | None) -> Claim:
+        """Of a study that is measured through these servers; None: they need not be here."""
+        self._has_metric("claim.metric", wire.metric, *JUDGED, *(NOTICED if self.has_load else ELAPSED))
+        if wire.component and beds_of_study is not None:
+            found = [*(beds.all_beds()[name] for name in beds_of_study), *beds.services().values()]
+            known = dict.fromkeys(component.name for bed in found for component in bed.components)
+            if wire.component not in known:
+                raise unknown("component", wire.component, known, where=f"{self.where}: `claim.component`")
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
-        return Claim(**dict(wire) | sides)
+        grows = {name: self.values("claim.grows", name, ends) for name, ends in wire.grows.items()}
+        try:
+            figures = tuple(Amount(*units.published(text), text) for text in wire.published)
+        except ValueError as error:
+            raise TollbarError(f"`claim.published`: {error}", where=self.where) from None
+        ratio = wire.ratio and (wire.ratio[0], wire.ratio[-1])
+        return Claim(**dict(wire) | sides | {"grows": grows, "published": figures, "ratio": ratio})
 
     def table(self, wire: WireTable) -> CrossTable:
         for side in ("rows", "columns"):
@@ -215,8 +235,10 @@ class _Reader:
     def _has_metric(self, key: str, name: str, *others: str) -> None:
         known = (*others, *self.family.metrics)
         if name not in known:
-            hint = GONE.get(name) or nearest(name, known)
-            raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=hint)
+            if name in (*ELAPSED, *NOTICED):
+                what = "a load's users notice" if name in NOTICED else "is measured where no load is"
+                raise TollbarError(f"`{key}`: `{name}` is what {what}", where=self.where)
+            raise TollbarError(f"`{key}`: no such metric: `{name}`", where=self.where, hint=nearest(name, known))
 
     def coordinates(self, key: str, given: Mapping[str, Value]) -> Coordinates:
         return {name: self.values(key, name, (value,))[0] for name, value in given.items()}

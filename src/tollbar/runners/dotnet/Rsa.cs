@@ -23,8 +23,9 @@ sealed class Rsa : IKeyPair
 
     readonly string package, way;
     readonly RSA kept;
-    /// A digest as an object that is made once; null where each call names the digest.
+    /// A digest as an object that is made once; null where each call makes one, or names the digest.
     readonly SHA256 hash;
+    readonly bool makesHash;
     readonly ConcurrentBag<RSA> pool = new ConcurrentBag<RSA>();
     readonly Forms own;
     Forms forms;
@@ -39,13 +40,13 @@ sealed class Rsa : IKeyPair
     public static string DigestOf(string package)
     {
         string fetched = package == "rsa-csp" ? "SignData with one SHA256 object" : "one SHA256 object, then SignHash";
-        return $"fetched: {fetched}; implicit: SignData with HashAlgorithmName.SHA256";
+        return $"fetched: {fetched}; made: the same with an object of each call; implicit: SignData with HashAlgorithmName.SHA256";
     }
 
     public static IOperation Prepare(WorkTask task)
     {
         int bytes = task.Bytes(60);
-        string digest = task.Word("digest", "fetched", "implicit");
+        string digest = task.Word("digest", "fetched", "implicit", "made");
         if (task.Choice == "none")
         {
             return new Nothing();
@@ -62,15 +63,16 @@ sealed class Rsa : IKeyPair
         }
         var key = RSA.Create();
         key.ImportPkcs8PrivateKey(Pem.Read(pem), out int _);
-        var keys = new Rsa(task.Package, way, digest == "fetched" ? SHA256.Create() : null, key);
+        var keys = new Rsa(task.Package, way, digest, key);
         return new Signatures(task, keys, bytes, (signatures, proof) => ProveKnown(task, key, signatures, proof));
     }
 
-    Rsa(string package, string way, SHA256 hash, RSA key)
+    Rsa(string package, string way, string digest, RSA key)
     {
         this.package = package;
         this.way = way;
-        this.hash = hash;
+        hash = digest == "fetched" ? SHA256.Create() : null;
+        makesHash = digest == "made";
         own = forms = Written(key);
         kept = Imported(own);
         while (way == "pooled" && pool.Count < PooledKeys)
@@ -189,29 +191,45 @@ sealed class Rsa : IKeyPair
     public byte[] Sign(AsymmetricAlgorithm key, byte[] message)
     {
         var rsa = (RSA)key;
-        if (hash == null)
+        if (makesHash)
         {
-            return rsa.SignData(message, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+            using (var made = SHA256.Create())
+            {
+                return Sign(rsa, message, made);
+            }
         }
-        if (rsa is RSACryptoServiceProvider csp)
-        {
-            return csp.SignData(message, hash);
-        }
-        return rsa.SignHash(hash.ComputeHash(message), HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+        return hash == null
+            ? rsa.SignData(message, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1)
+            : Sign(rsa, message, hash);
+    }
+
+    static byte[] Sign(RSA key, byte[] message, SHA256 hash)
+    {
+        return key is RSACryptoServiceProvider csp
+            ? csp.SignData(message, hash)
+            : key.SignHash(hash.ComputeHash(message), HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
     }
 
     public bool Verify(AsymmetricAlgorithm key, byte[] message, byte[] signature)
     {
         var rsa = (RSA)key;
-        if (hash == null)
+        if (makesHash)
         {
-            return rsa.VerifyData(message, signature, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+            using (var made = SHA256.Create())
+            {
+                return Verify(rsa, message, signature, made);
+            }
         }
-        if (rsa is RSACryptoServiceProvider csp)
-        {
-            return csp.VerifyData(message, hash, signature);
-        }
-        return rsa.VerifyHash(hash.ComputeHash(message), signature, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+        return hash == null
+            ? rsa.VerifyData(message, signature, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1)
+            : Verify(rsa, message, signature, hash);
+    }
+
+    static bool Verify(RSA key, byte[] message, byte[] signature, SHA256 hash)
+    {
+        return key is RSACryptoServiceProvider csp
+            ? csp.VerifyData(message, hash, signature)
+            : key.VerifyHash(hash.ComputeHash(message), signature, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
     }
 
     /// <summary>A key of this package's class with nothing in it.</summary>
