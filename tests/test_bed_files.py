@@ -8,6 +8,7 @@ import pytest
 
 from component_lab import FakeBed
 from tollbar import beds
+from tollbar.beds.configuration import text_of
 from tollbar.errors import TollbarError
 
 WRONG = [
@@ -99,3 +100,10 @@ def test_the_newest_version_is_found(fake: FakeBed) -> None:
         (folder / "fake-server").symlink_to(fake.program)
     found = fake.of(fake.component(program=["fake-server"], folders=[str(fake.folder / "*")]))
     assert fake.folder / "15" / "fake-server" == found.programs["web"]
+
+
+def test_a_preparation_depends_on_what_its_files_include() -> None:
+    """One that is a line of another bed's is made anew when that changes."""
+    text = text_of(beds.services()["postgresql-accounts"].folder, "one-database.sql")
+    assert "include" in text
+    assert "DROP DATABASE template0;" in text

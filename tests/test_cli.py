@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Tollbar
+from tollbar import cli
 from tollbar.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -175,3 +177,13 @@ def test_too_few_blocks_are_said_before_measuring(tollbar: Tollbar, short_study:
     assert "3 blocks cannot carry an interval, so that every verdict will be unclear" in said
     assert "--blocks 4" in said
     assert "cannot carry" not in tollbar("run", short_study, "--blocks", 4, "--no-report").stderr
+
+
+def test_no_command_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting takes time that would be measured: what the environment asks for is not handed on."""
+    monkeypatch.setenv("TOLLBAR_COUNT_CALLS", "1")
+    monkeypatch.setattr("sys.argv", ["tollbar", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert 0 == ended.value.code
+    assert "TOLLBAR_COUNT_CALLS" not in os.environ

@@ -256,6 +256,12 @@ def test_the_key_of_a_table_is_for_the_servers_account_alone(at: Sandbox) -> Non
         assert key not in (server.work_dirs["database"] / "keys.txt").read_text()
 
 
+def test_postgresql_has_one_database(at: Sandbox) -> None:
+    """Those that others would be made like are gone: each start would unpack their files."""
+    with started(at, Case("postgresql", "plaintext")) as server:
+        assert ["postgres"] == query(server, "select datname from pg_database")
+
+
 @pytest.mark.parametrize("name", DATABASES)
 def test_a_database_starts_and_leaves_nothing(at: Sandbox, name: str) -> None:
     """It says who it is, answers through its socket alone, and is no process of root's."""

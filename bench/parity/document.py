@@ -11,8 +11,9 @@ from bench.parity.counting import Absent, Row
 HEAD = """# Parity: what one operation of each choice does
 
 Counted and not read off the code. *Library*: functions of the libcrypto that is bound; of what is linked into the
-engine, and of its server, what it tallies itself (SQL statements, hashes, signatures); of a database, the statements
-that its client sends. *System calls*: of a runner those between a line that it reads and its answer, of a server
+engine, and of its server, what it tallies itself (SQL statements, and the hashes, seals and signatures of sign-in), so
+that a dash is nothing that is tallied and not nothing that is done; of a database, the statements that its client
+sends. *System calls*: of a runner those between a line that it reads and its answer, of a server
 those of all processes of each component (`strace -f` on every one of them, and on what they start) for so many
 requests; a component behind the one that is asked has its name before them. *Sent* and *received* are bytes, of a
 server from and to who asks it, of a database's client to and from the server.
@@ -109,7 +110,8 @@ def _explained(family: str, rows: Sequence[Row]) -> Iterator[str]:
 
 def _varying(one: reasons.Reason) -> str:
     named = ", ".join(_quoted(pattern.replace(":_", ": ")) for pattern in one.what.split())
-    return named if one.family == "*" else f"{named} of `{one.family}`"
+    whose = "" if one.choices == "*" else " " + ", ".join(_quoted(pattern) for pattern in one.choices.split())
+    return named if one.family == "*" else f"{named} of `{one.family}`{whose}"
 
 
 def _listed(counts: Mapping[str, float]) -> str:

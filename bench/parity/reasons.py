@@ -219,20 +219,20 @@ REASONS: Sequence[Reason] = (
         "web-auth",
         "bytes_sent",
         "digest+*+op=request+by=httpd",
-        "the server proves itself too, in `Authentication-Info`, and says which user it saw",
+        "the server proves itself too, in `Authentication-Info`",
     ),
     Reason("web-auth", "bytes_sent", "kerberos+*+op=request+*", "the server proves itself too, by a token"),
     Reason(
         "web-auth",
         "bytes_sent",
         "form+*+op=request+by=httpd",
-        "what is behind a session may be in no cache, which the answer says, beside the user whom the server saw",
+        "what is behind a session may be in no cache, which the answer says",
     ),
     Reason(
         "web-auth",
         "bytes_sent",
         "ntlm+*+op=request+*",
-        "the answer says that the connection stands for the user, and for which",
+        "the answer says that the connection stands for the user",
     ),
     Reason(
         "web-auth",

@@ -204,6 +204,21 @@ def source_of(folder: Path, name: str) -> Path:
     return template if template.exists() else folder / name
 
 
+def text_of(folder: Path, name: str) -> str:
+    """What a file of this name is made of, with all that it includes."""
+    import jinja2.meta
+
+    templates, found, wanted = _templates(folder), "", [source_of(folder, name)]
+    for source in wanted:
+        text = source.read_text("utf-8")
+        found += text
+        if source.suffix == TEMPLATE:
+            names = jinja2.meta.find_referenced_templates(templates.parse(text))
+            assert templates.loader is not None
+            wanted += [Path(str(templates.get_template(name).filename)) for name in names if name is not None]
+    return found
+
+
 def write_files(files: Mapping[str, str], work_dir: Path, account: Account | None) -> None:
     """Writes files for this account alone; without one, for the lab's own."""
     for name, text in files.items():

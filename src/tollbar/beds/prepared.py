@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tollbar.beds import Component, NotStarted, Preparation
-from tollbar.beds.configuration import Request, render_preparation, source_of, write_files
+from tollbar.beds.configuration import Request, render_preparation, text_of, write_files
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
 from tollbar.files import cache_folder
@@ -78,7 +78,7 @@ def key(request: Request, component: Component, preparation: Preparation) -> str
         "version": request.found.versions[component.name],
         "commands": preparation.commands,
         "environment": dict(preparation.environment),
-        "templates": {name: source_of(folder, name).read_text("utf-8") for name in preparation.render},
+        "templates": {name: text_of(folder, name) for name in preparation.render},
         "settings": {name: request.settings.get(name) for name in preparation.settings},
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:32]
