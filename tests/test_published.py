@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from tollbar import study
+from tollbar.present import sources
 from tollbar.study import Claim, Study
 
 SOURCED = {one.name: one for name in study.shipped() for one in study.load([name]) if one.source is not None}
@@ -17,13 +19,13 @@ INVERSE = "capacity"
 
 def test_the_five_sources_have_studies() -> None:
     """Each published comparison is tried somewhere."""
-    assert {
-        "security-design-choices",
-        "rsa-apis",
-        "kernel-mode-authentication",
-        "encrypted-columns",
-        "tls-certificates",
-    } == {one.source for one in SOURCED.values()}
+    assert 5 == len(study.sources())
+    assert set(study.sources()) == {one.source for one in SOURCED.values()}
+
+
+def test_the_page_of_sources_is_what_the_studies_say() -> None:
+    """It is written from them, and not by hand."""
+    assert sources.written() == (Path(__file__).parent.parent / "docs" / "sources.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("one", "claim"), CLAIMS)

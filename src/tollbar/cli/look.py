@@ -19,13 +19,13 @@ UNUSABLE = "cannot be used"
 
 
 def list_(
-    what: Literal["studies", "families", "choices", "providers", "beds"] = "studies",
+    what: Literal["studies", "families", "choices", "providers", "beds", "sources"] = "studies",
     /,
     *,
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices, providers or beds.
+    """Show what there is: studies, families, choices, providers, beds, or the published comparisons (sources).
 
     tollbar list studies
     tollbar list choices
@@ -40,7 +40,13 @@ def list_(
     json
         Print one JSON document instead of a table.
     """
-    rows = {"studies": _studies, "families": _families, "choices": lambda: _choices(in_words=not json), "beds": _beds}
+    rows = {
+        "studies": _studies,
+        "families": _families,
+        "choices": lambda: _choices(in_words=not json),
+        "beds": _beds,
+        "sources": _sources,
+    }
     listed = _providers(library) if what == "providers" else rows[what]()
     _print(listed, as_json=json)
     return ExitStatus.DONE
@@ -187,6 +193,25 @@ def _families() -> list[dict[str, object]]:
         }
         for family in families.families().values()
     ]
+
+
+def _sources() -> list[dict[str, object]]:
+    of = {one.name: one for one in study.load(list(study.shipped())) if one.source}
+    found = []
+    for source in study.sources().values():
+        tries = [one for one in of.values() if one.source == source.name]
+        claims = [claim for one in tries for claim in one.claims]
+        found.append(
+            {
+                "source": source.name,
+                "title": source.title,
+                "year": source.year or "",
+                "studies": ", ".join(one.name for one in tries),
+                "claims": len(claims),
+                "not testable here": sum(claim.untestable is not None for claim in claims),
+            }
+        )
+    return found
 
 
 def _choices(*, in_words: bool) -> list[dict[str, object]]:

@@ -118,7 +118,7 @@ def claim_table(study: StudyJudgement) -> Table:
             Cell(f"{number}  {result.claim.says}", small=said_where(result.claim)),
             Cell(claim_place(study, result) or "everywhere"),
             Cell(compared_by(result.claim)),
-            Cell(published_words(result.claim), result.claim.one_ratio, _figures(result.claim)),
+            Cell(published_words(result.claim), result.claim.one_ratio, said_figures(result.claim)),
             *map(Cell, by_source(study, result.by_source)),
             ratio_cell(result.ratio) if result.claim.is_judged else Cell(value_words(result) or "–"),
             ratio_cell(result.typical),
@@ -169,7 +169,8 @@ def said_where(claim: Claim) -> str | None:
     return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note) if part) or None
 
 
-def _figures(claim: Claim) -> str | None:
+def said_figures(claim: Claim) -> str | None:
+    """The source's own figures of both sides, a pair for each of several ratios; nothing where it has none."""
     if not claim.is_judged or not claim.published:
         return None
     pairs = zip(claim.published[::2], claim.published[1::2], strict=True)

@@ -30,6 +30,7 @@ from tollbar.study.definition import (
     matches,
 )
 from tollbar.study.reading import read
+from tollbar.study.sources import Source, sources
 from tollbar.study.url import DEFAULT_USERS, addresses_of, named_again, of_urls, text_of, with_servers
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Load",
     "Measure",
     "Question",
+    "Source",
     "Statistic",
     "Study",
     "addresses_of",
@@ -58,6 +60,7 @@ __all__ = [
     "of_words",
     "read",
     "shipped",
+    "sources",
     "text_of",
     "with_servers",
 ]
