@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import claim, lognormal, measured, row, study, study_run
+from claim_lab import cells, interval, results
 from tollbar.families import Value
-from tollbar.judge import ClaimResult, ClaimVerdict, judge_study
+from tollbar.judge import ClaimVerdict, judge_study
 from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import RUNNER, Chunk
-from tollbar.results import Row
+from tollbar.measure import Outcome
 from tollbar.runner import LoadRecord
-from tollbar.runner.records import ComponentRecord
 from tollbar.stats import Interval
-from tollbar.study import Amount, Claim
-
-
-def interval(low: float, high: float) -> Interval:
-    return Interval(math.sqrt(low * high) if 0 < low else 1.0, low, high, 0.95, 20)
 
 
 @pytest.mark.parametrize(
@@ -123,18 +114,6 @@ def test_two_that_are_alike_are_so_within_what_the_study_ignores() -> None:
     """×1.00 has the rule that ×1.01 has; where a toll would be free, `they are alike` is still true."""
     assert pytest.approx((1 / 1.03, 1.03)) == _tolerated(1.0, 1.03)
     assert pytest.approx((1.01 / 1.03, 1.01 * 1.03)) == _tolerated(1.01, 1.03)
-
-
-def cells(costs: Mapping[tuple[Value, ...], float], names: tuple[str, ...]) -> list[Row]:
-    found = measured(list(costs.values()), lognormal(0.01), random.Random(2), blocks=20)
-    return [row(dict(zip(names, at, strict=True)), c) for at, c in zip(costs, found, strict=True)]
-
-
-def results(rows: list[Row], *claims: Claim, apart: float = 1.0) -> list[ClaimResult]:
-    """What becomes of claims about these cells, in a study whose twins came out this far apart."""
-    quiet = [100.0 + 0.01 * block for block in range(20)]
-    baseline = row({"choice": "baseline"}, quiet, twins_ns=[apart * cost for cost in quiet])
-    return list(judge_study(study_run([baseline, *rows], (20,), study(claims=claims))).claims)
 
 
 def test_capacity_is_one_over_cost() -> None:
@@ -279,126 +258,3 @@ def test_what_cannot_be_tried_says_why() -> None:
         "3 of 20 blocks have both sides: too few for an interval, which needs 4",
         "the interval reaches across an edge of what counts as the published ratio: add blocks",
     ] == [r.reason for r in found]
-
-
-def with_chunks(one: Row, **changes: Callable[[Chunk], Any]) -> Row:
-    """The same, each chunk changed."""
-
-    def changed(found: tuple[Trial, ...]) -> tuple[Trial, ...]:
-        return tuple(
-            replace(t, chunks=tuple(replace(c, **{n: f(c) for n, f in changes.items()}) for c in t.chunks))
-            for t in found
-        )
-
-    return replace(one, trials=changed(one.trials), twins=changed(one.twins))
-
-
-def test_elapsed_time_is_compared_where_that_was_published() -> None:
-    """Two that cost the same CPU time, of which one waits as long again."""
-    one, other = cells({("a",): 1.0, ("b",): 1.0}, ("choice",))
-    other = with_chunks(other, wall_ns=lambda chunk: 2 * chunk.wall_ns)
-    of, over = {"choice": "b"}, {"choice": "a"}
-    elapsed, cost = results([one, other], claim(of, over, 2.0, metric="wall"), claim(of, over, 2.0, metric="cost"))
-    assert (ClaimVerdict.STILL_TRUE, ClaimVerdict.SMALLER) == (elapsed.verdict, cost.verdict)
-
-
-def test_a_component_s_own_cost_is_compared() -> None:
-    """A web server pays half as much with the one, whatever the directory pays beside it."""
-
-    def shared(one: Row, web: float) -> Row:
-        whole = {RUNNER: lambda chunk: sum(chunk.cpu_ns.values())}
-        return with_chunks(
-            one, cpu_ns=lambda chunk: {RUNNER: whole[RUNNER](chunk), "web": round(web * whole[RUNNER](chunk))}
-        )
-
-    rows = [
-        shared(one, web) for one, web in zip(cells({("a",): 1.0, ("b",): 1.0}, ("choice",)), (0.3, 0.6), strict=True)
-    ]
-    quiet = [100.0 + 0.01 * block for block in range(20)]
-    rows.append(shared(row({"choice": "baseline"}, quiet, twins_ns=quiet), 0.5))
-    of, over = {"choice": "a"}, {"choice": "b"}
-    about = [claim(of, over, 2.0, component="web"), claim(of, over, 2.0), claim(of, over, 2.0, component="kdc")]
-    web, whole, kdc = judge_study(study_run(rows, (20,), study(claims=about))).claims
-    assert (ClaimVerdict.STILL_TRUE, ClaimVerdict.SMALLER) == (web.verdict, whole.verdict)
-    assert (ClaimVerdict.CANNOT_TELL, "its runners observed no `capacity` of kdc") == (kdc.verdict, kdc.reason)
-
-
-@pytest.mark.parametrize(
-    ("published", "expected"),
-    [
-        ((1.5, 2.5), ClaimVerdict.STILL_TRUE),
-        ((2.5, 3.5), ClaimVerdict.SMALLER),
-        ((1.2, 1.5), ClaimVerdict.LARGER),
-        ((0.4, 0.6), ClaimVerdict.INVERTED),
-        ((0.9, 1.1), ClaimVerdict.LARGER),
-    ],
-)
-def test_of_several_published_ratios_each_may_be_the_true_one(
-    published: tuple[float, float], expected: ClaimVerdict
-) -> None:
-    """What lies between the least and the most of them is still true."""
-    assert expected is judge_ratio(interval(1.96, 2.04), published, margin=1.03)
-
-
-@pytest.mark.parametrize(
-    ("order", "last", "expected"),
-    [
-        ("more", 4.0, ClaimVerdict.STILL_TRUE),
-        ("less", 4.0, ClaimVerdict.INVERTED),
-        ("more", 1.5, ClaimVerdict.INVERTED),
-        ("more", 2.0, ClaimVerdict.CANNOT_TELL),
-    ],
-)
-def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) -> None:
-    """The ratio at the second size is held against the ratio at the first."""
-    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}
-    grown = claim({"choice": "a"}, {"choice": "b"}, order=order, grows={"bytes": (64, 1024)})
-    (found,) = results(cells(costs, ("choice", "bytes")), grown)
-    assert expected is found.verdict
-    assert found.ratio is not None
-    assert last / 2 == pytest.approx(found.ratio.estimate, rel=0.02)
-
-
-def test_a_difference_at_one_size_alone_does_not_grow() -> None:
-    """It says which is missing."""
-    grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})
-    (found,) = results(cells({("a", 64): 1.0, ("b", 64): 2.0}, ("choice", "bytes")), grown)
-    assert (ClaimVerdict.CANNOT_TELL, "only one of both sizes was measured here") == (found.verdict, found.reason)
-
-
-def test_a_published_figure_stands_beside_today_s() -> None:
-    """In its own unit, without a verdict; what cannot be tried here says why."""
-    figure = Claim("says", {"choice": "a"}, {}, "cost", None, None, None, published=(Amount(7.7, "ms", "7.7 ms"),))
-    never = Claim("says", {}, {}, "cost", None, None, None, untestable="Linux has no such mode")
-    shown, untried = results(cells({("a",): 1.0}, ("choice",)), figure, never)
-    assert ClaimVerdict.NOT_JUDGED is shown.verdict
-    ((value, unit),) = shown.values
-    assert (pytest.approx(100.0, rel=0.01), "ns/op") == (value, unit)
-    assert (ClaimVerdict.NOT_TESTABLE, "Linux has no such mode") == (untried.verdict, untried.reason)
-
-
-@pytest.mark.parametrize(("busy_ns", "expected"), [(0.9, "client-bound"), (0.1, None)])
-def test_a_rate_of_a_busy_client_is_not_told(busy_ns: float, expected: str | None) -> None:
-    """Twice the requests a second, unless the client was what limited them."""
-
-    def loaded(found: tuple[Trial, ...], rate: int) -> tuple[Trial, ...]:
-        server = ComponentRecord(cpu_ns=9 * 10**8, memory_bytes=1)
-        load = LoadRecord(
-            requests=rate, wall_ns=10**9, client_cpu_ns=round(busy_ns * 10**9), components={"web": server}
-        )
-        return tuple(replace(trial, load=load) for trial in found)
-
-    rows = cells({("a",): 1.0, ("b",): 1.0}, ("choice",))
-    quiet = [100.0 + 0.01 * block for block in range(20)]
-    rows.append(row({"choice": "baseline"}, quiet, twins_ns=quiet))
-    rows = [
-        replace(r, trials=loaded(r.trials, rate), twins=loaded(r.twins, rate))
-        for r, rate in zip(rows, (2000, 1000, 1000), strict=True)
-    ]
-    about = claim({"choice": "a"}, {"choice": "b"}, 2.0, metric="throughput")
-    (found,) = judge_study(study_run(rows, (20,), study(claims=[about]))).claims
-    assert found.ratio is not None
-    assert 2.0 == pytest.approx(found.ratio.estimate)
-    assert (ClaimVerdict.CANNOT_TELL if expected else ClaimVerdict.STILL_TRUE) is found.verdict
-    assert (expected is None) == (found.reason is None)
-    assert expected is None or expected in str(found.reason)
