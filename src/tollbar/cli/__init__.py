@@ -16,7 +16,7 @@ COMMANDS = {
     "ask": ("ask:ask", "Ask one question without a file, and have it answered in one sentence."),
     "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
-    "list": ("look:list_", "Show what there is: studies, families, choices, providers or beds."),
+    "list": ("look:list_", "Show what there is: studies, families, choices, providers, beds or sources."),
     "show": (
         "look:show",
         "Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.",

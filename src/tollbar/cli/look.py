@@ -25,7 +25,9 @@ def list_(
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show what there is: studies, families, choices, providers, beds, or the published comparisons (sources).
+    """Show what there is: studies, families, choices, providers, beds or sources.
+
+    Sources are the published comparisons that studies try again.
 
     tollbar list studies
     tollbar list choices
