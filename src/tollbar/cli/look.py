@@ -199,7 +199,7 @@ def _families() -> list[dict[str, object]]:
 
 def _sources() -> list[dict[str, object]]:
     of = {one.name: one for one in study.load(list(study.shipped())) if one.source}
-    found = []
+    found: list[dict[str, object]] = []
     for source in study.sources().values():
         tries = [one for one in of.values() if one.source == source.name]
         claims = [claim for one in tries for claim in one.claims]
