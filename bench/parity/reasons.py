@@ -204,9 +204,14 @@ REASONS: Sequence[Reason] = (
         "the password is there, and is checked: with each request, or when the form is filled in",
     ),
     Reason("web-auth", "digest_hash", "digest+*", "two hashes make the answer: of what is asked, and of all"),
-    Reason("web-auth", "ticket_opened", "form+*", "the cookie is a sealed ticket"),
+    Reason("web-auth", "ticket_opened ticket_sealed", "form+*", "the cookie is a sealed ticket"),
     Reason("web-auth", "signature_verified", "jwt+*", "a token is signed, whatever with"),
-    Reason("web-auth", "HMAC", "hmac+*", "the request is signed with the user's key"),
+    Reason(
+        "web-auth",
+        "HMAC",
+        "hmac+* form+*+op=sign-on+* session-cookie+*+op=sign-on+*",
+        "the request is signed with the user's key; or a form comes with a token, which its server signs and checks",
+    ),
     Reason("web-auth", "bytes_*", "client-certificate+*", "in TLS: a record has a head and a tag"),
     Reason("web-auth", "bytes_received", "*", "what proves the user is in the request, as long as it is"),
     Reason(

@@ -1,8 +1,9 @@
-//! How often each function of a bound library is called, where `TOLLBAR_COUNT_CALLS` asks for it: what an operation does
+//! How often each function of a bound library is called, where `TOLLBAR_COUNT_CALLS=1` asks for it: what an operation does
 //! is counted and not read off the code (`python -m bench parity`). Elsewhere functions are called as they are. What is
 //! linked in has no such functions to stand before: statements, hashes and the like are tallied where they are done.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
 
@@ -11,11 +12,17 @@ const PLACED: [&str; 2] = ["OpenSSL_version", "krb5_free_context"];
 /// Room for each name to have a place of its own.
 const SLOTS: usize = 1 << 14;
 
-static ASKED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("TOLLBAR_COUNT_CALLS").is_some());
+static ASKED: LazyLock<bool> = LazyLock::new(|| asks(std::env::var_os("TOLLBAR_COUNT_CALLS").as_deref()));
 static CALLS: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FUNCTIONS: [AtomicPtr<()>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 static NAMES: Mutex<BTreeMap<usize, &'static str>> = Mutex::new(BTreeMap::new());
 static TALLIES: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+
+/// Whether the variable's value asks for counts. One that is empty or `0` is meant to turn them off, and counts that were
+/// not asked for would be measured with everything else.
+fn asks(value: Option<&OsStr>) -> bool {
+    value.is_some_and(|value| value == "1")
+}
 
 /// The place of a name, which its type can depend on.
 pub const fn slot(name: &str) -> usize {
@@ -77,6 +84,8 @@ functions! {
 /// Counts something that was done, where that was asked for. Elsewhere it is a look at a flag.
 #[inline]
 pub fn tally(what: &'static str) {
+    #[cfg(test)]
+    tests::note(what);
     if *ASKED {
         *TALLIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).entry(what).or_default() += 1;
     }
@@ -101,4 +110,42 @@ pub fn say() {
     let mut calls: BTreeMap<&str, u64> = names.iter().map(called).filter(|(_, calls)| *calls > 0).collect();
     calls.extend(TALLIES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter());
     eprintln!("calls: {}", serde_json::to_string(&calls).unwrap_or_default());
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    thread_local! {
+        /// Tests are threads of one process: each sees what it had tallied itself.
+        static TALLIED: RefCell<BTreeMap<&'static str, u64>> = const { RefCell::new(BTreeMap::new()) };
+    }
+
+    pub fn note(what: &'static str) {
+        TALLIED.with_borrow_mut(|tallied| *tallied.entry(what).or_default() += 1);
+    }
+
+    /// How often this thread has done each thing since it was asked last.
+    pub fn tallied() -> BTreeMap<&'static str, u64> {
+        TALLIED.take()
+    }
+
+    #[test]
+    fn counts_are_asked_for_by_1_alone() {
+        for (expected, value) in
+            [(true, Some("1")), (false, None), (false, Some("")), (false, Some("0")), (false, Some("11"))]
+        {
+            assert_eq!(expected, asks(value.map(OsStr::new)), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_done_is_tallied_by_its_name() {
+        tallied();
+        ["SQL statement", "HMAC", "HMAC"].into_iter().for_each(tally);
+        assert_eq!(BTreeMap::from([("HMAC", 2), ("SQL statement", 1)]), tallied());
+        assert_eq!(BTreeMap::new(), tallied());
+    }
 }

@@ -6,7 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -221,7 +224,8 @@ impl Headers {
         // Tests are threads of one process, and two of them may ask the same headers.
         static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
         let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
-        let made = std::env::temp_dir().join(format!("tollbar-headers-{}-{number}", std::process::id()));
+        let folder = PrivateFolder::new(&format!("tollbar-headers-{}-{number}", std::process::id()));
+        let made = folder.0.join("compare");
         let mut command = Command::new(&compiler);
         // What is deprecated is called all the same: how much it costs is among the questions.
         command.args(["-std=c++17", "-w", "-x", "c++", "-", "-o"]).arg(&made);
@@ -240,7 +244,48 @@ impl Headers {
             String::from_utf8_lossy(&output.stderr)
         );
         let output = Command::new(&made).output().expect("a program that runs");
-        std::fs::remove_file(&made).expect("a program that can be removed");
         String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+/// Where a program is put that is run, until this is dropped. All may write to the folder of temporary files and foresee
+/// a name in it: what is run must be what was compiled, and its compiler must follow no link that others put there.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    /// Fails where there is something of this name.
+    fn new(name: &str) -> PrivateFolder {
+        let path = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        PrivateFolder(path)
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn a_private_folder_is_new_and_its_owner_s_alone() {
+        let name = format!("tollbar-private-{}", std::process::id());
+        let folder = PrivateFolder::new(&name);
+        let path = folder.0.clone();
+        assert_eq!(0o700, path.metadata().expect("a folder").permissions().mode() & 0o777);
+        assert!(catch_unwind(|| PrivateFolder::new(&name)).is_err(), "a folder that is there was taken");
+        drop(folder);
+        assert!(!path.exists());
+        symlink(std::env::temp_dir(), &path).expect("a link");
+        assert!(catch_unwind(|| PrivateFolder::new(&name)).is_err(), "a link was followed");
+        std::fs::remove_file(&path).expect("the link");
     }
 }

@@ -50,15 +50,15 @@ impl Client for Anonymous {
     }
 }
 
-struct Everyone;
+struct AnonymousServer;
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
     let NoSettings {} = read(settings, super::server::PLACE)?;
-    Ok(Box::new(Everyone))
+    Ok(Box::new(AnonymousServer))
 }
 
-impl Server for Everyone {
+impl Server for AnonymousServer {
     fn check(&mut self, _request: &Request<'_>) -> Verdict<'_> {
-        Verdict::Anyone
+        Verdict::Unprotected
     }
 }

@@ -136,10 +136,11 @@ pub mod tests {
         lookup.connection.query_row("SELECT count(*) FROM held", (), |row| row.get(0)).expect("a number")
     }
 
-    struct Folder(PathBuf);
+    /// Where a test keeps its files, until it ends.
+    pub struct Folder(pub PathBuf);
 
     impl Folder {
-        fn new(name: &str) -> Folder {
+        pub fn new(name: &str) -> Folder {
             let path = std::env::temp_dir().join(format!("tollbar-{}-{name}", std::process::id()));
             std::fs::create_dir(&path).expect("a folder");
             Folder(path)

@@ -11,7 +11,7 @@ pub const END_PATH: &str = "/sign-out";
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// The page, as if nothing protected it.
-    Anyone,
+    Unprotected,
     /// The page is this user's to see. The name is one that `accounts::is_name` takes.
     User(&'a str),
     /// Something else: a challenge, the way to a form.

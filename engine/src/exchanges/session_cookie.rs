@@ -42,9 +42,13 @@ struct ServerSettings {
 }
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    Ok(Box::new(form_server(settings)?))
+}
+
+fn form_server(settings: &Settings) -> Result<FormServer<Lookup>, Failure> {
     let ServerSettings { store, held, ticket_s, secure } = read(settings, PLACE)?;
     let (store, tickets) = (Store::open(&store)?, Lookup::open(&held)?);
-    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })?))
+    FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })
 }
 
 impl Tickets for Lookup {
@@ -62,5 +66,24 @@ impl Tickets for Lookup {
 
     fn end(&mut self, ticket: &[u8]) -> Result<(), String> {
         Lookup::end(self, ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::form::server::tests::lasts;
+    use super::super::lookup::tests::{Folder, fill};
+    use super::*;
+
+    #[test]
+    fn a_login_lasts_as_long_as_the_server_was_told() {
+        let folder = Folder::new("session");
+        let from = folder.0.join("held");
+        fill(&from, &[]);
+        let held = |copy: &str| json!({"from": from, "at": folder.0.join(copy)});
+        lasts(100, form_server, json!({"ticket_s": 100, "held": held("first")}), &folder.0);
+        lasts(3600, form_server, json!({"held": held("second")}), &folder.0);
     }
 }

@@ -31,7 +31,7 @@ pub fn prepare(
     Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))
 }
 
-/// A parameter of 32 bits; there is no default that would be anybody's choice.
+/// A parameter of 32 bits; there is no default: it would be a choice of this program's.
 pub fn parameter(task: &Task, name: &str) -> Result<u32, Failure> {
     let number = task.number(name, 0)?;
     match u32::try_from(number) {

@@ -241,7 +241,7 @@ impl Object<'_> {
 impl Drop for Object<'_> {
     fn drop(&mut self) {
         let mut minor = 0;
-        // SAFETY: it is this owner's alone, as whoever made it promised.
+        // SAFETY: it is this owner's alone, as its maker promised.
         unsafe { (self.release)(&mut minor, &mut self.handle) };
     }
 }

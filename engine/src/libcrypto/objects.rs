@@ -50,7 +50,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: not null, and this one's to free, as whoever made it promised; given away by nothing that drops it.
+        // SAFETY: not null, and this one's to free, as its maker promised; given away by nothing that drops it.
         unsafe { (self.free)(self.handle) }
     }
 }

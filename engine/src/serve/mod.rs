@@ -74,7 +74,7 @@ struct Config {
     listen: SocketAddr,
     #[serde(default)]
     tls: Option<tls::ServerSpec>,
-    /// How users sign in before they are given `/bytes/N`; without, everyone is.
+    /// How users sign in before they are given `/bytes/N`; without, none has to.
     #[serde(default)]
     sign_in: Option<exchanges::sign_in::SignIn>,
     /// What is made ready to be performed, each under a path of its own.

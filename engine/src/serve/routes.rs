@@ -86,9 +86,10 @@ impl Service {
         }
         let (status, text) = match route(request.target) {
             Route::Bytes(bytes) => {
-                let verdict = self.sign_in.as_mut().map_or(Verdict::Anyone, |sign_in| sign_in.check(request));
+                let verdict =
+                    self.sign_in.as_mut().map_or(Verdict::Unprotected, |sign_in| sign_in.check(request));
                 let user = match verdict {
-                    Verdict::Anyone => None,
+                    Verdict::Unprotected => None,
                     // A page is the same for all but those who want to know whom the server saw.
                     Verdict::User(name) => request.tells_user.then_some(name),
                     Verdict::Answer(Reply { status, headers, text }) => {

@@ -24,9 +24,13 @@ struct ServerSettings {
 }
 
 pub fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    Ok(Box::new(form_server(settings)?))
+}
+
+fn form_server(settings: &Settings) -> Result<FormServer<Sealed>, Failure> {
     let ServerSettings { store, ticket_s, secure } = read(settings, PLACE)?;
     let (store, tickets) = (Store::open(&store)?, Sealed::new()?);
-    Ok(Box::new(FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })?))
+    FormServer::new(store, tickets, Cookie { lasts_s: ticket_s, secure })
 }
 
 /// Sealed with a key that this process alone has: a server started again takes none of them.
@@ -44,6 +48,7 @@ impl Tickets for Sealed {
     /// Of nonce, and when it expires and the name, encrypted.
     fn issue(&mut self, name: &str, _now_s: u64, expires_s: u64) -> Result<String, String> {
         let mut sealed = [&expires_s.to_be_bytes(), name.as_bytes()].concat();
+        calls::tally("ticket sealed");
         let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut sealed);
         let nonce = nonce.map_err(|_| "a ticket cannot be sealed".to_owned())?;
         Ok(URL_SAFE_NO_PAD.encode([nonce.as_ref().as_slice(), &sealed].concat()))
@@ -69,7 +74,13 @@ impl Sealed {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::super::server::tests::lasts;
     use super::*;
+    use crate::exchanges::lookup::tests::Folder;
 
     #[test]
     fn a_ticket_is_taken_until_it_expires_and_as_it_was_given() {
@@ -85,5 +96,22 @@ mod tests {
             assert_eq!(None, user(&forged, 99), "{place}");
         }
         assert_eq!(Ok(None), Sealed::new().expect("a key").user(ticket.as_bytes(), 99));
+    }
+
+    #[test]
+    fn a_ticket_is_sealed_once_and_opened_with_each_request() {
+        let mut sealed = Sealed::new().expect("a key");
+        calls::tests::tallied();
+        let ticket = sealed.issue("u1", 0, 100).expect("a ticket");
+        assert_eq!(BTreeMap::from([("ticket sealed", 1)]), calls::tests::tallied());
+        sealed.user(ticket.as_bytes(), 99).expect("an answer");
+        assert_eq!(BTreeMap::from([("ticket opened", 1)]), calls::tests::tallied());
+    }
+
+    #[test]
+    fn a_login_lasts_as_long_as_the_server_was_told() {
+        let folder = Folder::new("sealed");
+        lasts(100, form_server, json!({"ticket_s": 100}), &folder.0);
+        lasts(3600, form_server, json!({}), &folder.0);
     }
 }

@@ -60,10 +60,11 @@ impl<T> FormServer<T> {
     }
 }
 
-impl<T: Tickets> Server for FormServer<T> {
-    fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
+/// What is asked of it, at a given time.
+impl<T: Tickets> FormServer<T> {
+    fn check_at(&mut self, request: &Request<'_>, now_s: u64) -> Verdict<'_> {
         let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
-        let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, clock::unix_s()));
+        let user = ticket.map_or(Ok(None), |ticket| self.tickets.user(ticket, now_s));
         match user {
             Ok(Some(user)) => {
                 self.user = user;
@@ -77,13 +78,8 @@ impl<T: Tickets> Server for FormServer<T> {
         }
     }
 
-    fn form_path(&self) -> Option<&'static str> {
-        Some(PATH)
-    }
-
-    fn form(&mut self, request: &Request<'_>, filled_in: Option<&[u8]>) -> Reply<'_> {
+    fn form_at(&mut self, request: &Request<'_>, filled_in: Option<&[u8]>, now_s: u64) -> Reply<'_> {
         const EMPTY: &str = "fill in: name, password, token\n";
-        let now_s = clock::unix_s();
         let secure = if self.cookie.secure { "; Secure" } else { "" };
         let Some(body) = filled_in else {
             let token = match self.tokens.issue(now_s) {
@@ -122,6 +118,20 @@ impl<T: Tickets> Server for FormServer<T> {
             Err(why) => Reply::failed(&why),
         }
     }
+}
+
+impl<T: Tickets> Server for FormServer<T> {
+    fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
+        self.check_at(request, clock::unix_s())
+    }
+
+    fn form_path(&self) -> Option<&'static str> {
+        Some(PATH)
+    }
+
+    fn form(&mut self, request: &Request<'_>, filled_in: Option<&[u8]>) -> Reply<'_> {
+        self.form_at(request, filled_in, clock::unix_s())
+    }
 
     fn end_path(&self) -> Option<&'static str> {
         self.tickets.ends().then_some(END_PATH)
@@ -131,5 +141,59 @@ impl<T: Tickets> Server for FormServer<T> {
         // A session that there is not is ended already.
         let ticket = request.cookie.and_then(|header| of_cookie(header, COOKIE));
         Reply::ended(ticket.map_or(Ok(()), |ticket| self.tickets.end(ticket)))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::exchanges::settings::Settings;
+    use crate::http::request::parse;
+
+    /// The value of the cookie that an answer sets.
+    fn given(reply: &Reply<'_>, cookie: &str) -> String {
+        let (_, rest) = reply.headers.split_once(&format!("Set-Cookie: {cookie}=")).expect(reply.text);
+        rest.split(';').next().unwrap_or_default().to_owned()
+    }
+
+    /// Logs in at a time that is given to the server, and asks for a page as long as that is taken, and then. The server
+    /// is one of these settings, with a file of accounts in this folder.
+    pub fn lasts<T: Tickets>(
+        expected_s: u64,
+        open: fn(&Settings) -> Result<FormServer<T>, Failure>,
+        mut settings: Value,
+        folder: &Path,
+    ) {
+        const NOW_S: u64 = 1_000_000;
+        let accounts = folder.join("accounts");
+        std::fs::write(&accounts, "u1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n").expect("a file");
+        settings["store"] = json!({"file": accounts});
+        let opened = open(settings.as_object().expect("settings"));
+        let mut server = opened.unwrap_or_else(|failure| panic!("{failure:?}"));
+        let text = |cookie: &str, value: &str| {
+            format!("GET / HTTP/1.1\r\nHost: x\r\nCookie: {cookie}={value}\r\n\r\n")
+        };
+        let bare = text("other", "1");
+        let bare = parse(bare.as_bytes()).expect("a request").expect("a whole one");
+        let token = given(&server.form_at(&bare, None, NOW_S), TOKEN);
+        let beside = text(TOKEN, &token);
+        let beside = parse(beside.as_bytes()).expect("a request").expect("a whole one");
+        let form = format!("name=u1&password=password&{TOKEN}={token}");
+        let ticket = given(&server.form_at(&beside, Some(form.as_bytes()), NOW_S), COOKIE);
+        let page = text(COOKIE, &ticket);
+        let page = parse(page.as_bytes()).expect("a request").expect("a whole one");
+        for now_s in [NOW_S, NOW_S + expected_s - 1] {
+            assert_eq!(Verdict::User("u1"), server.check_at(&page, now_s), "{now_s}");
+        }
+        for now_s in [NOW_S + expected_s, NOW_S + 1000 * expected_s - 1] {
+            let Verdict::Answer(reply) = server.check_at(&page, now_s) else { panic!("taken at {now_s}") };
+            let expected =
+                Reply { status: Status::Found, headers: &format!("Location: {PATH}\r\n"), text: "" };
+            assert_eq!(expected, reply, "{now_s}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use aws_lc_rs::{hmac, rand};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use crate::calls;
 use crate::contract::Failure;
 
 /// What stands in a form that this server gave, and in a cookie beside it: a time and random bytes, signed (a signed
@@ -25,12 +26,14 @@ impl Tokens {
         let mut signed = [0; SIGNED_BYTES];
         signed[..8].copy_from_slice(&now_s.to_be_bytes());
         rand::fill(&mut signed[8..]).map_err(|_| "no random bytes are to be had".to_owned())?;
+        calls::tally("HMAC");
         Ok(URL_SAFE_NO_PAD.encode([signed.as_slice(), hmac::sign(&self.0, &signed).as_ref()].concat()))
     }
 
     pub fn is_ours(&self, token: &[u8], now_s: u64) -> bool {
         let Ok(bytes) = URL_SAFE_NO_PAD.decode(token) else { return false };
         let Some((signed, signature)) = bytes.split_at_checked(SIGNED_BYTES) else { return false };
+        calls::tally("HMAC");
         let given_s = signed.first_chunk().map_or(0, |time| u64::from_be_bytes(*time));
         hmac::verify(&self.0, signed, signature).is_ok() && now_s < given_s.saturating_add(FORM_S)
     }
@@ -38,6 +41,8 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -48,5 +53,15 @@ mod tests {
         assert!(!tokens.is_ours(token.as_bytes(), 100 + FORM_S));
         assert!(!other.is_ours(token.as_bytes(), 100));
         assert_ne!(Ok(token), tokens.issue(100));
+    }
+
+    #[test]
+    fn a_token_is_signed_where_it_is_given_and_where_it_is_taken() {
+        let tokens = Tokens::new().expect("a key");
+        calls::tests::tallied();
+        let token = tokens.issue(100).expect("a token");
+        assert_eq!(BTreeMap::from([("HMAC", 1)]), calls::tests::tallied());
+        assert!(tokens.is_ours(token.as_bytes(), 100));
+        assert_eq!(BTreeMap::from([("HMAC", 1)]), calls::tests::tallied());
     }
 }

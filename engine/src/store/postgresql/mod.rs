@@ -113,6 +113,9 @@ fn is_as_asked(client: &mut Client, asked: Durability) -> Result<(), Failure> {
 
 impl Database for Postgresql {
     fn create(&mut self) -> Result<(), Failure> {
+        // Plans for a table that is dropped would stay in the very process that is measured.
+        self.statements = None;
+        self.client.forget()?;
         self.client.tell(&self.form.table())?;
         if self.in_server {
             self.client.tell(&self.form.loops())?;
@@ -269,8 +272,7 @@ impl Database for Postgresql {
 
     fn put_stored(&mut self, id: i64, column: Column, bytes: &[u8]) -> Result<(), Failure> {
         let text = format!("update cards set {} = $2 where card_id = $1", column.name());
-        let statement = self.client.prepare(&text)?;
-        match self.client.execute(&statement, &[&(id as i32), &bytes])? {
+        match self.client.execute_once(&text, &[&(id as i32), &bytes])? {
             1 => Ok(()),
             _ => Err(wrong(id, "it is not there")),
         }

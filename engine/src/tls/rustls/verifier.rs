@@ -24,7 +24,7 @@ impl Verifier {
     }
 }
 
-/// SHA-256 first, as nearly all certificates have it.
+/// SHA-256 first, as certificates have it on the web.
 fn schemes(signer: Option<Signer>) -> Vec<SignatureScheme> {
     use SignatureScheme as S;
     match signer {

@@ -1,4 +1,4 @@
-//! Sessions are resumed where that is asked for, by all that can, and never where it is not.
+//! Sessions are resumed where that is asked for, by all who could, and never where it is not.
 
 use super::*;
 
