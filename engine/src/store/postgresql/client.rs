@@ -335,14 +335,14 @@ fn is_late(error: &Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::net::Shutdown;
     use std::thread;
 
     use super::*;
 
     /// No server here takes any time, but where one says nothing on purpose.
-    const LIMIT: Duration = Duration::from_secs(60);
+    pub const LIMIT: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(50);
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -362,12 +362,12 @@ mod tests {
         message(b'Z', b"I")
     }
 
-    fn done(tag: &str) -> Vec<u8> {
+    pub fn done(tag: &str) -> Vec<u8> {
         [message(b'C', format!("{tag}\0").as_bytes()), ready()].concat()
     }
 
     /// What the server says of a statement without parameters whose rows have one column of text.
-    fn prepared() -> Vec<u8> {
+    pub fn prepared() -> Vec<u8> {
         let mut column = b"\0\x01name\0".to_vec();
         column.extend([0; 6]);
         column.extend(Type::TEXT.oid().to_be_bytes());
@@ -381,14 +381,14 @@ mod tests {
     }
 
     /// A client of a server that has said all this already, and waits in the other socket.
-    fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
+    pub fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
         let (near, mut far) = UnixStream::pair().expect("sockets");
         far.write_all(&said.concat()).expect("room");
         (Client::over(near, limit).expect("a client"), far)
     }
 
     /// The messages that the server was sent until the client was gone.
-    fn heard(client: Client, mut far: UnixStream) -> Vec<(char, Vec<u8>)> {
+    pub fn heard(client: Client, mut far: UnixStream) -> Vec<(char, Vec<u8>)> {
         drop(client);
         let mut bytes = Vec::new();
         far.read_to_end(&mut bytes).expect("what was sent");

@@ -354,3 +354,39 @@ impl Postgresql {
 fn one(row: Option<Answer>) -> Result<Answer, Failure> {
     row.ok_or_else(|| broken("it answers with no row where one was asked for"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::card::Cards;
+    use super::client::tests::{LIMIT, client_of, done, heard, prepared};
+    use super::*;
+
+    /// Before the table is dropped: the second time, statements have the names of the first ones.
+    #[test]
+    fn statements_of_a_table_are_forgotten_when_it_is_made_anew() -> Result<(), Failure> {
+        let made =
+            [done("DEALLOCATE ALL"), done("CREATE INDEX"), prepared(), prepared(), prepared(), prepared()];
+        let (client, far) = client_of(LIMIT, &[&made[..], &made].concat());
+        let form = Form::Plain;
+        let mut database = Postgresql {
+            client,
+            table: Table::new(Cards::new(7, ""), "plaintext", None),
+            form,
+            promise: Promise::NOTHING,
+            keys: Keys::fresh(form)?,
+            in_server: false,
+            statements: None,
+        };
+        database.create()?;
+        database.create()?;
+        let told = heard(database.client, far).into_iter().filter(|(kind, _)| "QP".contains(*kind));
+        let first = |body: &[u8]| body.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+        let told: Vec<String> =
+            told.map(|(_, body)| String::from_utf8_lossy(&first(&body)).into_owned()).collect();
+        let once =
+            ["deallocate all".to_owned(), form.table()].into_iter().chain((1..=4).map(|n| format!("s{n}")));
+        let once: Vec<String> = once.collect();
+        assert_eq!([&once[..], &once].concat(), told);
+        Ok(())
+    }
+}
