@@ -114,6 +114,6 @@ def test_rehearsals_claim_the_means(name: str) -> None:
     claimed = set()
     for claim in rehearsal.claims:
         of, over = (str(where["choice"]) for where in (claim.of, claim.over))
-        assert float(MEANS[of] / MEANS[over]) == claim.ratio
+        assert float(MEANS[of] / MEANS[over]) == claim.one_ratio
         claimed |= {of, over}
     assert {*rehearsal.choices} == claimed
