@@ -80,7 +80,7 @@ def test_nothing_is_said_twice() -> None:
 
 
 def test_what_is_missing_becomes_less() -> None:
-    """Whoever adds what one of them needs takes it off this number."""
+    """What is added for one of them is taken off this number."""
     assert MISSING == sum("missing" in said for said in SAID)
 
 
