@@ -99,6 +99,15 @@ def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) 
     assert last / 2 == pytest.approx(found.ratio.estimate, rel=0.02)
 
 
+@pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.04, ClaimVerdict.CANNOT_TELL)])
+def test_noise_may_have_taken_both_ratios(apart: float, expected: ClaimVerdict) -> None:
+    """A growth of 6 % is not told where twins are 4 % apart: either ratio may be off by as much."""
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 2.12}
+    grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})
+    (found,) = results(cells(costs, ("choice", "bytes")), grown, apart=apart)
+    assert expected is found.verdict
+
+
 def test_a_difference_at_one_size_alone_does_not_grow() -> None:
     """It says which is missing."""
     grown = claim({"choice": "a"}, {"choice": "b"}, order="more", grows={"bytes": (64, 1024)})

@@ -146,13 +146,14 @@ def _grown(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
             continue
         reason = next((why for end in (0, 1) if (why := _why_not_compared(*pairs[end], ledger))), None)
         found = [ratio_of(ledger, *pairs[end], what) for end in (0, 1)]
-        floor = floor_for(ledger, pairs[1], lambda row: ratio_of(ledger, row, row, what)[0])
+        floors = [_floor(ledger, pairs[end], what) for end in (0, 1)]
         first, second = ([ratio for ratio in ratios if ratio is not None] for ratios in found)
-        if reason or len(first) < 2 or len(second) < 2 or floor is None:
+        if reason or len(first) < 2 or len(second) < 2 or floors[0] is None or floors[1] is None:
             yield replace(untried, reason=reason or "its noise is not known")
             continue
         ratio, typical = (quotient(now, before) for now, before in zip(second, first, strict=True))
-        verdict = judge_order(widened(ratio, floor), claim.order or "more")
+        # Noise may have taken either of both ratios so far, and away from the other.
+        verdict = judge_order(widened(ratio, floors[0] * floors[1]), claim.order or "more")
         why = (
             "the interval or the noise reaches across one: add blocks" if verdict is ClaimVerdict.CANNOT_TELL else None
         )
@@ -165,8 +166,7 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     if ratio is None or typical is None:
         seen = f"`{what.metric}`" + (f" of {what.component}" if what.component else "")
         return replace(untried, reason=f"its runners observed no {seen}")
-    # What is counted is not disturbed: the noise of costs says nothing of it.
-    floor = 1.0 if what.is_counted else floor_for(ledger, (of, over), lambda row: ratio_of(ledger, row, row, what)[0])
+    floor = _floor(ledger, (of, over), what)
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
@@ -193,6 +193,11 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
         values=tuple(value for value in values if value is not None),
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
     )
+
+
+def _floor(ledger: Ledger, rows: Sequence[Row], what: Quantity) -> float | None:
+    """How far noise alone may take a ratio of these; what is counted is as it is, whatever the machine does."""
+    return 1.0 if what.is_counted else floor_for(ledger, rows, lambda row: ratio_of(ledger, row, row, what)[0])
 
 
 def _quantity(claim: Claim) -> Quantity:
