@@ -113,6 +113,9 @@ class CrossTable:
     """A metric of the family to be shown instead of the cost."""
 
 
+Cells = Literal["all", "claimed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What counts as cost, and how long and how often each cell is measured."""
@@ -129,6 +132,8 @@ class Measure:
     """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
     longest_s: float | None = None
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
+    cells: Cells = "all"
+    """Which cells are measured: all, or those that a claim is about, and their baselines."""
 
 
 ClientPlace = Literal["beside", "apart"]

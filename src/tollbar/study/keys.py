@@ -12,6 +12,7 @@ from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_WORTH,
     STATISTIC_OF,
+    Cells,
     ClientPlace,
     Cost,
     Statistic,
@@ -83,6 +84,7 @@ class WireMeasure(Wire):
     blocks: int = DEFAULT_MEASURE.blocks
     precision: Share | None = None
     longest: Seconds | None = None
+    cells: Cells = "all"
 
 
 class WireJudge(Wire):
