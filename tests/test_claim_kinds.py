@@ -99,6 +99,45 @@ def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) 
     assert last / 2 == pytest.approx(found.ratio.estimate, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (2.0, 4.0, ClaimVerdict.STILL_TRUE),
+        (4.0, 2.0, ClaimVerdict.INVERTED),
+        # The other one has more at both sizes: from 0.5 to 0.25 the two differ by more, too.
+        (0.5, 0.25, ClaimVerdict.STILL_TRUE),
+        (0.25, 0.5, ClaimVerdict.INVERTED),
+        (0.8, 1.5, ClaimVerdict.CANNOT_TELL),
+    ],
+)
+def test_a_difference_is_wider_whichever_has_more(first: float, last: float, expected: ClaimVerdict) -> None:
+    """What differs by more is told by how far apart the two are; that they have changed places is said."""
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): first, ("a", 1024): 1.0, ("b", 1024): last}
+    wider = claim({"choice": "a"}, {"choice": "b"}, order="wider", grows={"bytes": (64, 1024)})
+    (found,) = results(cells(costs, ("choice", "bytes")), wider)
+    assert expected is found.verdict
+    assert ("the other way round" in str(found.reason)) is (expected is ClaimVerdict.CANNOT_TELL)
+
+
+@pytest.mark.parametrize(("last", "expected"), [(2.0, ClaimVerdict.STILL_TRUE), (3.0, ClaimVerdict.LARGER)])
+def test_a_difference_may_stay_as_it_is(last: float, expected: ClaimVerdict) -> None:
+    """A ratio of what grows is that of the second over the first."""
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): last}
+    alike = claim({"choice": "a"}, {"choice": "b"}, 1.0, grows={"bytes": (64, 1024)})
+    (found,) = results(cells(costs, ("choice", "bytes")), alike)
+    assert expected is found.verdict
+
+
+def test_growth_of_what_nothing_observes_says_so() -> None:
+    """The metric is named."""
+    costs: dict[tuple[Value, ...], float] = {("a", 64): 1.0, ("b", 64): 2.0, ("a", 1024): 1.0, ("b", 1024): 3.0}
+    grown = claim(
+        {"choice": "a"}, {"choice": "b"}, order="more", metric="cost", component="kdc", grows={"bytes": (64, 1024)}
+    )
+    (found,) = results(cells(costs, ("choice", "bytes")), grown)
+    assert (ClaimVerdict.CANNOT_TELL, "its runners observed no `cost` of kdc") == (found.verdict, found.reason)
+
+
 @pytest.mark.parametrize(("apart", "expected"), [(1.0, ClaimVerdict.STILL_TRUE), (1.04, ClaimVerdict.CANNOT_TELL)])
 def test_noise_may_have_taken_both_ratios(apart: float, expected: ClaimVerdict) -> None:
     """A growth of 6 % is not told where twins are 4 % apart: either ratio may be off by as much."""

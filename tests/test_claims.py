@@ -70,8 +70,12 @@ def test_ratios(published: float, low: float, high: float, expected: ClaimVerdic
     [
         ("more", 1.01, 1.5, ClaimVerdict.STILL_TRUE),
         ("more", 0.99, 1.5, ClaimVerdict.CANNOT_TELL),
-        ("more", 0.5, 0.99, ClaimVerdict.INVERTED),
-        ("less", 1.01, 1.5, ClaimVerdict.INVERTED),
+        ("more", 0.5, 0.97, ClaimVerdict.INVERTED),
+        ("more", 0.5, 0.99, ClaimVerdict.CANNOT_TELL),
+        ("more", 0.98, 1.02, ClaimVerdict.SMALLER),
+        ("more", 0.98, 0.99, ClaimVerdict.SMALLER),
+        ("less", 1.04, 1.5, ClaimVerdict.INVERTED),
+        ("less", 0.98, 1.02, ClaimVerdict.SMALLER),
         ("less", 0.99, 1.5, ClaimVerdict.CANNOT_TELL),
         ("less", 0.5, 0.99, ClaimVerdict.STILL_TRUE),
         ("less", 0.0, math.inf, ClaimVerdict.CANNOT_TELL),
@@ -79,7 +83,7 @@ def test_ratios(published: float, low: float, high: float, expected: ClaimVerdic
 )
 def test_orders(order: str, low: float, high: float, expected: ClaimVerdict) -> None:
     """The table of verdicts on a published order."""
-    assert expected is judge_order(interval(low, high), order)
+    assert expected is judge_order(interval(low, high), order, 1.03)
 
 
 @given(st.floats(0.1, 10), st.floats(0.1, 10), st.floats(1, 2))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tollbar import study
+from tollbar import plan, study
+from tollbar.plan import Cell
+from tollbar.plan.pairs import claimed, matching
 from tollbar.present import sources
 from tollbar.study import Claim, Study
 
@@ -52,17 +57,48 @@ def test_no_claim_compares_a_cell_with_itself(one: Study, claim: Claim) -> None:
 
 @pytest.mark.parametrize(("one", "claim"), [each for each in CLAIMS if each.values[1].published])
 def test_published_figures_make_the_published_ratio(one: Study, claim: Claim) -> None:
-    """To the last digit that the source prints of it."""
-    if claim.ratio is None:
-        return
+    """To the last digit that the source prints of it; of an order, the right one has more."""
     found = []
-    for of, over in zip(claim.published[::2], claim.published[1::2], strict=True):
+    pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
+    for of, over in pairs:
         assert of.unit == over.unit
         is_inverse = claim.metric == INVERSE and not of.unit.endswith(RATE)
         found.append(over.value / of.value if is_inverse else of.value / over.value)
+    if claim.order is not None:
+        assert all((made > 1) == (claim.order == "more") for made in found), (claim.says, found)
+    if claim.ratio is None or not found:
+        return
     for end, made in zip(claim.ratio, (min(found), max(found)), strict=True):
         # The sources print two decimals, or one of hundreds.
         assert math.isclose(end, made, rel_tol=1e-4, abs_tol=0.0051), (claim.says, end, made)
+
+
+@pytest.mark.parametrize(("one", "claim"), [each for each in CLAIMS if each.values[1].ratio is not None])
+def test_a_share_in_words_is_the_ratio(one: Study, claim: Claim) -> None:
+    """So many per cent faster is so much more of the capacity; slower is less of it, or as much more time."""
+    assert claim.ratio is not None
+    for number, word in re.findall(r"([0-9]+) % (faster|slower)", claim.says):
+        share = int(number) / 100
+        may_be = (1 + share,) if word == "faster" else (1 - share, 1 / (1 + share))
+        assert any(math.isclose(end, one, rel_tol=0.005) for end in claim.ratio for one in may_be), claim.says
+
+
+@cache
+def _planned(name: str) -> Sequence[Cell]:
+    (found,) = plan.make([SOURCED[name]], seed=1).studies
+    return found.cells
+
+
+@pytest.mark.parametrize(("one", "claim"), CLAIMS)
+def test_a_claim_has_what_it_compares(one: Study, claim: Claim) -> None:
+    """Both cells are planned, at both ends of what grows; a figure has the cell it is of."""
+    cells = _planned(one.name)
+    assert claim.is_judged or claim.untestable or matching(cells, claim.of)
+    if claim.is_judged:
+        pairs = [of.coordinates for of, _, _ in claimed(claim, cells)]
+        assert pairs
+        for name, ends in claim.grows.items():
+            assert set(ends) <= {at[name] for at in pairs}
 
 
 @pytest.mark.parametrize("said", ENTRIES)
@@ -70,8 +106,20 @@ def test_what_a_source_says_is_tried_or_says_what_is_missing(said: dict[str, Any
     """Its claims are those of studies of that source."""
     assert {"source", "where", "what", "claims"} == {*said} or {"source", "where", "what", "missing"} == {*said}
     assert all(said.values())
-    there = {claim.says for one in SOURCED.values() if one.source == said["source"] for claim in one.claims}
-    assert [] == [says for says in said.get("claims", ()) if says not in there]
+    claims = [claim for one in SOURCED.values() if one.source == said["source"] for claim in one.claims]
+    tried = [claim for claim in claims if claim.says in said.get("claims", ())]
+    assert {*said.get("claims", ())} == {claim.says for claim in tried}
+    texts = " ".join(str(vars_of(claim)) for claim in tried)
+    # What it gives in numbers its claims have as numbers: in their words, figures, notes or ratios.
+    numbers = re.findall(r"[0-9][0-9,.]*[0-9]|[0-9]", said["what"]) if tried else []
+    assert [] == [number for number in numbers if number not in texts]
+
+
+def vars_of(claim: Claim) -> Sequence[object]:
+    """All that a claim says in words and numbers."""
+    figures = [amount.text for amount in claim.published]
+    coordinates = [*claim.of.values(), *claim.over.values(), *claim.grows.values()]
+    return claim.says, claim.where, claim.note, claim.untestable, claim.ratio, figures, coordinates
 
 
 def test_nothing_is_said_twice() -> None:

@@ -162,14 +162,35 @@ BAD = {
     "untestable with a cell": (
         "[measure]",
         "[[claim]]\nsays = 'x'\nuntestable = 'no'\nof = { choice = 'md5' }\n[measure]",
-        "`of` one cell",
+        "`untestable` is of no cell",
         None,
     ),
-    "untestable with a ratio": ("[measure]", CLAIM + "ratio = 1\nuntestable = 'no'\n[measure]", "a claim gives", None),
-    "a ratio that grows by a number": (
+    "untestable with a ratio of cells": (
+        "[measure]", CLAIM + "ratio = 1\nuntestable = 'no'\n[measure]", "`untestable` is of no cell", None
+    ),
+    "untestable without a reason": (
+        "[measure]", "[[claim]]\nsays = 'x'\nuntestable = ' '\n[measure]", "and says why", None
+    ),
+    "an endless ratio": ("[measure]", CLAIM + "ratio = [0.5, inf]\n[measure]", "a `ratio` is a number above", None),
+    "a ratio that is no number": ("[measure]", CLAIM + "ratio = nan\n[measure]", "a `ratio` is a number above", None),
+    "growth from a value to itself": (
         "[measure]",
-        CLAIM + "ratio = 2\ngrows = { bytes = ['64 B', '1 KiB'] }\n[measure]",
-        "what `grows` has an `order`",
+        CLAIM + "order = 'more'\ngrows = { bytes = ['16 B', '16 B'] }\n[measure]",
+        "from one value to another",
+        None,
+    ),
+    "wider at one place": ("[measure]", CLAIM + "order = 'wider'\n[measure]", 'what is "wider" `grows`', None),
+    "a figure that grows": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1 ms']\n"
+        "grows = { bytes = ['16 B', '1 KiB'] }\n[measure]",
+        "what `grows` has an `order` or a `ratio`",
+        None,
+    ),
+    "a figure with an exponent": (
+        "[measure]",
+        "[[claim]]\nsays = 'x'\nof = { choice = 'md5' }\npublished = ['1.5e3 ms']\n[measure]",
+        "is not a figure with its unit",
         None,
     ),
     "claim about luck": (

@@ -15,7 +15,7 @@ BYTES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1024, "MiB": 1
 _COUNT = re.compile(r"\s*([0-9][0-9_]*)(?:\^([0-9]{1,2}))?\s*")
 _THOUSANDS = re.compile(r"\s*([0-9]+)\s*([kKmM])\s*")
 _POWERS = {"k": 1, "m": 2}
-_FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*([A-Za-zµ%×].*?)\s*")
+_FIGURE = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*((?![eE][-+]?[0-9])[A-Za-zµ%×].*?)\s*")
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 

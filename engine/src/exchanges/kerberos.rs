@@ -4,7 +4,9 @@
 //! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -55,6 +57,8 @@ struct Settings {
     /// Whether the server is given the user's ticket, to act in its name.
     #[serde(default)]
     delegate: bool,
+    /// Where the tickets of its users are kept for the next trial; none: each trial fetches its own.
+    tickets: Option<PathBuf>,
     /// Whether tokens are made before a chunk's accounts are opened, and not in its requests.
     #[serde(default)]
     ahead: bool,
@@ -156,6 +160,8 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 impl KerberosClient {
     /// A token of an account, which signs in first unless it has before.
     fn token(&mut self, account: usize) -> Result<Token, Fault> {
+        let kept = self.kept(account);
+        let mut is_new = false;
         if self.credentials[account].is_none() {
             let words = |words| {
                 let name = &self.accounts[account].name;
@@ -163,12 +169,43 @@ impl KerberosClient {
             };
             let user = self.library.user(&self.accounts[account].name).map_err(words)?;
             let password = &self.accounts[account].password;
-            let signed_in = self.library.sign_in(Mechanism::Spnego, &user, password).map_err(words)?;
-            self.credentials[account] = Some(signed_in);
+            let signed_in = match kept.as_deref().filter(|tickets| tickets.exists()) {
+                Some(tickets) => self.library.signed_in(Mechanism::Spnego, &user, tickets),
+                None => {
+                    is_new = true;
+                    self.library.sign_in(Mechanism::Spnego, &user, password)
+                }
+            };
+            self.credentials[account] = Some(signed_in.map_err(words)?);
         }
         let mut context = self.library.context(Mechanism::Spnego, self.settings.delegate);
         let step = self.step(account, &mut context, &[])?;
+        if let Some(tickets) = kept.filter(|_| is_new) {
+            // The service's is among them only now.
+            self.keep(account, &tickets)?;
+        }
         Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
+    }
+
+    /// Where the tickets of an account are kept. Not of one that signs on, for that fetches them; and a proof sees the
+    /// directory give its tickets, and refuse those that are to be refused.
+    fn kept(&self, account: usize) -> Option<PathBuf> {
+        let tickets = self.settings.tickets.as_ref();
+        let tickets = tickets.filter(|_| self.kind == OperationKind::Request && !self.is_proof)?;
+        Some(tickets.join(format!("{}-{}", self.settings.service, self.accounts[account].name)))
+    }
+
+    /// Keeps the tickets of an account. Another trial may do so at the same time, so the file is whole when it is there.
+    fn keep(&self, account: usize, tickets: &Path) -> Result<(), Fault> {
+        let credentials = self.credentials[account].as_ref().ok_or_else(|| refused("not signed in"))?;
+        let words = |words| refused(format!("{}: {words}", tickets.display()));
+        let mut own = tickets.as_os_str().to_owned();
+        own.push(format!(".{}", std::process::id()));
+        let own = Path::new(&own);
+        let folder = tickets.parent().unwrap_or(tickets);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| words(error.to_string()))?;
+        self.library.keep(Mechanism::Spnego, credentials, own).map_err(words)?;
+        std::fs::rename(own, tickets).map_err(|error| words(error.to_string()))
     }
 
     fn step(&self, account: usize, context: &mut Context, came: &[u8]) -> Result<gssapi::Step, Fault> {

@@ -1,6 +1,6 @@
 //! The functions of a GSSAPI library (RFC 2744, RFC 5588), bound at run time. Nothing of it is needed to build this.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 
 use libloading::os::unix::Library;
@@ -42,6 +42,26 @@ pub struct OidSet {
     elements: *const Oid,
 }
 
+/// `gss_key_value_element_desc`: where credentials are kept, by the kind of place.
+#[repr(C)]
+pub struct KeyValue {
+    key: *const c_char,
+    value: *const c_char,
+}
+
+/// `gss_key_value_set_desc`.
+#[repr(C)]
+pub struct KeyValues {
+    count: u32,
+    elements: *const KeyValue,
+}
+
+/// One cache of tickets, named as libkrb5 names them: `FILE:/a/path`.
+pub struct TicketCache<'a> {
+    element: KeyValue,
+    name: PhantomData<&'a CStr>,
+}
+
 bind! {
     parts {}
     required {
@@ -54,6 +74,12 @@ bind! {
         fn gss_release_name(Out<u32>, Out<Handle>) -> u32;
         fn gss_acquire_cred_with_password(
             Out<u32>, Handle, *const Buffer, u32, *const OidSet, c_int, Out<Handle>, Out<Handle>, Out<u32>
+        ) -> u32;
+        fn gss_acquire_cred_from(
+            Out<u32>, Handle, u32, *const OidSet, c_int, *const KeyValues, Out<Handle>, Out<Handle>, Out<u32>
+        ) -> u32;
+        fn gss_store_cred_into(
+            Out<u32>, Handle, c_int, *const Oid, u32, u32, *const KeyValues, Out<Handle>, Out<c_int>
         ) -> u32;
         fn gss_release_cred(Out<u32>, Out<Handle>) -> u32;
         fn gss_init_sec_context(
@@ -83,6 +109,17 @@ impl Lent<'_> {
     }
 }
 
+impl TicketCache<'_> {
+    pub fn named(name: &CStr) -> TicketCache<'_> {
+        TicketCache { element: KeyValue { key: c"ccache".as_ptr(), value: name.as_ptr() }, name: PhantomData }
+    }
+
+    /// What the library reads while this one is there.
+    pub fn raw(&self) -> KeyValues {
+        KeyValues { count: 1, elements: &self.element }
+    }
+}
+
 impl OidSet {
     /// A set of one.
     pub fn of(only: &'static Oid) -> OidSet {
@@ -107,6 +144,8 @@ mod tests {
         Buffer: "gss_buffer_desc";
         Oid: "gss_OID_desc";
         OidSet: "gss_OID_set_desc";
+        KeyValue: "gss_key_value_element_desc";
+        KeyValues: "gss_key_value_set_desc";
     }
 
     #[test]
@@ -118,6 +157,10 @@ mod tests {
             Field::of("elements", offset_of!(Oid, elements), |oid: Oid| oid.elements),
             Field::of("count", offset_of!(OidSet, count), |set: OidSet| set.count),
             Field::of("elements", offset_of!(OidSet, elements), |set: OidSet| set.elements),
+            Field::of("key", offset_of!(KeyValue, key), |one: KeyValue| one.key),
+            Field::of("value", offset_of!(KeyValue, value), |one: KeyValue| one.value),
+            Field::of("count", offset_of!(KeyValues, count), |all: KeyValues| all.count),
+            Field::of("elements", offset_of!(KeyValues, elements), |all: KeyValues| all.elements),
         ];
         let compared = GSSAPI.compare(&Api::signatures(), &fields);
         assert!(compared.differs.is_empty() && compared.undeclared.is_empty(), "{compared:#?}");

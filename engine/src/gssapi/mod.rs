@@ -7,13 +7,14 @@ mod api;
 
 use std::ffi::{CString, OsStr, c_int};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 use crate::binding;
 use crate::contract::Failure;
-use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release};
+use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release, TicketCache};
 
 const FILE: &str = "libgssapi_krb5.so.2";
 
@@ -61,6 +62,7 @@ const DELEGATE: u32 = 1;
 const MUTUAL: u32 = 2;
 
 const INITIATE: c_int = 1;
+const OVERWRITE: u32 = 1;
 /// Errors stand in the upper half of a status.
 const ERRORS: u32 = 0xffff_0000;
 const CONTINUE_NEEDED: u32 = 1;
@@ -175,6 +177,53 @@ impl Library {
         Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
     }
 
+    /// Credentials of a user from a cache of tickets on the disk: no exchange, as long as its tickets are good.
+    pub fn signed_in(&self, mechanism: Mechanism, user: &Name, tickets: &Path) -> Result<Credentials<'_>, String> {
+        let (mut minor, mut handle) = (0, null_mut());
+        let name = cache_name(tickets)?;
+        let cache = TicketCache::named(&name);
+        let mechanisms = OidSet::of(mechanism.oid());
+        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        let major = unsafe {
+            (self.api.gss_acquire_cred_from)(
+                &mut minor,
+                user.0.handle,
+                u32::MAX,
+                &mechanisms,
+                INITIATE,
+                &cache.raw(),
+                &mut handle,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        self.check(major, minor, mechanism.oid())?;
+        // SAFETY: the credentials were made for this one.
+        Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
+    }
+
+    /// Writes the tickets that credentials have by now into a cache on the disk, for their owner alone to read.
+    pub fn keep(&self, mechanism: Mechanism, credentials: &Credentials, tickets: &Path) -> Result<(), String> {
+        let mut minor = 0;
+        let name = cache_name(tickets)?;
+        let cache = TicketCache::named(&name);
+        // SAFETY: what it reads outlives the call; null stands for what is not asked for.
+        let major = unsafe {
+            (self.api.gss_store_cred_into)(
+                &mut minor,
+                credentials.0.handle,
+                INITIATE,
+                mechanism.oid(),
+                OVERWRITE,
+                0,
+                &cache.raw(),
+                null_mut(),
+                null_mut(),
+            )
+        };
+        self.check(major, minor, mechanism.oid())
+    }
+
     /// Begins a context, which is mutual. Nothing is done before its first step.
     pub fn context(&self, mechanism: Mechanism, delegates: bool) -> Context<'_> {
         let flags = MUTUAL | if delegates { DELEGATE } else { 0 };
@@ -202,6 +251,12 @@ impl Library {
         let words = if minor == 0 { String::new() } else { text(minor, MECHANISM_CODE) };
         if words.is_empty() { text(major, GSSAPI_CODE) } else { words }
     }
+}
+
+/// A file of tickets, as libkrb5 names its caches.
+fn cache_name(tickets: &Path) -> Result<CString, String> {
+    let name = [b"FILE:", tickets.as_os_str().as_bytes()].concat();
+    CString::new(name).map_err(|_| "a path with a zero in it".to_owned())
 }
 
 /// # Safety

@@ -176,7 +176,7 @@ def _is_named(cell: Cell, words: str) -> bool:
 
 def _studies() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for name in study.shipped():
+    for name in (*study.shipped(), *study.sets()):
         members = study.load([name])
         first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
         of = ", ".join(dict.fromkeys(one.family.name for one in members))

@@ -26,6 +26,9 @@ from tollbar.stats import FEWEST_BLOCKS
 
 # Each look at the results is paid for with wider intervals, so that blocks are added by so much of those there are.
 MORE_BLOCKS = 0.5
+# Rounds that neighbours spoiled are made up for: on a quiet machine none, on a busy one all that there is time for. A
+# plan says what lies between.
+WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
 # A study that is to reach a precision, and says no time, may take so many times what its own blocks take.
 MOST_TIMES = 4.0
 
@@ -104,7 +107,7 @@ class _Lab:
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
         # What is taken up again makes up for what an earlier stretch left out.
         heats = self._left(counts, self.store.made())
-        left_s = estimates.of_heats(self.planned, heats, self.timings)
+        left_s = WITH_LOST_ROUNDS * estimates.of_heats(self.planned, heats, self.timings)
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         self._measure(heats)
 

@@ -83,13 +83,19 @@ def _tolerated(published: float, margin: float) -> tuple[float, float]:
     return min(low, published / margin), max(high, published * margin)
 
 
-def judge_order(ratio: Interval, order: str) -> ClaimVerdict:
-    """What becomes of a claim that says only which of the two has `more` or `less`."""
+def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
+    """What becomes of a claim that says only which of the two has `more` or `less`.
+
+    By how much was not said, so that any more is still more; but within `margin` of one there is no difference worth
+    the name, and that is less than was said.
+    """
     if order == "less":
         ratio = inverse(ratio)
     if ratio.low > 1:
         return ClaimVerdict.STILL_TRUE
-    return ClaimVerdict.INVERTED if ratio.high < 1 else ClaimVerdict.CANNOT_TELL
+    if ratio.high < 1 / margin:
+        return ClaimVerdict.INVERTED
+    return ClaimVerdict.SMALLER if 1 / margin <= ratio.low and ratio.high <= margin else ClaimVerdict.CANNOT_TELL
 
 
 def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
@@ -98,7 +104,7 @@ def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf |
     elif not claim.is_judged:
         yield from _figures(claim, ledger)
     elif claim.grows:
-        yield from _grown(claim, ledger)
+        yield from _grown(claim, ledger, terms)
     else:
         yield from _compared(claim, ledger, terms, by_source)
 
@@ -128,7 +134,7 @@ def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf 
         yield tried
 
 
-def _grown(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
+def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
     """Of the ratio at the second value of what grows over that at the first, in each place that has both."""
     what = _quantity(claim)
     places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
@@ -144,28 +150,56 @@ def _grown(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
         if len(pairs) < 2:
             yield replace(untried, reason="only one of both sizes was measured here")
             continue
-        reason = next((why for end in (0, 1) if (why := _why_not_compared(*pairs[end], ledger))), None)
-        found = [ratio_of(ledger, *pairs[end], what) for end in (0, 1)]
-        floors = [_floor(ledger, pairs[end], what) for end in (0, 1)]
-        first, second = ([ratio for ratio in ratios if ratio is not None] for ratios in found)
-        if reason or len(first) < 2 or len(second) < 2 or floors[0] is None or floors[1] is None:
-            yield replace(untried, reason=reason or "its noise is not known")
-            continue
-        ratio, typical = (quotient(now, before) for now, before in zip(second, first, strict=True))
-        # Noise may have taken either of both ratios so far, and away from the other.
-        verdict = judge_order(widened(ratio, floors[0] * floors[1]), claim.order or "more")
-        why = (
-            "the interval or the noise reaches across one: add blocks" if verdict is ClaimVerdict.CANNOT_TELL else None
-        )
-        yield replace(untried, ratio=ratio, typical=typical, verdict=verdict, reason=why)
+        yield _between(untried, pairs[0], pairs[1], ledger, terms)
+
+
+def _between(
+    untried: ClaimResult, before: tuple[Row, Row], now: tuple[Row, Row], ledger: Ledger, terms: Terms
+) -> ClaimResult:
+    """How a ratio has changed from the first of two places to the second."""
+    claim, what, ends = untried.claim, _quantity(untried.claim), (before, now)
+    for reason in (*(_why_not_compared(*end, ledger) for end in ends), *(_limited(what, end) for end in ends)):
+        if reason is not None:
+            return replace(untried, reason=reason)
+    found = [ratio_of(ledger, *end, what) for end in ends]
+    (first, first_typical), (second, second_typical) = found
+    if first is None or first_typical is None or second is None or second_typical is None:
+        return replace(untried, reason=_unseen(what))
+    floors = [_floor(ledger, end, what) for end in ends]
+    if floors[0] is None or floors[1] is None:
+        return replace(untried, reason="its noise is not known")
+    if first is first_typical or second is second_typical:
+        # A ratio of undisturbed moments and one of all moments would differ by the machine.
+        first, second = first_typical, second_typical
+    sides = first, second, first_typical, second_typical
+    if claim.order == "wider":
+        if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
+            said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
+            return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
+        if first.estimate < 1:
+            first, second, first_typical, second_typical = map(inverse, sides)
+    ratio, typical = quotient(second, first), quotient(second_typical, first_typical)
+    # Noise may have taken either of both ratios so far, and away from the other.
+    verdict = _judge(claim, widened(ratio, floors[0] * floors[1]), terms)
+    why = "the interval or the noise reaches across a border: add blocks"
+    return replace(
+        untried,
+        ratio=ratio,
+        typical=typical,
+        verdict=verdict,
+        reason=why if verdict is ClaimVerdict.CANNOT_TELL else None,
+    )
+
+
+def _unseen(what: Quantity) -> str:
+    return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")
 
 
 def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
     claim, what = untried.claim, _quantity(untried.claim)
     ratio, typical = ratio_of(ledger, of, over, what)
     if ratio is None or typical is None:
-        seen = f"`{what.metric}`" + (f" of {what.component}" if what.component else "")
-        return replace(untried, reason=f"its runners observed no {seen}")
+        return replace(untried, reason=_unseen(what))
     floor = _floor(ledger, (of, over), what)
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
@@ -177,7 +211,7 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     elif floor is None:
         reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
-        edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one"
+        edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "one by more than is worth it"
         reaches = (
             "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
         )
@@ -197,7 +231,7 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
 
 def _floor(ledger: Ledger, rows: Sequence[Row], what: Quantity) -> float | None:
     """How far noise alone may take a ratio of these; what is counted is as it is, whatever the machine does."""
-    return 1.0 if what.is_counted else floor_for(ledger, rows, lambda row: ratio_of(ledger, row, row, what)[0])
+    return 1.0 if what.is_counted(ledger) else floor_for(ledger, rows, lambda row: ratio_of(ledger, row, row, what)[0])
 
 
 def _quantity(claim: Claim) -> Quantity:
@@ -238,7 +272,8 @@ def widened(ratio: Interval, floor: float) -> Interval:
 def _judge(claim: Claim, ratio: Interval, terms: Terms) -> ClaimVerdict:
     if claim.ratio is not None:
         return judge_ratio(ratio, claim.ratio, terms.margin)
-    return judge_order(ratio, claim.order or "more")
+    # Of what is wider the ratio is one of differences: there is more of it.
+    return judge_order(ratio, "less" if claim.order == "less" else "more", terms.margin)
 
 
 def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:

@@ -14,7 +14,9 @@ from tollbar.study import CrossTable
 
 
 def crosstables(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[CrossTableResult, ...]:
-    """One result for each table, with every cell that was planned for it."""
+    """One result for each table, with every cell that was planned for it; none where claims' cells alone were."""
+    if study_run.study.measure.cells == "claimed":
+        return ()
     return tuple(
         CrossTableResult(
             table,

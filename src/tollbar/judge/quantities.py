@@ -21,6 +21,10 @@ _NOTICED: dict[str, Callable[[LoadRecord], float]] = {
 }
 
 
+# Units of what runners observe and the machine's neighbours change.
+TIMES = ("ns/op", "us")
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """What two cells are compared by: a metric, of all that take part or of one component."""
@@ -39,10 +43,10 @@ class Quantity:
         """Whether more of it is less of what is measured."""
         return self.metric == "capacity"
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether it is what runners observe, which is as it is whatever else the machine does."""
-        return not (self.is_cost or self.is_noticed or self.metric == "wall")
+    def is_counted(self, ledger: Ledger) -> bool:
+        """Whether it is what runners count, which is as it is whatever else the machine does; times are not."""
+        observed = _observed(ledger, self)
+        return observed is not None and observed.unit not in TIMES
 
     @property
     def is_noticed(self) -> bool:
@@ -59,7 +63,7 @@ def ratio_of(ledger: Ledger, of: Row, over: Row, what: Quantity) -> tuple[Interv
         found = ledger.undisturbed_ratio(of, over), ledger.typical_ratio(of, over)
     else:
         own, others = _visits(ledger, of.twins if of is over else of.trials, what), _visits(ledger, over.trials, what)
-        found = _best_ratio(ledger, own, others, moments_matter=what.is_cost or what.metric == "wall")
+        found = _best_ratio(ledger, own, others, moments_matter=not (what.is_noticed or what.is_counted(ledger)))
     return (_inverse(found[0]), _inverse(found[1])) if what.is_inverse else found
 
 

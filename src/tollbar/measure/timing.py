@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tollbar import workloads
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
+from tollbar.families import Value
 from tollbar.measure.members import CHUNK_LIMIT_S, READY_LIMIT_S
 from tollbar.plan import Cell
 from tollbar.plan.estimates import Seen, usual
@@ -20,19 +21,19 @@ SLOW_PROOF = 3
 
 @dataclass(slots=True)
 class Timing:
-    """Tries the first cell of each provider and server, and each whose proof was slow; the others are like the first.
+    """Tries the first cell of each choice and operation, by provider and server, and each whose proof was slow.
 
-    Trying all of them would take as long as a block does.
+    The others are like the first: trying all of them would take as long as a block does.
     """
 
     seed: int
     sandbox: Sandbox | None
     core: int | None
-    _first: dict[tuple[str, str | None], Seen] = field(default_factory=dict)
+    _first: dict[tuple[Value | None, ...], Seen] = field(default_factory=dict)
 
     def seen(self, cell: Cell, proof_s: float) -> Seen:
         """What a trial of the cell takes, whose proof took so many seconds."""
-        kind = cell.provider.spec, cell.server
+        kind = cell.provider.spec, cell.server, cell.choice.name, cell.coordinates.get("op")
         first = self._first.get(kind)
         if first is not None and proof_s <= SLOW_PROOF * first.ready_s:
             return first
@@ -41,7 +42,7 @@ class Timing:
         except (NotStarted, Stopped):
             # Its trials will say why.
             return first or usual(cell)
-        self._first.setdefault(kind, Seen(seen.ready_s, 0.0))
+        self._first.setdefault(kind, seen)
         return seen
 
 
@@ -54,4 +55,4 @@ def _tried(cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None) -> 
         session.advance(0.0, work.fewest, CHUNK_LIMIT_S)
         operation_s = time.monotonic() - ready_s
         session.finish()
-    return Seen(time.monotonic() - started_s - operation_s, operation_s)
+    return Seen(time.monotonic() - started_s - operation_s, operation_s, work.is_counted)

@@ -14,7 +14,7 @@ from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value, whole
 from tollbar.libraries import Broken, Provider, look_up
-from tollbar.plan.pairs import tabled
+from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.runner import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
@@ -172,7 +172,20 @@ def _plan(study: Study, providers: Sequence[Provider], broken: tuple[Broken, ...
         )
     _refuse_idle_settings(study, [*kept.values()], [at for at, _ in left_out.values()])
     _refuse_ambiguous_tables(study, cells)
+    if study.measure.cells == "claimed":
+        needed = _claimed(study, cells)
+        left_out |= {cell.key: (cell.coordinates, "No claim is about it.") for cell in cells if cell.key not in needed}
+        cells = [cell for cell in cells if cell.key in needed]
     return StudyPlan(study, tuple(cells), tuple(left_out.values()), broken)
+
+
+def _claimed(study: Study, cells: Sequence[Cell]) -> set[str]:
+    """The keys of the cells that claims are about, and of what these are compared with."""
+    found: dict[str, Cell] = {}
+    for claim in study.claims:
+        pairs = claimed(claim, cells) if claim.is_judged else ((one, one, {}) for one in matching(cells, claim.of))
+        found |= {cell.key: cell for of, over, _ in pairs for cell in (of, over)}
+    return {*found, *(cell.against for cell in found.values() if cell.against is not None)}
 
 
 def _refuse_idle_settings(study: Study, cells: Sequence[Cell], left_out: Sequence[Coordinates]) -> None:

@@ -29,6 +29,8 @@ class Seen:
     """From nothing to ready, its end included."""
     operation_s: float
     """The least that a chunk can take: as many operations as a chunk must have."""
+    is_counted: bool = False
+    """Whether a chunk has just so many, and every round has one."""
 
 
 Timings = Mapping[tuple[str, str], Seen]
@@ -80,9 +82,9 @@ def usual(cell: Cell) -> Seen:
 def trial_s(cell: Cell, measure: Measure, seen: Seen | None = None) -> float:
     """Seconds that one trial takes, in all of its rounds."""
     seen = seen or usual(cell)
-    chunk_s = max(measure.chunk_s, seen.operation_s)
+    chunk_s = seen.operation_s if seen.is_counted else max(measure.chunk_s, seen.operation_s)
     stride = 1
-    while stride < measure.rounds and (
+    while not seen.is_counted and stride < measure.rounds and (
         chunk_s * len(range(0, measure.rounds, stride)) > MOST_SPENT * measure.chunk_s * measure.rounds
     ):
         stride *= 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -144,9 +143,9 @@ def claim_table(study: StudyJudgement) -> Table:
 def published_words(claim: Claim) -> str:
     """What was published, in a few words: a ratio, the least and the most of several, an order, or a figure."""
     if claim.ratio is not None:
-        return words.times_range(*claim.ratio)
-    if claim.grows:
-        return "grows" if claim.order == "more" else "shrinks"
+        return f"{words.times_range(*claim.ratio)} of the first" if claim.grows else words.times_range(*claim.ratio)
+    if claim.grows and claim.order is not None:
+        return {"more": "grows", "less": "shrinks", "wider": "differs by more"}[claim.order]
     if claim.order is not None:
         return claim.order
     return claim.published[0].text if claim.published else "–"
@@ -224,6 +223,14 @@ def claim_place(study: StudyJudgement, claim: ClaimResult) -> str:
     return places(study)(claim.at, names)
 
 
+def _compared(result: ClaimResult) -> str:
+    """What was measured, as a chart says it: of what grows, how the second ratio is to the first."""
+    if result.ratio is None:
+        return ""
+    times = words.times(result.ratio.estimate)
+    return f"{compared_by(result.claim)}: {times} of the first ratio" if result.claim.grows else f"{compared_by(result.claim)} {times}"
+
+
 def claim_chart(study: StudyJudgement) -> Chart | None:
     """What was published beside what is measured here; nothing where no claim gives a ratio."""
     judged = [(n, c) for n, c in zip(claim_numbers(study.claims), study.claims, strict=True) if c.claim.is_judged]
@@ -232,12 +239,12 @@ def claim_chart(study: StudyJudgement) -> Chart | None:
     dots = [
         Dot(
             label=f"{number}  {claim_place(study, c) or 'everywhere'}",
-            note=f"{f'{compared_by(c.claim)} {words.times(c.ratio.estimate)}' if c.ratio else ''} {c.verdict}".strip(),
+            note=f"{_compared(c)} {c.verdict}".strip(),
             value=c.ratio.estimate if c.ratio else None,
             low=c.ratio.low if c.ratio else None,
             high=c.ratio.high if c.ratio else None,
-            # Between the least and the most of several.
-            then=math.sqrt(math.prod(c.claim.ratio)) if c.claim.ratio else None,
+            # Of a range nothing between its ends was published.
+            then=c.claim.one_ratio,
         )
         for number, c in numbered
     ]

@@ -201,7 +201,7 @@ def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:
 
 
 def _published(claim: Claim) -> str:
-    if claim.ratio is not None:
+    if claim.ratio is not None and not claim.grows:
         return " to ".join(dict.fromkeys(words.ratio_words(end) for end in claim.ratio))
     if claim.order is not None and not claim.grows:
         return "> 1" if claim.order == "more" else "< 1"

@@ -19,7 +19,7 @@ from tollbar.families import Standing
 from tollbar.measure import Outcome, SetAside, Trial
 from tollbar.measure.trial import Chunk
 from tollbar.results.observations import chunks_of
-from tollbar.results.run import Row, Run, StudyRun
+from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
 from tollbar.runner import LoadRecord
 
 SCHEMA = 5
@@ -130,7 +130,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
             one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)
         except (OSError, UnicodeDecodeError) as error:
             raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
-        asked = {name: entry[name] for name in ("blocks", "precision", "longest_s")}
+        # Runs of earlier versions kept fewer.
+        asked = {name: entry[name] for name in MEASURED_AS if name in entry}
         found.append(replace(one, measure=replace(one.measure, **asked)))
     return tuple(found)
 

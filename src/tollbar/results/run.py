@@ -12,6 +12,10 @@ from tollbar.measure import Outcome, SetAside, Trial
 from tollbar.study import Study
 
 
+MEASURED_AS = ("blocks", "precision", "longest_s", "cells")
+"""What a run keeps of how its studies are measured, beside their own files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A planned cell and what became of it. A cell that failed keeps its row, with the reason."""

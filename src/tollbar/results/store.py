@@ -23,6 +23,7 @@ from tollbar.plan import Plan, StudyPlan
 from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
 from tollbar.results.reading import SCHEMA, about, looks, reach
+from tollbar.results.run import MEASURED_AS
 from tollbar.study import Study
 
 _TABLES = """
@@ -224,9 +225,9 @@ def create(
 
 
 def measured_as(study: Study) -> dict[str, Any]:
-    """What the command line may have said of how long a study is measured, for the run to be gone on with."""
+    """What the command line or a set may have said of how a study is measured, for the run to be gone on with."""
     measure = study.measure
-    return {"blocks": measure.blocks, "precision": measure.precision, "longest_s": measure.longest_s}
+    return {name: getattr(measure, name) for name in MEASURED_AS}
 
 
 def _keep(family: Family, folder: Path) -> None:

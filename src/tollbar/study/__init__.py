@@ -1,15 +1,20 @@
 """A study: one question, the choices that answer it, what varies, and what was published before.
 
 A study is a TOML file. It becomes a frozen `Study` here, once, and nothing after this checks it again.
-Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one.
+Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one, and so are the members that
+`sets.toml` names.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.study.asking import ASKED, Question, of_words
@@ -59,6 +64,7 @@ __all__ = [
     "of_urls",
     "of_words",
     "read",
+    "sets",
     "shipped",
     "sources",
     "text_of",
@@ -108,9 +114,19 @@ def _name(path: Traversable) -> str:
     return path.name.removesuffix(".toml")
 
 
+@cache
+def sets() -> Mapping[str, Mapping[str, Any]]:
+    """The sets whose studies have files of their own elsewhere, by name: their `members`, and which `cells` of each."""
+    return tomllib.loads((files(__name__) / "sets.toml").read_text("utf-8"))
+
+
 def _load_one(name: str) -> Iterator[Study]:
     known, within = shipped(), members()
-    if name in known:
+    if name in sets():
+        of = sets()[name]
+        for one in load(of["members"]):
+            yield replace(one, measure=replace(one.measure, cells=of["cells"]))
+    elif name in known:
         for path in known[name]:
             yield _read(path)
     elif name in within:
@@ -129,7 +145,7 @@ def _load_one(name: str) -> Iterator[Study]:
     else:
         of_sets = [one for one in within if ("/" in one) == ("/" in name)]
         # All of them are too many to be listed.
-        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [*known, *of_sets]) or nearest(name, known))
+        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [*sets(), *known, *of_sets]) or nearest(name, known))
 
 
 def _read(path: Traversable, where: str | None = None) -> Study:

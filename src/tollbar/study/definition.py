@@ -56,7 +56,8 @@ class Claim:
     `throughput` and `latency-p50`, as users of a settled load notice them; or a metric of the family."""
     ratio: tuple[float, float] | None
     """The least and the most that was published: the same twice, but for a setting that cannot be varied here."""
-    order: Literal["more", "less"] | None
+    order: Literal["more", "less", "wider"] | None
+    """`wider` is of what grows: the two differ by more, whichever of them has more."""
     note: str | None
     component: str | None = None
     """The one whose CPU time is compared; None: that of all who pay the cost."""
@@ -72,7 +73,7 @@ class Claim:
     @property
     def is_judged(self) -> bool:
         """Whether it compares two cells, so that it has a verdict."""
-        return self.ratio is not None or self.order is not None
+        return self.untestable is None and (self.ratio is not None or self.order is not None)
 
     @property
     def one_ratio(self) -> float | None:
@@ -113,6 +114,9 @@ class CrossTable:
     """A metric of the family to be shown instead of the cost."""
 
 
+Cells = Literal["all", "claimed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What counts as cost, and how long and how often each cell is measured."""
@@ -129,6 +133,8 @@ class Measure:
     """A load's users are looked at in one of so many blocks; a claim about what they notice needs each."""
     longest_s: float | None = None
     """How long all of its measuring may take to reach the precision; None: some times what its own blocks take."""
+    cells: Cells = "all"
+    """Which cells are measured: all, or those that a claim is about, and their baselines."""
 
 
 ClientPlace = Literal["beside", "apart"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, model_validator
@@ -12,6 +13,7 @@ from tollbar.study.definition import (
     DEFAULT_MEASURE,
     DEFAULT_WORTH,
     STATISTIC_OF,
+    Cells,
     ClientPlace,
     Cost,
     Statistic,
@@ -83,6 +85,7 @@ class WireMeasure(Wire):
     blocks: int = DEFAULT_MEASURE.blocks
     precision: Share | None = None
     longest: Seconds | None = None
+    cells: Cells = "all"
 
 
 class WireJudge(Wire):
@@ -99,7 +102,7 @@ class WireClaim(Wire):
     ratio: Annotated[
         tuple[float, ...] | None, _unit(lambda said: (said,) if isinstance(said, int | float) else said)
     ] = None
-    order: Literal["more", "less"] | None = None
+    order: Literal["more", "less", "wider"] | None = None
     grows: dict[str, tuple[Value, Value]] = {}
     published: tuple[str, ...] = ()
     untestable: str | None = None
@@ -108,21 +111,32 @@ class WireClaim(Wire):
     @model_validator(mode="after")
     def _is_one_of_four_kinds(self) -> WireClaim:
         compares = self.ratio is not None or self.order is not None
+        tried = self.untestable is None
         absolute = bool(self.published) and not compares
-        if (self.ratio is not None) + (self.order is not None) + absolute + (self.untestable is not None) != 1:
+        if tried and (self.ratio is not None) + (self.order is not None) + absolute != 1:
             raise ValueError(
                 "a claim gives either a `ratio` or an `order`; or the `published` figure of one cell; or it is "
                 "`untestable`, with the reason"
             )
-        if compares != bool(self.of and self.over) or (absolute and not self.of) or (self.untestable and self.of):
+        if not tried and (self.of or self.over or not str(self.untestable).strip()):
+            raise ValueError("what is `untestable` is of no cell, and says why")
+        if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
             raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
-        if self.ratio is not None and (len(self.ratio) not in (1, 2) or min(self.ratio) <= 0):
+        if self.ratio is not None and (
+            len(self.ratio) not in (1, 2) or not all(0 < one < inf for one in self.ratio)
+        ):
             raise ValueError("a `ratio` is a number above zero, or the least and the most of several")
         if self.ratio is not None and self.ratio[0] > self.ratio[-1]:
             raise ValueError("a `ratio` of two numbers goes from the least to the most")
-        if self.grows and self.order is None:
-            raise ValueError("what `grows` has an `order`: the ratio at the second value over that at the first")
-        if len(self.published) % 2 if compares else len(self.published) > 1:
+        if self.grows and not (tried and compares):
+            raise ValueError(
+                "what `grows` has an `order` or a `ratio`: of the ratio at the second value over that at the first"
+            )
+        if any(first == second for first, second in self.grows.values()):
+            raise ValueError("what `grows` goes from one value to another")
+        if self.order == "wider" and not self.grows:
+            raise ValueError('what is "wider" `grows`, from one value of a setting to another')
+        if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
             raise ValueError("`published` is the figure of `of`, and then that of `over`")
         if self.component and self.metric not in OF_COMPONENTS:
             raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")

@@ -165,7 +165,9 @@ def _measure(wire: WireStudy, family: Family, where: str) -> Measure:
         raise TollbarError(
             "`measure.longest` is how long a `measure.precision` may take, and there is none", where=where
         )
-    made = Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision)
+    if measure.cells == "claimed" and not any(claim.of for claim in wire.claim):
+        raise TollbarError('`measure.cells`: "claimed", and no claim is about a cell', where=where)
+    made = Measure(cost, measure.chunk, measure.rounds, measure.blocks, measure.precision, cells=measure.cells)
     noticed = any(claim.metric in NOTICED for claim in wire.claim)
     return replace(made, longest_s=measure.longest, stretch_every=1 if noticed else made.stretch_every)
 

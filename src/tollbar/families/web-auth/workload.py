@@ -257,9 +257,12 @@ def _negotiation(settings: Settings, operation: str, server: Server) -> dict[str
     if asks_often:
         accounts["count"] = min(accounts["count"], TICKETS)
     directory = "kdc" if settings["directory"] == "mit" else "directory"
+    work_dir = server.work_dirs.get(directory, SHOWN / directory)
     return {
         **common,
-        "krb5_config": str(server.work_dirs.get(directory, SHOWN / directory) / "krb5.conf"),
+        "krb5_config": str(work_dir / "krb5.conf"),
+        # A user has a ticket for hours, and fetching those of all would take most of each trial's time.
+        "tickets": str(work_dir / "tickets"),
         # Any other one that the directory knows.
         "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
         "persistence": settings["persistence"],

@@ -1,0 +1,60 @@
+"""Sets whose studies have files of their own, and studies of which only what claims are about is measured."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tollbar import plan, results, study
+from tollbar.errors import TollbarError
+from tollbar.plan.pairs import claimed, matching
+from tollbar.study import Study
+
+SOURCES = {one.name: one for one in study.load(["sources"])}
+
+
+def test_the_set_of_sources_has_each_of_them() -> None:
+    """Every published comparison is tried by a study of the set, and each of its studies is one's."""
+    assert {one.source for one in SOURCES.values()} == set(study.sources())
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_claims_are_about_is_measured_and_nothing_else(name: str) -> None:
+    """Each pair that a claim compares is there as in the whole study; each other cell is left out, and why is said."""
+    (whole,) = study.load([name])
+    (all_cells,), (few,) = (plan.make([one], seed=1).studies for one in (whole, SOURCES[name]))
+    kept = {cell.key for cell in few.cells}
+    compared: set[str] = set()
+    for claim in whole.claims:
+        pairs = [[(of.key, over.key) for of, over, _ in claimed(claim, one.cells)] for one in (all_cells, few)]
+        assert pairs[0] == pairs[1], claim.says
+        compared |= {key for pair in pairs[0] for key in pair}
+        compared |= {cell.key for cell in matching(all_cells.cells, claim.of)} if not claim.is_judged else set()
+    against = {cell.against for cell in all_cells.cells if cell.key in compared}
+    assert kept == compared | against - {None}
+    dropped = {cell.key for cell in all_cells.cells} - kept
+    assert dropped == {plan.key_of(at) for at, because in few.left_out if because == "No claim is about it."}
+
+
+def test_a_run_keeps_which_cells_it_has(tmp_path: Path) -> None:
+    """Read back, the study is the one that was measured: its tables, of cells that are not there, are not made."""
+    asked = SOURCES["kerberos-and-ntlm"]
+    store = results.create(plan.make([asked], seed=1), tmp_path, command=(), libraries=(), fingerprint={})
+    with closing(store):
+        (read,) = results.studies(store.directory)
+    assert read.measure.cells == "claimed"
+
+
+def _of(text: str) -> Study:
+    return study.read("s", text, where="s.toml")
+
+
+def test_a_study_without_claims_has_no_cells_to_choose() -> None:
+    """One line says so."""
+    text = 'question = "?"\nfamily = "digest"\nchoices = ["md5"]\n[measure]\ncells = "claimed"\n'
+    with pytest.raises(TollbarError, match="no claim is about a cell"):
+        _of(text)
+    with pytest.raises(TollbarError, match=r"measure\.cells"):
+        _of(text.replace("claimed", "some"))
