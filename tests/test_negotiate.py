@@ -73,10 +73,11 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"directory": "mit", "persistence": "connection"},
     {"directory": "mit", "persistence": "session"},
     {"identity": "service"},
-    {"identity": "delegation"},
     {"directory": "mit", "identity": "service"},
-    {"identity": "delegation", "delegation": "yes", "groups": 100},
-    {"directory": "mit", "identity": "delegation", "delegation": "yes"},
+    {"delegation": "yes"},
+    {"identity": "service", "delegation": "yes", "groups": 100},
+    {"directory": "mit", "delegation": "yes"},
+    {"directory": "mit", "identity": "service", "delegation": "yes"},
     {"identity": "service", "encryption": "rc4"},
     {"directory": "mit", "identity": "service", "encryption": "rc4"},
     {"runs": "gssproxy"},
@@ -171,6 +172,11 @@ def test_a_run_finds_nothing_of_the_one_before(
         ("kerberos", {"bed": "nginx"}, "nginx has no kerberos of its own"),
         ("kerberos", {"runs": "auth-request"}, "Apache httpd has no kerberos by asking another server"),
         ("ntlm", {"bed": "nginx"}, "nginx has no ntlm of its own"),
+        (
+            "kerberos",
+            {"encryption": "rc4", "delegation": "yes"},
+            "the directories here have no machine's account that is trusted for delegation with tickets of rc4",
+        ),
     ],
     ids=words,
 )
@@ -182,9 +188,10 @@ def test_what_a_server_does_not_have_is_said(
     assert (Outcome.UNSUPPORTED, reason) == (proven.outcome, proven.reason)
 
 
-def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbox) -> None:
+@pytest.mark.parametrize("identity", ["machine", "service"])
+def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab: Sandbox, identity: str) -> None:
     """Seen in the heads of the measured requests, for which neither client nor server asks the directory."""
-    usual = {"identity": "delegation"}
+    usual = {"identity": identity}
     smallest, larger, forwarded = (
         sent_by(measured(lab, "kerberos", {**usual, **more}))
         for more in ({}, {"groups": 100}, {"groups": 100, "delegation": "yes"})

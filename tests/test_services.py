@@ -115,7 +115,12 @@ def ask_mit(server: Server, folder: Path) -> None:
     env = {"KRB5_CONFIG": str(kdc_dir / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
     for name, password, _ in (accounts[0], accounts[-1]):
         assert 0 == said(["kinit", name], env, f"{password}\n")[0]
-        for host, flag, encryption in (("web1", "", "aes256"), ("web3", "O", "aes256"), ("web4", "", "arcfour")):
+        for host, flag, encryption in (
+            ("web1", "", "aes256"),
+            ("web3", "O", "aes256"),
+            ("web4", "", "arcfour"),
+            ("web5", "O", "aes256"),
+        ):
             service = f"HTTP/{host}.tollbar.test"
             opened = said(["kvno", "-k", str(directory / f"{host}.keytab"), service], env)
             assert (0, f"{service}@TOLLBAR.TEST: kvno = 1, keytab entry valid\n") == opened

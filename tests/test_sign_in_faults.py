@@ -172,7 +172,7 @@ MANY_GROUPS = {
     }
 }
 GATE = {"bed": "nginx", "runs": "auth-request"}
-FORWARDED = {"identity": "delegation", "delegation": "yes"}
+FORWARDED = {"identity": "service", "delegation": "yes"}
 
 # What mod_auth_gssapi says where there is no key that a ticket could be checked with.
 NO_KEY = r"got 401: .*; apache2 said: GSS ERROR .*SPNEGO cannot find mechanisms to negotiate"

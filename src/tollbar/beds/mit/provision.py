@@ -4,7 +4,7 @@ provision.py ACCOUNTS KDB5_UTIL KADMIN_LOCAL SLAPADD
 
 What is secret is made here and written to files for their owner alone: nothing of it is an argument, or printed.
 `kerberos/` is the KDC's database, `ldap/` slapd's; `accounts.tsv` has names, passwords and numbers of groups;
-`web1.keytab` to `web4.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
+`web1.keytab` to `web5.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
 """
 
 from __future__ import annotations
@@ -30,8 +30,15 @@ BIND_DN = f"cn=svcweb,{SUFFIX}"
 GROUPS = 100
 # The first so many accounts are members of so many groups; all others of none.
 MEMBERS = ((250, 100), (500, 50))
-# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone.
-SERVICES = {"web1": "", "web2": "", "web3": "+ok_as_delegate ", "web4": "-e arcfour-hmac:normal "}
+# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone, and
+# a machine's that is trusted for delegation.
+SERVICES = {
+    "web1": "",
+    "web2": "",
+    "web3": "+ok_as_delegate ",
+    "web4": "-e arcfour-hmac:normal ",
+    "web5": "+ok_as_delegate ",
+}
 # The principal whose entry all accounts' are copies of, but for their names and keys.
 TEMPLATE = "template"
 

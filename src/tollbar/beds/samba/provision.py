@@ -46,6 +46,7 @@ SERVICES = (
     ("svcweb", NORMAL, "web2", AES_128 | AES_256),
     ("svcdeleg", NORMAL | TRUSTED_FOR_DELEGATION, "web3", AES_128 | AES_256),
     ("svcrc4", NORMAL, "web4", RC4),
+    ("WEB5$", MACHINE | TRUSTED_FOR_DELEGATION, "web5", AES_128 | AES_256),
 )
 BIND_ACCOUNT = "svcweb"
 
