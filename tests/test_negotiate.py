@@ -85,6 +85,7 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"bed": "nginx", "runs": "auth-request"},
     {"transport": "tls"},
     {"op": "sign-on", "groups": 50},
+    {"groups": 700},
     {"op": "sign-on", "directory": "mit"},
 ]
 NTLM: list[Mapping[str, str | int]] = [{}, {"op": "sign-on", "groups": 100}, {"transport": "tls"}]
@@ -199,6 +200,11 @@ def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab
     # Eight bytes a group in the ticket, and more in base64.
     assert 100 * 8 < larger - smallest < 100 * 16
     assert 1.6 < forwarded / larger < 2.2
+
+
+def test_a_member_of_700_groups_has_a_ticket_of_7_kilobytes(lab: Sandbox) -> None:
+    """In base64 in the head of a request, in which there is hardly anything else."""
+    assert 7000 * 4 / 3 < sent_by(measured(lab, "kerberos", {"groups": 700})) < 7500 * 4 / 3
 
 
 @pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)

@@ -166,8 +166,8 @@ WRONG_CLOCK = {"httpd": {"bed.toml": {'LD_PRELOAD                   = "': 'LD_PR
 MANY_GROUPS = {
     "samba": {
         "provision.py": {
-            "GROUPS = 100": "GROUPS = 5000",
-            "MEMBERS = ((250, 100), (500, 50))": "MEMBERS = ((1, 5000),)",
+            "GROUPS = 700": "GROUPS = 5000",
+            "MEMBERS = ((250, 100), (500, 50), (510, 700))": "MEMBERS = ((1, 5000),)",
         }
     }
 }

@@ -27,11 +27,11 @@ REALM = "TOLLBAR.TEST"
 SUFFIX = "dc=tollbar,dc=test"
 ACCOUNTS_DN = f"ou=accounts,{SUFFIX}"
 BIND_DN = f"cn=svcweb,{SUFFIX}"
-GROUPS = 100
-# The first so many accounts are members of so many groups; all others of none.
-MEMBERS = ((250, 100), (500, 50))
-# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone, and
-# a machine's that is trusted for delegation.
+GROUPS = 700
+# The first so many accounts are members of so many groups; all others of none. A few have a ticket of 7 KB.
+MEMBERS = ((250, 100), (500, 50), (510, 700))
+# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone,
+# and a machine's that is trusted for delegation.
 SERVICES = {
     "web1": "",
     "web2": "",
@@ -97,8 +97,9 @@ def make_directory(passwords: dict[str, str], slapadd: str) -> None:
             for name, password in passwords.items()
         ),
     ]
+    memberships = [(name, groups_of(index)) for index, name in enumerate(passwords)][: MEMBERS[-1][0]]
     for group in range(GROUPS):
-        of_group = [name for index, name in enumerate(passwords) if group < groups_of(index)]
+        of_group = [name for name, groups in memberships if group < groups]
         members = "".join(f"\nmember: uid={name},{ACCOUNTS_DN}" for name in of_group)
         entries.append(f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}")
     run([slapadd, "-f", "slapd.conf", "-q"], "\n\n".join(entries) + "\n")

@@ -24,7 +24,7 @@ OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x
 MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
-MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
+MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, None)}
 # A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
 RETURNING = 4
 # Choices with a form, and the servers whose form comes with a token against logins that another site forges.
