@@ -30,6 +30,9 @@ INSTALL = "apt-get install krb5-kdc krb5-admin-server apache2 libapache2-mod-aut
 REALM = "TOLLBAR.TEST"
 ACCOUNTS = {f"u{index:05d}": f"password-{index}" for index in range(4)}
 BYTES = 1000
+# The directory says of its tickets that they may be accompanied by the user's own, and the client does so.
+TRUSTED = "HTTP/web3.tollbar.test"
+FORWARDED = {"service": "HTTP@web3.tollbar.test", "delegate": True}
 
 # Location to what decides how often it authenticates.
 WITH_KEYS = "GssapiAllowedMech krb5\nGssapiCredStore keytab:{folder}/keytab\n"
@@ -209,10 +212,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             (site.folder / "documents" / location).mkdir(parents=True)
             (site.folder / "documents" / location / "page").write_bytes(b"a" * BYTES)
         site.run("kdb5_util", "create", "-s", text="master\nmaster\n")
-        services = [f"HTTP/web{number}.tollbar.test" for number in (1, 2)]
+        services = {"HTTP/web1.tollbar.test": "", "HTTP/web2.tollbar.test": "", TRUSTED: "+ok_as_delegate "}
         commands = [f"addprinc -pw {word} {name}" for name, word in ACCOUNTS.items()]
-        commands += [f"addprinc -randkey {service}" for service in services]
-        site.run("kadmin.local", text="\n".join([*commands, f"ktadd -k {site.folder}/keytab {services[0]}"]) + "\n")
+        commands += [f"addprinc -randkey {options}{service}" for service, options in services.items()]
+        commands += [f"ktadd -k {site.folder}/keytab {service}" for service in ("HTTP/web1.tollbar.test", TRUSTED)]
+        site.run("kadmin.local", text="\n".join(commands) + "\n")
         more: dict[str, Any] = (
             {"user": account.user_id, "group": account.group_id, "extra_groups": []} if account else {}
         )
@@ -246,18 +250,21 @@ OF_KERBEROS = [
     "a replayed token",
     "a token for another service",
 ]
-PROOFS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "request": ("kerberos", {}, OF_KERBEROS),
-    "connection": ("kerberos", {"persistence": "connection"}, OF_KERBEROS),
-    "session": ("kerberos", {"persistence": "session"}, OF_KERBEROS),
-    "ntlm": ("ntlm", {}, ["no credentials", "a wrong password", "an unknown user", "the answer to another challenge"]),
-}
+OF_NTLM = ["no credentials", "a wrong password", "an unknown user", "the answer to another challenge"]
+PROOFS: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    ("request", "kerberos", {}, OF_KERBEROS),
+    ("request", "kerberos", FORWARDED, OF_KERBEROS),
+    ("connection", "kerberos", {"persistence": "connection"}, OF_KERBEROS),
+    ("session", "kerberos", {"persistence": "session"}, OF_KERBEROS),
+    ("ntlm", "ntlm", {}, OF_NTLM),
+]
 
 
-@pytest.mark.parametrize("location", PROOFS)
-def test_right_users_are_let_in_and_all_others_refused(site: Site, location: str) -> None:
+@pytest.mark.parametrize(("location", "scheme", "settings", "refused"), PROOFS)
+def test_right_users_are_let_in_and_all_others_refused(
+    site: Site, location: str, scheme: str, settings: dict[str, Any], refused: list[str]
+) -> None:
     """The server saw the user that signed in; what is wrong or said twice is refused; nothing is left untried."""
-    scheme, settings, refused = PROOFS[location]
     (answer,) = site.load("verify", location, site.exchange(scheme, **settings))
     assert "ok" == answer["outcome"], answer
     proof = answer["proof"]
@@ -269,11 +276,25 @@ def test_right_users_are_let_in_and_all_others_refused(site: Site, location: str
     assert "MIT krb5-" in answer["receipt"]["provider"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"delegate": True}, "the user's ticket was not forwarded"),
+        ({**FORWARDED, "delegate": False}, "the user's ticket was forwarded to an account that was not to have it"),
+    ],
+)
+def test_a_ticket_is_forwarded_to_whom_the_directory_trusts(site: Site, settings: dict[str, Any], words: str) -> None:
+    """And to no other: where that is not what was said of the account, its proof fails."""
+    (answer,) = site.load("verify", "request", site.exchange("kerberos", **settings))
+    assert "failed" == answer["outcome"]
+    assert words in answer["reason"]
+
+
 # Settings of a load, what a request carries at least and at most, and whether the server authenticates each.
 PERSISTENCE: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], tuple[int, int], bool]] = {
     "each request": ("request", "kerberos", {}, {}, (700, 2000), True),
     "each request, made ahead": ("request", "kerberos", {"ahead": True}, {}, (700, 2000), True),
-    "with the user's ticket": ("request", "kerberos", {"ahead": True, "delegate": True}, {}, (1500, 4000), True),
+    "with the user's ticket": ("request", "kerberos", {"ahead": True, **FORWARDED}, {}, (1500, 4000), True),
     "a connection": ("connection", "kerberos", {"persistence": "connection"}, {}, (30, 100), False),
     "a connection each": (
         "connection",

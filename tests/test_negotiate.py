@@ -73,10 +73,11 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"directory": "mit", "persistence": "connection"},
     {"directory": "mit", "persistence": "session"},
     {"identity": "service"},
-    {"identity": "delegation"},
     {"directory": "mit", "identity": "service"},
-    {"identity": "delegation", "delegation": "yes", "groups": 100},
-    {"directory": "mit", "identity": "delegation", "delegation": "yes"},
+    {"delegation": "yes"},
+    {"identity": "service", "delegation": "yes", "groups": 100},
+    {"directory": "mit", "delegation": "yes"},
+    {"directory": "mit", "identity": "service", "delegation": "yes"},
     {"identity": "service", "encryption": "rc4"},
     {"directory": "mit", "identity": "service", "encryption": "rc4"},
     {"runs": "gssproxy"},
@@ -84,6 +85,7 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"bed": "nginx", "runs": "auth-request"},
     {"transport": "tls"},
     {"op": "sign-on", "groups": 50},
+    {"groups": 700},
     {"op": "sign-on", "directory": "mit"},
 ]
 NTLM: list[Mapping[str, str | int]] = [{}, {"op": "sign-on", "groups": 100}, {"transport": "tls"}]
@@ -171,6 +173,11 @@ def test_a_run_finds_nothing_of_the_one_before(
         ("kerberos", {"bed": "nginx"}, "nginx has no kerberos of its own"),
         ("kerberos", {"runs": "auth-request"}, "Apache httpd has no kerberos by asking another server"),
         ("ntlm", {"bed": "nginx"}, "nginx has no ntlm of its own"),
+        (
+            "kerberos",
+            {"encryption": "rc4", "delegation": "yes"},
+            "the directories here have no machine's account that is trusted for delegation with tickets of rc4",
+        ),
     ],
     ids=words,
 )
@@ -182,9 +189,10 @@ def test_what_a_server_does_not_have_is_said(
     assert (Outcome.UNSUPPORTED, reason) == (proven.outcome, proven.reason)
 
 
-def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbox) -> None:
+@pytest.mark.parametrize("identity", ["machine", "service"])
+def test_a_ticket_grows_with_groups_and_doubles_where_its_account_is_trusted(lab: Sandbox, identity: str) -> None:
     """Seen in the heads of the measured requests, for which neither client nor server asks the directory."""
-    usual = {"identity": "delegation"}
+    usual = {"identity": identity}
     smallest, larger, forwarded = (
         sent_by(measured(lab, "kerberos", {**usual, **more}))
         for more in ({}, {"groups": 100}, {"groups": 100, "delegation": "yes"})
@@ -192,6 +200,11 @@ def test_a_ticket_grows_with_groups_and_doubles_when_it_is_forwarded(lab: Sandbo
     # Eight bytes a group in the ticket, and more in base64.
     assert 100 * 8 < larger - smallest < 100 * 16
     assert 1.6 < forwarded / larger < 2.2
+
+
+def test_a_member_of_700_groups_has_a_ticket_of_7_kilobytes(lab: Sandbox) -> None:
+    """In base64 in the head of a request, in which there is hardly anything else."""
+    assert 7000 * 4 / 3 < sent_by(measured(lab, "kerberos", {"groups": 700})) < 7500 * 4 / 3
 
 
 @pytest.mark.parametrize(("choice", "said"), SIGNED_IN, ids=words)

@@ -23,9 +23,16 @@ from tollbar.beds.sandbox import Sandbox, account
 
 COUNT = ACCOUNTS["accounts"]
 # One account each, of so many groups.
-OF_GROUPS = {100: "u00000", 50: "u00250", 0: "u00500"}
+OF_GROUPS = {100: "u00000", 50: "u00250", 700: "u00500", 0: "u00510"}
 SEARCHED = "OU=Accounts,DC=tollbar,DC=test"
-ENCRYPTIONS = {"web1": "aes256-cts", "web2": "aes256-cts", "web3": "aes256-cts", "web4": "arcfour-hmac"}
+ENCRYPTIONS = {
+    "web1": "aes256-cts",
+    "web2": "aes256-cts",
+    "web3": "aes256-cts",
+    "web4": "arcfour-hmac",
+    "web5": "aes256-cts",
+}
+TRUSTED_FOR_DELEGATION = ("web3", "web5")
 # Where the distribution's own Samba keeps what it has.
 OF_THE_SYSTEM = [Path(folder) for folder in ("/var/log/samba", "/var/lib/samba", "/var/cache/samba", "/run/samba")]
 
@@ -97,7 +104,7 @@ def test_every_account_has_its_own_password(domain: Domain) -> None:
     assert [f"u{index:05d}" for index in range(COUNT)] == [name for name, _, _ in lines]
     assert COUNT == len({password for _, password, _ in lines})
     assert all(re.fullmatch("[A-Za-z0-9_-]{24}", password) for _, password, _ in lines)
-    assert ["100"] * 250 + ["50"] * 250 + ["0"] * (COUNT - 500) == [groups for _, _, groups in lines]
+    assert ["100"] * 250 + ["50"] * 250 + ["700"] * 10 + ["0"] * (COUNT - 510) == [groups for _, _, groups in lines]
 
 
 def test_secrets_are_for_their_account_alone(domain: Domain) -> None:
@@ -122,14 +129,14 @@ def test_a_password_is_worth_a_ticket(domain: Domain, name: str) -> None:
 
 @pytest.mark.parametrize("host", ENCRYPTIONS)
 def test_each_service_has_its_encryption(domain: Domain, host: str) -> None:
-    """A ticket for it is encrypted as its account says, and its keytab opens it; one account may have a delegate's."""
-    domain.run("kinit", "u00500", text=domain.password("u00500"))
+    """A ticket for it is encrypted as its account says, and its keytab opens it; two may have a delegate's."""
+    domain.run("kinit", "u00510", text=domain.password("u00510"))
     service = f"HTTP/{host}.tollbar.test"
     opened = domain.run("kvno", "-k", f"{domain.work_dir}/{host}.keytab", service)
     assert "keytab entry valid" in opened.stdout, opened.stderr
     ticket = domain.run("klist", "-ef").stdout.partition(service)[2]
     assert ENCRYPTIONS[host] in ticket.rpartition("tkt): ")[2]
-    assert (host == "web3") == bool(re.search("Flags: [A-NP-Z]*O", ticket))
+    assert (host in TRUSTED_FOR_DELEGATION) == bool(re.search("Flags: [A-NP-Z]*O", ticket))
 
 
 def test_a_ticket_grows_with_groups(domain: Domain) -> None:
@@ -139,7 +146,7 @@ def test_a_ticket_grows_with_groups(domain: Domain) -> None:
         domain.run("kinit", name, text=domain.password(name))
         sizes[groups] = (domain.folder / "tickets").stat().st_size
     # Eight bytes each, and perhaps some that align.
-    assert sizes[0] + 50 * 8 <= sizes[50] <= sizes[100] - 50 * 8
+    assert sizes[0] + 50 * 8 <= sizes[50] <= sizes[100] - 50 * 8 <= sizes[700] - 650 * 8
 
 
 @pytest.mark.parametrize("scheme", ["ldap", "ldaps"])

@@ -115,7 +115,12 @@ def ask_mit(server: Server, folder: Path) -> None:
     env = {"KRB5_CONFIG": str(kdc_dir / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
     for name, password, _ in (accounts[0], accounts[-1]):
         assert 0 == said(["kinit", name], env, f"{password}\n")[0]
-        for host, flag, encryption in (("web1", "", "aes256"), ("web3", "O", "aes256"), ("web4", "", "arcfour")):
+        for host, flag, encryption in (
+            ("web1", "", "aes256"),
+            ("web3", "O", "aes256"),
+            ("web4", "", "arcfour"),
+            ("web5", "O", "aes256"),
+        ):
             service = f"HTTP/{host}.tollbar.test"
             opened = said(["kvno", "-k", str(directory / f"{host}.keytab"), service], env)
             assert (0, f"{service}@TOLLBAR.TEST: kvno = 1, keytab entry valid\n") == opened
@@ -129,7 +134,7 @@ def ask_mit(server: Server, folder: Path) -> None:
     ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
     trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
     for url in (ldap, ldaps):
-        for name, password, groups in (accounts[0], accounts[250], accounts[500]):
+        for name, password, groups in (accounts[0], accounts[250], accounts[500], accounts[510]):
             dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
             assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
             assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
@@ -165,7 +170,7 @@ def ask_samba(server: Server, folder: Path) -> None:
     accounts = [line.split("\t") for line in (directory / "accounts.tsv").read_text().splitlines()]
     env = {"KRB5_CONFIG": str(directory / "krb5.conf"), "KRB5CCNAME": f"FILE:{folder / 'cache'}"}
     address, _ = (directory / "hosts").read_text().split()
-    for name, password, groups in (accounts[0], accounts[250], accounts[500]):
+    for name, password, groups in (accounts[0], accounts[250], accounts[500], accounts[510]):
         dn = f"CN={name},OU=Accounts,DC=tollbar,DC=test"
         assert 0 == said(["kinit", name], env, f"{password}\n")[0]
         assert (0, int(groups)) == bound(folder, f"ldap://{address}", dn, password, f"(member={dn})", {})

@@ -33,8 +33,8 @@ choices   = ["anonymous", {choices}]
 baseline  = {{ choice = "anonymous", op = "request" }}
 
 [[leave-out]]
-where   = {{ choice = ["anonymous", "basic"], op = "sign-on" }}
-because = "Neither has a sign-on."
+where   = {{ choice = "anonymous", op = "sign-on" }}
+because = "There is none."
 
 [vary]
 accounts = [{accounts}]

@@ -166,13 +166,13 @@ WRONG_CLOCK = {"httpd": {"bed.toml": {'LD_PRELOAD                   = "': 'LD_PR
 MANY_GROUPS = {
     "samba": {
         "provision.py": {
-            "GROUPS = 100": "GROUPS = 5000",
-            "MEMBERS = ((250, 100), (500, 50))": "MEMBERS = ((1, 5000),)",
+            "GROUPS = 700": "GROUPS = 5000",
+            "MEMBERS = ((250, 100), (500, 50), (510, 700))": "MEMBERS = ((1, 5000),)",
         }
     }
 }
 GATE = {"bed": "nginx", "runs": "auth-request"}
-FORWARDED = {"identity": "delegation", "delegation": "yes"}
+FORWARDED = {"identity": "service", "delegation": "yes"}
 
 # What mod_auth_gssapi says where there is no key that a ticket could be checked with.
 NO_KEY = r"got 401: .*; apache2 said: GSS ERROR .*SPNEGO cannot find mechanisms to negotiate"

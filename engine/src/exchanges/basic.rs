@@ -1,32 +1,39 @@
-//! Basic (RFC 7617): name and password in each request, as good as in clear text.
+//! Basic (RFC 7617): name and password in each request, as good as in clear text. A sign-on is a browser's first page:
+//! asked for without them, refused with a challenge, and asked for again.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::accounts::{Account, Accounts, is_name};
-use super::client::{Client, Setup};
+use super::client::{Client, Judgement, Setup};
 use super::operation::Operation;
 use super::scheme::{Scheme, Wrong};
 use super::server::{PLACE, Reply, Server, Verdict};
 use super::settings::{NoSettings, Settings, read};
 use super::store::{self, Store};
 use crate::contract::Failure;
-use crate::http::prebuilt::Prebuilt;
+use crate::fault::{self, Fault};
+use crate::http::prebuilt::{Outline, Prebuilt};
 use crate::http::request::Request;
-use crate::http::response::Expected;
+use crate::http::response::{Expected, Response};
+use crate::load_task::OperationKind;
 
 pub const SCHEME: Scheme = Scheme {
     name: "basic",
     client,
     server: Some(server),
     keeps_state: false,
-    has_sign_on: false,
+    has_sign_on: true,
     refused: &[Wrong::NoCredentials, Wrong::Password, Wrong::User],
 };
 
 struct BasicClient {
+    kind: OperationKind,
+    /// Requests that are to be challenged, and those with credentials.
+    bare: Vec<Prebuilt>,
     requests: Vec<Prebuilt>,
+    challenged: Expected,
     expected: Expected,
     accounts: Accounts,
     /// Of each account.
@@ -41,19 +48,49 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         format!("Authorization: Basic {credentials}\r\n").into_bytes().into()
     };
     let headers = accounts.iter().map(header).collect();
-    Ok(Box::new(BasicClient { requests: setup.requests(), expected: setup.expected(), accounts, headers }))
+    let bare = |path| Prebuilt::new(setup.load, &Outline { is_last: false, ..Outline::page(setup.load, path) });
+    Ok(Box::new(BasicClient {
+        kind: setup.kind,
+        bare: setup.paths.iter().map(bare).collect(),
+        requests: setup.requests(),
+        challenged: Expected { status: 401, bytes: None, body: None, keeps_head: true, ..setup.expected() },
+        expected: setup.expected(),
+        accounts,
+        headers,
+    }))
+}
+
+impl BasicClient {
+    /// Whether the request under way is a sign-on's first, which has no credentials.
+    fn is_bare(&self, operation: &Operation) -> bool {
+        self.kind == OperationKind::SignOn && operation.leg == 0
+    }
 }
 
 impl Client for BasicClient {
     #[inline]
     fn request(&mut self, operation: &Operation) -> &[u8] {
+        if self.is_bare(operation) {
+            return self.bare[usize::from(operation.path)].with(operation.unique, b"");
+        }
         let header = &self.headers[self.accounts.drawn(operation)];
         self.requests[usize::from(operation.path)].with(operation.unique, header)
     }
 
     #[inline]
-    fn expected(&self, _operation: &Operation) -> &Expected {
-        &self.expected
+    fn expected(&self, operation: &Operation) -> &Expected {
+        if self.is_bare(operation) { &self.challenged } else { &self.expected }
+    }
+
+    fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(operation))?;
+        if !self.is_bare(operation) {
+            return Ok(Judgement::Done);
+        }
+        match response.headers("WWW-Authenticate").any(is_challenge) {
+            true => Ok(Judgement::Continue),
+            false => Err(Fault::new(fault::NOT_HTTP, "no challenge for Basic")),
+        }
     }
 
     fn user(&self, operation: &Operation) -> Option<&str> {
@@ -95,6 +132,15 @@ impl Server for BasicServer {
     }
 }
 
+/// Whether a challenge is of this scheme; its realm is required (RFC 7617, 2).
+fn is_challenge(header: &str) -> bool {
+    let parameters = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Basic"));
+    parameters.is_some_and(|(_, rest)| {
+        let mut names = rest.split(',').filter_map(|parameter| parameter.split_once('='));
+        names.any(|(name, _)| name.trim().eq_ignore_ascii_case("realm"))
+    })
+}
+
 /// Name and password of an `Authorization` header, if it is one of this scheme.
 fn decode<'a>(header: &[u8], into: &'a mut Vec<u8>) -> Option<(&'a str, &'a [u8])> {
     let (scheme, encoded) = header.split_at_checked(b"Basic ".len())?;
@@ -132,6 +178,21 @@ mod tests {
         ] {
             let header = format!("Basic {}", STANDARD.encode(credentials));
             assert_eq!(expected, decode(header.as_bytes(), &mut buffer), "{}", credentials.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_challenge_names_the_scheme_and_a_realm() {
+        for (header, expected) in [
+            ("Basic realm=\"tollbar\", charset=\"UTF-8\"", true),
+            ("bASIC charset=\"UTF-8\", Realm=\"WallyWorld\"", true),
+            ("Basic", false),
+            ("Basic charset=\"UTF-8\"", false),
+            ("Basics realm=\"tollbar\"", false),
+            ("Digest realm=\"tollbar\", nonce=\"1\"", false),
+            ("", false),
+        ] {
+            assert_eq!(expected, is_challenge(header), "{header}");
         }
     }
 

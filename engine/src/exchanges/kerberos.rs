@@ -54,7 +54,8 @@ struct Settings {
     another_service: String,
     #[serde(default)]
     persistence: Persistence,
-    /// Whether the server is given the user's ticket, to act in its name.
+    /// Whether the directory trusts the service's account for delegation: its servers are given the user's ticket, to
+    /// act in its name. The client forwards it as the directory says; a proof holds it to this.
     #[serde(default)]
     delegate: bool,
     /// Where the tickets of its users are kept for the next trial; none: each trial fetches its own.
@@ -178,7 +179,7 @@ impl KerberosClient {
             };
             self.credentials[account] = Some(signed_in.map_err(words)?);
         }
-        let mut context = self.library.context(Mechanism::Spnego, self.settings.delegate);
+        let mut context = self.library.context(Mechanism::Spnego);
         let step = self.step(account, &mut context, &[])?;
         if let Some(tickets) = kept.filter(|_| is_new) {
             // The service's is among them only now.
@@ -224,13 +225,19 @@ impl KerberosClient {
             }
     }
 
-    /// Holds the server to the token in its answer: it has the key of the service that was asked for.
+    /// Holds the server to the token in its answer: it has the key of the service that was asked for. And the directory to
+    /// what was said of that service's account: the user's ticket was forwarded to it, or it was not.
     fn prove_server(&self, user: &mut User, response: &Response) -> Result<(), Fault> {
         let Some(mut context) = user.context.take() else { return Ok(()) };
         let came = token(NEGOTIATE, response)?;
-        match self.step(user.account, &mut context, &came)?.is_complete {
-            true => Ok(()),
-            false => Err(refused("the server's token does not prove that it is the one asked for")),
+        let step = self.step(user.account, &mut context, &came)?;
+        if !step.is_complete {
+            return Err(refused("the server's token does not prove that it is the one asked for"));
+        }
+        match (step.has_delegated, self.settings.delegate) {
+            (false, true) => Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?")),
+            (true, false) => Err(refused("the user's ticket was forwarded to an account that was not to have it")),
+            _ => Ok(()),
         }
     }
 }

@@ -98,7 +98,7 @@ impl NtlmClient {
         let account = &self.accounts[account];
         let user = self.library.user(&format!("{}\\{}", self.domain, account.name)).map_err(refused)?;
         let credentials = self.library.sign_in(Mechanism::Ntlm, &user, &account.password).map_err(refused)?;
-        Ok(Handshake { context: self.library.context(Mechanism::Ntlm, false), credentials })
+        Ok(Handshake { context: self.library.context(Mechanism::Ntlm), credentials })
     }
 
     /// The header with the next message, after what came.

@@ -15,7 +15,7 @@ pub struct Scheme {
     /// Whether a user's first operation leaves something that its later ones use: it is asked for before anything is
     /// accounted for.
     pub keeps_state: bool,
-    /// Whether it has the operation `sign-on`: a login that later requests need not repeat.
+    /// Whether it has the operation `sign-on`: more, at the first page, than a request of a client that has what it needs.
     pub has_sign_on: bool,
     /// What a server has to refuse.
     pub refused: &'static [Wrong],

@@ -57,9 +57,11 @@ impl Mechanism {
     }
 }
 
-/// `GSS_C_DELEG_FLAG`, `GSS_C_MUTUAL_FLAG`.
-const DELEGATE: u32 = 1;
+/// `GSS_C_DELEG_FLAG`, as the library answers it; `GSS_C_MUTUAL_FLAG`; `GSS_C_DELEG_POLICY_FLAG`: the user's ticket is
+/// forwarded to services that the directory trusts for delegation (`ok-as-delegate` in their tickets), and to no other.
+const DELEGATED: u32 = 1;
 const MUTUAL: u32 = 2;
+const DELEGATE_BY_POLICY: u32 = 0x8000;
 
 const INITIATE: c_int = 1;
 const OVERWRITE: u32 = 1;
@@ -224,9 +226,12 @@ impl Library {
         self.check(major, minor, mechanism.oid())
     }
 
-    /// Begins a context, which is mutual. Nothing is done before its first step.
-    pub fn context(&self, mechanism: Mechanism, delegates: bool) -> Context<'_> {
-        let flags = MUTUAL | if delegates { DELEGATE } else { 0 };
+    /// Begins a context, which is mutual, and forwards the user's ticket as the directory says. Nothing is done before its first step.
+    pub fn context(&self, mechanism: Mechanism) -> Context<'_> {
+        let flags = match mechanism {
+            Mechanism::Spnego => MUTUAL | DELEGATE_BY_POLICY,
+            Mechanism::Ntlm => MUTUAL,
+        };
         Context { library: self, mechanism, flags, handle: null_mut() }
     }
 
@@ -320,13 +325,15 @@ pub struct Step {
     pub token: Vec<u8>,
     /// The server has proved itself, as far as the mechanism has it do so.
     pub is_complete: bool,
+    /// The server was given the user's ticket. Known once the context is complete.
+    pub has_delegated: bool,
 }
 
 impl Context<'_> {
     /// Takes what the server sent, nothing at first. With Kerberos the first step of a user's first context is an
     /// exchange with the KDC (TGS).
     pub fn step(&mut self, credentials: &Credentials, service: &Name, came: &[u8]) -> Result<Step, String> {
-        let (mut minor, mut token) = (0, Buffer::EMPTY);
+        let (mut minor, mut token, mut answered) = (0, Buffer::EMPTY, 0);
         let lent = Lent::of(came);
         let input = if came.is_empty() { null() } else { lent.raw() };
         // SAFETY: what it reads outlives the call, and the context is this one's alone.
@@ -343,7 +350,7 @@ impl Context<'_> {
                 input,
                 null_mut(),
                 &mut token,
-                null_mut(),
+                &mut answered,
                 null_mut(),
             )
         };
@@ -354,7 +361,11 @@ impl Context<'_> {
             to_send
         };
         self.library.check(major, minor, self.mechanism.oid())?;
-        Ok(Step { token: to_send, is_complete: major & CONTINUE_NEEDED == 0 })
+        Ok(Step {
+            token: to_send,
+            is_complete: major & CONTINUE_NEEDED == 0,
+            has_delegated: answered & DELEGATED != 0,
+        })
     }
 }
 

@@ -398,7 +398,7 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
             json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
             "`load.exchange`: unknown field `colour`",
         ),
-        (json!({"scheme": "basic", "accounts": here(1), "operation": "sign-on"}), "basic has no sign-on"),
+        (json!({"scheme": "hmac", "accounts": here(1), "operation": "sign-on"}), "hmac has no sign-on"),
         (json!({"scheme": "basic", "accounts": here(9)}), "9 from line 1 on are asked for; there are 5"),
         (json!({"scheme": "basic", "accounts": absent}), "absent: No such file"),
     ] {

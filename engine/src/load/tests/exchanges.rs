@@ -115,3 +115,31 @@ fn a_leg_that_is_not_as_expected() {
     let (ended, _) = operations(&Server::good(), "user", 1);
     assert_eq!("expected status 401, got 200: hello", ended.expect_err("a wrong answer").words);
 }
+
+/// A sign-on with Basic goes on where the refusal asks for that, and nowhere else.
+#[test]
+fn a_sign_on_with_basic_needs_its_challenge() {
+    let accounts = std::env::temp_dir().join(format!("tollbar-{}-challenged", std::process::id()));
+    std::fs::write(&accounts, "Aladdin\topen sesame\t0\n").expect("room");
+    let exchange = json!({
+        "scheme": "basic", "operation": "sign-on", "accounts": {"file": accounts, "count": 1},
+    });
+    for (challenges, expected) in [
+        ("WWW-Authenticate: Negotiate\r\nWWW-Authenticate: Basic realm=\"x\"\r\n", Ok(2)),
+        ("WWW-Authenticate: Negotiate\r\n", Err("no challenge for Basic")),
+        ("", Err("no challenge for Basic")),
+    ] {
+        let server = Server::start(move |stream, number| match number % 2 {
+            0 => {
+                let head = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n";
+                say(stream, &format!("{head}{challenges}\r\n"), Then::GoOn)
+            }
+            _ => say(stream, GOOD, Then::GoOn),
+        });
+        let load = load(server.address, json!({"exchange": exchange}));
+        let mut probe = Probe::new(&load, Connector::clear(), "/").expect("a probe");
+        let answer = probe.send().map(|_| server.requests());
+        assert_eq!(expected.map_err(str::to_owned), answer.map_err(|fault| fault.words), "{challenges}");
+    }
+    std::fs::remove_file(&accounts).expect("the file");
+}

@@ -4,7 +4,7 @@ provision.py ACCOUNTS KDB5_UTIL KADMIN_LOCAL SLAPADD
 
 What is secret is made here and written to files for their owner alone: nothing of it is an argument, or printed.
 `kerberos/` is the KDC's database, `ldap/` slapd's; `accounts.tsv` has names, passwords and numbers of groups;
-`web1.keytab` to `web4.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
+`web1.keytab` to `web5.keytab` are the web server's keys, and `bind.password` is that of the account it searches with.
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ REALM = "TOLLBAR.TEST"
 SUFFIX = "dc=tollbar,dc=test"
 ACCOUNTS_DN = f"ou=accounts,{SUFFIX}"
 BIND_DN = f"cn=svcweb,{SUFFIX}"
-GROUPS = 100
-# The first so many accounts are members of so many groups; all others of none.
-MEMBERS = ((250, 100), (500, 50))
-# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone.
-SERVICES = {"web1": "", "web2": "", "web3": "+ok_as_delegate ", "web4": "-e arcfour-hmac:normal "}
+GROUPS = 700
+# The first so many accounts are members of so many groups; all others of none. A few have a ticket of 7 KB.
+MEMBERS = ((250, 100), (500, 50), (510, 700))
+# What kadmin is told of each service: a machine's, an account's, one trusted for delegation, one that has RC4 alone,
+# and a machine's that is trusted for delegation.
+SERVICES = {
+    "web1": "",
+    "web2": "",
+    "web3": "+ok_as_delegate ",
+    "web4": "-e arcfour-hmac:normal ",
+    "web5": "+ok_as_delegate ",
+}
 # The principal whose entry all accounts' are copies of, but for their names and keys.
 TEMPLATE = "template"
 
@@ -90,8 +97,9 @@ def make_directory(passwords: dict[str, str], slapadd: str) -> None:
             for name, password in passwords.items()
         ),
     ]
+    memberships = [(name, groups_of(index)) for index, name in enumerate(passwords)][: MEMBERS[-1][0]]
     for group in range(GROUPS):
-        of_group = [name for index, name in enumerate(passwords) if group < groups_of(index)]
+        of_group = [name for name, groups in memberships if group < groups]
         members = "".join(f"\nmember: uid={name},{ACCOUNTS_DN}" for name in of_group)
         entries.append(f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}")
     run([slapadd, "-f", "slapd.conf", "-q"], "\n\n".join(entries) + "\n")

@@ -32,9 +32,9 @@ REALM = "TOLLBAR.TEST"
 DOMAIN = "TOLLBAR"
 DOMAIN_DN = "DC=tollbar,DC=test"
 ACCOUNTS_DN = f"OU=Accounts,{DOMAIN_DN}"
-GROUPS = 100
-# The first so many accounts are members of so many groups; all others of none.
-MEMBERS = ((250, 100), (500, 50))
+GROUPS = 700
+# The first so many accounts are members of so many groups; all others of none. A few have a ticket of 7 KB.
+MEMBERS = ((250, 100), (500, 50), (510, 700))
 
 # Flags of userAccountControl; a password that never expires.
 NORMAL, MACHINE, NO_EXPIRY, TRUSTED_FOR_DELEGATION = 0x200, 0x1000, 0x10000, 0x80000
@@ -46,6 +46,7 @@ SERVICES = (
     ("svcweb", NORMAL, "web2", AES_128 | AES_256),
     ("svcdeleg", NORMAL | TRUSTED_FOR_DELEGATION, "web3", AES_128 | AES_256),
     ("svcrc4", NORMAL, "web4", RC4),
+    ("WEB5$", MACHINE | TRUSTED_FOR_DELEGATION, "web5", AES_128 | AES_256),
 )
 BIND_ACCOUNT = "svcweb"
 
@@ -247,8 +248,9 @@ def add_accounts(directory, count, keys):
             },
             [BYPASS_PASSWORD_HASH, OWN_SID],
         )
+    memberships = [(name_of(index), groups_of(index)) for index in range(min(count, MEMBERS[-1][0]))]
     for group in range(GROUPS):
-        members = [f"CN={name_of(index)},{ACCOUNTS_DN}" for index in range(count) if group < groups_of(index)]
+        members = [f"CN={name},{ACCOUNTS_DN}" for name, groups in memberships if group < groups]
         directory.add(
             {
                 "dn": f"CN=g{group:03d},{ACCOUNTS_DN}",

@@ -24,7 +24,7 @@ OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x
 MUTUAL = {"client-certificate": "ecdsa-p256", "revocation": "list"}
 IN_CLEAR = {"choice": tls.PLAINTEXT}
 # Which accounts of a directory ask, by the number of groups that they are members of: from which, and how many.
-MEMBERS = {100: (0, 250), 50: (250, 250), 0: (500, None)}
+MEMBERS = {100: (0, 250), 50: (250, 250), 700: (500, 10), 0: (510, None)}
 # A cache shows what it saves with users who come again: so few that each has asked before the measurement begins.
 RETURNING = 4
 # Choices with a form, and the servers whose form comes with a token against logins that another site forges.
@@ -111,10 +111,15 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
     },
 }
-# By which name the web server is asked, and whose keys it has: a machine's account, a service's, one that is trusted
-# for delegation; and one whose tickets are encrypted with RC4.
-HOSTS = {"machine": "web1", "service": "web2", "delegation": "web3"}
-RC4_HOST = "web4"
+# By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
+# and the encryption of its tickets.
+HOSTS = {
+    ("machine", "no", "aes-256"): "web1",
+    ("service", "no", "aes-256"): "web2",
+    ("service", "yes", "aes-256"): "web3",
+    ("service", "no", "rc4"): "web4",
+    ("machine", "yes", "aes-256"): "web5",
+}
 REALM = "tollbar.test"
 NT_DOMAIN = "TOLLBAR"
 # Where each server can have a ticket checked, and where a password.
@@ -228,7 +233,14 @@ def _negotiates(settings: Settings) -> bool:
 
 
 def _host(settings: Settings) -> str:
-    name = RC4_HOST if settings.get("encryption") == "rc4" else HOSTS[str(settings.get("identity", "machine"))]
+    """The web server's name. Raises NotStarted where the directories have no such account."""
+    identity, delegation = str(settings.get("identity", "machine")), str(settings.get("delegation", "no"))
+    encryption = str(settings.get("encryption", "aes-256"))
+    name = HOSTS.get((identity, delegation, encryption))
+    if name is None:
+        trusted = " that is trusted for delegation" if delegation == "yes" else ""
+        reason = f"the directories here have no {identity}'s account{trusted} with tickets of {encryption}"
+        raise NotStarted(Outcome.UNSUPPORTED, reason)
     return f"{name}.{REALM}"
 
 
