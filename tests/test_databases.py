@@ -67,7 +67,8 @@ PGP = KEY | {"changed"}
 CASES = [
     *(Case(bed, "plaintext", hides=False) for bed in DATABASES),
     *APPLICATION,
-    Case("postgresql", "pgp-pub-encrypt", refuses=PGP),
+    Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": 2048}, refuses=PGP),
+    Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": 1024}, refuses=PGP),
     Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 3}, refuses=PGP),
     Case("postgresql", "pgp-sym-encrypt", {"s2k-mode": 1}, refuses=PGP),
     Case("postgresql", "encrypt-iv", refuses=KEY),
@@ -224,6 +225,57 @@ def test_each_value_has_an_initialisation_vector_of_its_own(at: Sandbox, loop: s
             for name in ("card_number1", "security_code1", "secure_string1")
         ]
         assert ["60"] == query(server, f"select count(distinct v) from ({' union all '.join(columns)}) as all_of_them")
+
+
+@pytest.mark.parametrize("bits", [1024, 2048])
+def test_a_session_key_is_encrypted_by_a_key_of_the_length_that_was_asked_for(at: Sandbox, bits: int) -> None:
+    """A stored value is an OpenPGP message that begins with one number of RSA, and its size is that of the message."""
+    case = Case("postgresql", "pgp-pub-encrypt", {"rsa-bits": bits})
+    with started(at, case) as server:
+        asked = {"seconds": 0.0, "operations": 250}
+        _, said, last = store(task(at, server, case, "measure", "insert", loop="server"), asked)
+        assert {"outcome": "ok"} == last
+        (stored,) = query(server, "select encode(secure_string1, 'hex') from cards where card_id = 1")
+    message = bytes.fromhex(stored)
+    # RFC 4880: a packet of tag 1 in the new format, its length; version 3, the key's id, RSA, and the number's bits.
+    assert 0xC1 == message[0]
+    body = message[2 if message[1] < 192 else 3 :]
+    assert (3, 1) == (body[0], body[9])
+    number = int.from_bytes(body[10:12], "big")
+    assert bits - 32 < number <= bits
+    size = said.get("chunk", said)["observed"]["value-size"]
+    # A random number of RSA may begin with a byte of zeros, which is left out.
+    assert abs(size - len(message)) <= 2
+    assert bits // 8 < size < bits // 8 + 128
+
+
+@pytest.mark.parametrize(
+    ("choice", "setting", "reason"),
+    [
+        ("pgp-pub-encrypt", {"rsa-bits": 512}, "no such `rsa-bits`: 512"),
+        ("pgp-sym-encrypt", {"s2k-mode": 2}, "no such `s2k-mode`: 2"),
+        ("encrypt-iv", {"rsa-bits": 1024}, "rsa-bits"),
+    ],
+)
+def test_a_setting_that_is_not_there_is_refused(at: Sandbox, choice: str, setting: Settings, reason: str) -> None:
+    """A value that pgcrypto would take and no study may ask for, and a setting that the choice has not."""
+    with started(at, Case("postgresql", choice)) as server:
+        (said,) = store(task(at, server, Case("postgresql", choice, setting), "verify", "insert"))
+    assert "failed" == said["outcome"]
+    assert reason in said["reason"]
+
+
+VALUE_SIZES = {"plaintext": None, "aes-256-gcm": 64, "rsa-oaep": 256, "aes-encrypt": 48, "table-encryption": None}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.choice in VALUE_SIZES], ids=str)
+def test_a_value_has_its_size_where_it_is_encrypted_by_itself(at: Sandbox, case: Case) -> None:
+    """Of the longest, which has 36 characters; of a whole table there is none."""
+    with started(at, case) as server:
+        asked = {"seconds": 0.0, "operations": 3}
+        _, said, last = store(task(at, server, case, "measure", "read", rows=ROWS), asked)
+    assert {"outcome": "ok"} == last
+    assert VALUE_SIZES[case.choice] == said.get("chunk", said)["observed"].get("value-size")
 
 
 @pytest.mark.parametrize("case", [case for case in OF_SERVER if case.refuses], ids=str)

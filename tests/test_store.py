@@ -36,6 +36,14 @@ REFUSED: Mapping[str, set[str]] = {
     "envelope-rsa": OF_VALUES,
     "rsa-oaep": OF_VALUES,
 }
+# Of 36 characters: AES-256-GCM adds a nonce and a tag, and RSA-2048 makes as many bytes as its modulus has.
+VALUE_SIZES: Mapping[str, int] = {
+    "aes-256-gcm": 36 + 12 + 16,
+    "blind-index": 36 + 12 + 16,
+    "envelope-aes": 36 + 12 + 16,
+    "envelope-rsa": 36 + 12 + 16,
+    "rsa-oaep": 256,
+}
 BY_NUMBER = "each row, found by its card number"
 
 
@@ -134,6 +142,7 @@ def test_a_session_counts_exactly_and_says_what_a_row_takes(provider: str, choic
         sizes = [one.observed.value_of("row-size") for one in seen]
         # A row is 13 columns, of which four hold 36 characters each.
         assert all(size is not None and size >= 4 * 36 for size in sizes), sizes
+        assert {one.observed.value_of("value-size") for one in seen} == {VALUE_SIZES.get(choice)}
         assert all((one.observed.value_of("put-off") is not None) == ("insert" in op) for one in seen)
         assert all(one.observed.value_of("flush") is None for one in seen)
         assert not (directory / "cards.sqlite-wal").exists(), "it was closed cleanly"

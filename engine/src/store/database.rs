@@ -44,7 +44,11 @@ pub trait Database {
     /// Which wrong things the proof may try, and what keeps it from trying the others.
     fn promise(&self) -> Promise;
 
-    /// The bytes that are stored of a protected value. Asked for only where `promise` has something to try.
+    /// Whether each value is encrypted by itself, and not a whole file or table.
+    fn encrypts_values(&self) -> bool;
+
+    /// The bytes that are stored of a protected value. Asked for only where `promise` has
+    /// something to try, or values are encrypted.
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure>;
 
     /// Stores other bytes there.

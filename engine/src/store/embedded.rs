@@ -178,6 +178,10 @@ impl Database for Embedded {
         }
     }
 
+    fn encrypts_values(&self) -> bool {
+        self.table.sealed().is_some()
+    }
+
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let connection = &self.opened()?.0.connection;
         let sql = format!("SELECT {} FROM card WHERE card_id = {id}", column.name());

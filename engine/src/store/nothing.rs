@@ -79,6 +79,10 @@ impl Database for Nothing {
         Promise::none("nothing is stored")
     }
 
+    fn encrypts_values(&self) -> bool {
+        false
+    }
+
     fn stored(&mut self, _: i64, _: Column) -> Result<Vec<u8>, Failure> {
         Ok(Vec::new())
     }

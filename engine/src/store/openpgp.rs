@@ -3,10 +3,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
-use aws_lc_rs::rsa::{KeySize, PrivateDecryptingKey};
-use rsa::pkcs1::RsaPrivateKeyRef;
-use rsa::pkcs8::PrivateKeyInfoRef;
+use getrandom::SysRng;
+use getrandom::rand_core::UnwrapErr;
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::{EncodeRsaPrivateKey, RsaPrivateKeyRef};
 
 use crate::contract::Failure;
 
@@ -30,21 +30,18 @@ const RSA: u8 = 1;
 const IN_CLEAR: u8 = 0;
 
 impl KeyPair {
-    /// A key pair of a fresh RSA-2048 key.
-    pub fn generate() -> Result<KeyPair, Failure> {
-        let key = PrivateDecryptingKey::generate(KeySize::Rsa2048);
-        let der = key.and_then(|key| AsDer::<Pkcs8V1Der>::as_der(&key));
-        let der = der.map_err(|_| Failure::Failed("AWS-LC failed at making an RSA key".to_owned()))?;
-        let info = PrivateKeyInfoRef::try_from(der.as_ref()).map_err(|error| unreadable(&error))?;
-        let numbers =
-            RsaPrivateKeyRef::try_from(info.private_key.as_bytes()).map_err(|error| unreadable(&error))?;
+    /// A key pair of a fresh RSA key whose modulus has so many bits. RustCrypto makes it: AWS-LC makes none below 2048.
+    pub fn generate(bits: usize) -> Result<KeyPair, Failure> {
+        let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits).map_err(|error| failed(&error))?;
+        let der = key.to_pkcs1_der().map_err(|error| failed(&error))?;
+        let numbers = RsaPrivateKeyRef::try_from(der.as_bytes()).map_err(|error| failed(&error))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(packets(&numbers, since.map_or(0, |since| since.as_secs() as u32)))
     }
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> Failure {
-    Failure::Failed(format!("AWS-LC's RSA key cannot be read: {error}"))
+fn failed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Failed(format!("making an RSA key failed: {error}"))
 }
 
 fn packets(key: &RsaPrivateKeyRef<'_>, created: u32) -> KeyPair {
@@ -109,8 +106,14 @@ mod tests {
 
     #[test]
     fn gnupg_reads_both_where_it_is_installed() {
-        let pair = KeyPair::generate().unwrap();
-        let home = std::env::temp_dir().join(format!("tollbar-gnupg-{}", std::process::id()));
+        for bits in [1024, 2048] {
+            is_read_by_gnupg(bits);
+        }
+    }
+
+    fn is_read_by_gnupg(bits: usize) {
+        let pair = KeyPair::generate(bits).unwrap();
+        let home = std::env::temp_dir().join(format!("tollbar-gnupg-{bits}-{}", std::process::id()));
         std::fs::create_dir(&home).unwrap();
         for (key, kind) in [(pair.public, "public"), (pair.private, "secret")] {
             let mut gnupg = Command::new("gpg");
@@ -125,14 +128,14 @@ mod tests {
                 assert!(said.contains(&format!(":{kind} {words}")), "{said}");
             }
             assert!(said.contains(":user ID packet: \"tollbar\""), "{said}");
-            assert!(said.contains("[2048 bits]"), "{said}");
+            assert!(said.contains(&format!("[{bits} bits]")), "{said}");
         }
         std::fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]
     fn both_keys_are_three_whole_packets_and_the_private_one_contains_the_public_numbers() {
-        let pair = KeyPair::generate().unwrap();
+        let pair = KeyPair::generate(1024).unwrap();
         let bodies = |mut bytes: &[u8]| {
             let mut found = Vec::new();
             while let [tag, 0xff, a, b, c, d, rest @ ..] = bytes {
@@ -147,8 +150,8 @@ mod tests {
         let tags = |found: &[(u8, Vec<u8>)]| found.iter().map(|(tag, _)| *tag).collect::<Vec<_>>();
         assert_eq!(vec![PUBLIC_KEY, USER_ID, PUBLIC_SUBKEY], tags(&public));
         assert_eq!(vec![SECRET_KEY, USER_ID, SECRET_SUBKEY], tags(&private));
-        // Version, time, algorithm, a modulus of 2048 bits and the exponent 65537.
-        assert_eq!(1 + 4 + 1 + 2 + 256 + 2 + 3, public[2].1.len());
+        // Version, time, algorithm, a modulus of 1024 bits and the exponent 65537.
+        assert_eq!(1 + 4 + 1 + 2 + 128 + 2 + 3, public[2].1.len());
         assert!(private[2].1.starts_with(&public[2].1));
     }
 }

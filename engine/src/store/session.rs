@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::database::Database;
 use super::flush;
+use super::table::Column;
 use super::task::{Durability, Operation, Place, Settings};
 use crate::accounting::{Accounts, Paid};
 use crate::clock;
@@ -30,6 +31,9 @@ pub struct Observed {
     pub flush: Option<u64>,
     /// Bytes of table and indexes for each row that is there.
     pub row_size: u64,
+    /// Bytes of the longest of a row's three values as it is stored, where values are encrypted each by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_size: Option<u64>,
     /// Part of the CPU time is known to a clock tick only.
     #[serde(skip_serializing_if = "is_false")]
     pub ticks: bool,
@@ -73,6 +77,7 @@ pub struct Trial {
     lead: bool,
     /// Bytes of table and indexes where no operation changes them.
     size: u64,
+    value_size: Option<u64>,
 }
 
 /// The operations themselves.
@@ -105,9 +110,10 @@ impl Trial {
         let random = Sequence::of(task.seed, [u64::MAX, 0]);
         let work = Work { database, settings: *settings, random, next_id: 1, ids: Vec::new() };
         let directory = place.directory.clone();
-        let mut trial = Trial { work, accounts, directory, each_ns: 0.0, lead: task.lead, size: 0 };
+        let mut trial = Trial { work, accounts, directory, each_ns: 0.0, lead: task.lead, size: 0, value_size: None };
         trial.work.prepare()?;
         let memory_bytes = trial.first()?;
+        trial.value_size = trial.work.value_size()?;
         let operation_ns = trial.warm_up()?;
         if settings.operation.inserts() {
             // How many rows a warm-up took depends on the machine; the first chunk finds none of them.
@@ -137,6 +143,7 @@ impl Trial {
             self.size = self.work.database.size()?;
         }
         chunk.observed.row_size = self.size / self.work.rows().max(1);
+        chunk.observed.value_size = self.value_size;
         Ok(chunk)
     }
 
@@ -194,6 +201,7 @@ impl Trial {
             put_off: None,
             flush: None,
             row_size: 0,
+            value_size: None,
             ticks: closing.inexact != opening.inexact,
             unsettled: !settled,
         };
@@ -234,6 +242,19 @@ impl Work {
     /// Rows that are in the table.
     fn rows(&self) -> u64 {
         (self.next_id - 1) as u64
+    }
+
+    /// What the longest value of the first row takes, which is there once something was done.
+    fn value_size(&mut self) -> Result<Option<u64>, Failure> {
+        // Where opening is measured, it is closed in between.
+        if self.settings.operation == Operation::Open || !self.database.encrypts_values() {
+            return Ok(None);
+        }
+        let mut longest = 0;
+        for column in Column::ALL {
+            longest = longest.max(self.database.stored(1, column)?.len() as u64);
+        }
+        Ok(Some(longest))
     }
 
     /// How many operations cannot be told apart: those of one commit.

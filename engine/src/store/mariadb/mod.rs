@@ -245,6 +245,10 @@ impl Database for Mariadb {
         self.promise
     }
 
+    fn encrypts_values(&self) -> bool {
+        matches!(self.form, Form::Application(_) | Form::Aes)
+    }
+
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {
         let text = format!("select {} from cards where card_id = ?", column.name());
         let row = self.connection.first(text, (id,))?;

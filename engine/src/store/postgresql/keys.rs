@@ -27,8 +27,8 @@ impl Keys {
         };
         Ok(match form {
             Form::Plain | Form::Application(_) => Keys { seal: None, open: None, code: None },
-            Form::PgpPublic => {
-                let pair = KeyPair::generate()?;
+            Form::PgpPublic { bits } => {
+                let pair = KeyPair::generate(bits)?;
                 Keys { seal: Some(Box::new(pair.public)), open: Some(Box::new(pair.private)), code: None }
             }
             Form::PgpSymmetric(_) => {

@@ -38,7 +38,10 @@ fn choice(task: &Task, table: &Table) -> Result<(Form, Promise), Failure> {
     }
     Ok(match table.choice.as_str() {
         "plaintext" => (Form::Plain, Promise::NOTHING),
-        "pgp-pub-encrypt" => (Form::PgpPublic, PGP),
+        "pgp-pub-encrypt" => match task.number("rsa-bits", 2048)? {
+            bits @ (1024 | 2048) => (Form::PgpPublic { bits: bits as usize }, PGP),
+            bits => return Err(Failure::Failed(format!("no such `rsa-bits`: {bits} (2048, 1024)"))),
+        },
         "pgp-sym-encrypt" => match task.number("s2k-mode", 3)? {
             3 => (Form::PgpSymmetric(S2K_MODE_3), PGP),
             1 => (Form::PgpSymmetric(S2K_MODE_1), PGP),
@@ -262,6 +265,10 @@ impl Database for Postgresql {
 
     fn promise(&self) -> Promise {
         self.promise
+    }
+
+    fn encrypts_values(&self) -> bool {
+        self.form != Form::Plain
     }
 
     fn stored(&mut self, id: i64, column: Column) -> Result<Vec<u8>, Failure> {

@@ -23,7 +23,10 @@ pub enum Form {
     Plain,
     /// The application, and what it stores beside a row.
     Application(Extra),
-    PgpPublic,
+    /// To an OpenPGP key of RSA, whose modulus has so many bits.
+    PgpPublic {
+        bits: usize,
+    },
     /// The options of `pgp_sym_encrypt`.
     PgpSymmetric(&'static str),
     /// AES-CBC with a random initialisation vector in front of each value.
@@ -143,7 +146,7 @@ impl Form {
         let key = &keys.value;
         match self {
             Form::Plain | Form::Application(_) => value.to_owned(),
-            Form::PgpPublic => format!("pgp_pub_encrypt(({value})::text, {key})"),
+            Form::PgpPublic { .. } => format!("pgp_pub_encrypt(({value})::text, {key})"),
             Form::PgpSymmetric(options) => format!("pgp_sym_encrypt(({value})::text, {key}, '{options}')"),
             Form::Iv { .. } => {
                 let first = match column {
@@ -161,7 +164,7 @@ impl Form {
         let (stored, key) = (column.name(), &keys.value);
         let text = match self {
             Form::Plain | Form::Application(_) => return stored.to_owned(),
-            Form::PgpPublic => format!("pgp_pub_decrypt({stored}, {key})"),
+            Form::PgpPublic { .. } => format!("pgp_pub_decrypt({stored}, {key})"),
             Form::PgpSymmetric(_) => format!("pgp_sym_decrypt({stored}, {key})"),
             Form::Iv { .. } => format!(
                 "convert_from(decrypt_iv(substr({stored}, 17), {key}, substr({stored}, 1, 16), 'aes-cbc'), 'UTF8')"

@@ -27,8 +27,8 @@ final class Families {
         List<String> signing = List.of("sign", "verify");
         FAMILIES.put("rsa-api", new Family(signing, RsaKeys.CHOICES, Signing::rsa));
         FAMILIES.put("signature", new Family(signing, List.of("ecdsa-p256"), Signing::ecdsa));
-        FAMILIES.put("digest", new Family(List.of("hash"), List.of("sha-256"), Hashing::new));
-        FAMILIES.put("cipher", new Family(List.of("encrypt", "decrypt"), List.of("aes-256-gcm"), Encrypting::new));
+        FAMILIES.put("digest", new Family(List.of("hash"), Hashing.CHOICES, Hashing::new));
+        FAMILIES.put("cipher", new Family(Encrypting.OPERATIONS, Encrypting.CHOICES, Encrypting::new));
     }
 
     private Families() {}

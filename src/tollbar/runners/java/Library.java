@@ -77,6 +77,8 @@ final class Library {
         String title = provider == null ? "JDK " + java : "Bouncy Castle " + provider.getVersionStr();
         JsonObject parts = new JsonObject();
         parts.add("backend", provider == null ? String.join(", ", JAVAS_OWN) : provider.getInfo());
+        // What a JVM replaces by the processor's own instructions are methods of the JDK alone.
+        parts.add("implementation", provider == null ? "managed code, with the JVM's intrinsics" : "managed code");
         parts.add("runtime", runtime);
         parts.add("flags", String.join(" ", ManagementFactory.getRuntimeMXBean().getInputArguments()));
         StringJoiner collectors = new StringJoiner(", ");
