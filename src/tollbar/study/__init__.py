@@ -52,6 +52,7 @@ __all__ = [
     "Study",
     "addresses_of",
     "begun",
+    "is_named",
     "load",
     "matches",
     "members",
@@ -102,6 +103,11 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
             if _name(path) not in known:
                 found[_name(path)] = (*found.get(_name(path), ()), path)
     return found
+
+
+def is_named(name: str) -> bool:
+    """Whether `load` takes this for studies: a name that ships, or a file or folder."""
+    return name in shipped() or name in members() or Path(name).suffix == ".toml" or Path(name).is_dir()
 
 
 def _name(path: Traversable) -> str:
