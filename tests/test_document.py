@@ -42,6 +42,7 @@ TOLL = WHERE | {"against", "metric", "ratio", "low", "high", "difference", "typi
 CONTRAST = {"setting", "value", "for", "where", "low", "high", "least", "most", "pairs", "verdict"}
 CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rates", "by_source", "verdict"} | {
     *("where", "component", "published_range", "order", "grows", "published_figures", "figures"),
+    *("published_error", "published_deviation"),
 }
 
 

@@ -13,7 +13,7 @@ from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.measure.trial import RUNNER
-from tollbar.present import against, answers, comparisons, notes, tables, words
+from tollbar.present import against, comparisons, notes, tables, words
 from tollbar.present.charts import block_costs, frontier
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
@@ -106,15 +106,6 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
     study = replace(study, study=replace(study.study, rows=rows))
     expected = ("Nothing was measured against SHA-256.", "The first reason given: no library.")
     assert expected == against.against_baseline(study)
-
-
-def test_claims_are_counted_by_verdict() -> None:
-    """One sentence for the published comparisons."""
-    expected = (
-        "6 comparisons with what was published: on this machine the effect is still true in 1, smaller in 1 and"
-        " inverted in 3; of 1 it cannot be told."
-    )
-    assert expected == answers.claims(digests())
 
 
 def test_trust_is_told_in_numbers() -> None:

@@ -13,11 +13,13 @@ from tollbar import stats
 from tollbar.judge import BySource, judge_study
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.measure import Outcome
-from tollbar.present.comparisons import by_source, by_source_columns
+from tollbar.present.published import by_source
 from tollbar.results import Row
 from tollbar.runner import LoadRecord
+from tollbar.study import Amount
 
 BASELINE = {"choice": "baseline"}
+MS = Amount(7.702, "ms", "7.702 ms")
 
 
 def judged(*rows: Row) -> list[BySource | None]:
@@ -119,16 +121,30 @@ def test_without_a_second_run_there_is_no_rate(few: Row) -> None:
 
 
 def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
-    """A rate says nothing of a cost; and the columns are those that its source prints."""
+    """A rate says nothing of a cost; and the words are those that its source prints."""
     rows = [served("one", [9.0, *[2.0] * 5]), served("other", [9.0, *[1.0] * 5])]
     claims = [claim({"choice": "one"}, {"choice": "other"}, 0.5, metric=metric) for metric in ("capacity", "cost")]
     about = replace(study(claims=claims), statistic="rate-after-first")
     judgement = judge_study(study_run(rows, (6,), about))
     assert [True, False] == [result.by_source is not None for result in judgement.claims]
-    assert ("mean", "scaled") == by_source_columns(judgement)
-    assert [("500\u00a0/s", "×\u00a00.50"), ("–", "–")] == [
-        by_source(judgement, one.by_source) for one in judgement.claims
-    ]
+    expected = ["mean 500\u00a0/s, scaled ×\u00a00.50", ""]
+    assert expected == [by_source(one.claim, one.by_source) for one in judgement.claims]
+
+
+def test_a_figure_of_one_cell_has_the_statistic_too() -> None:
+    """Scaled to itself it is one; of a cell that was not measured there is none."""
+    failed = row({"choice": "b"}, outcome=Outcome.FAILED, reason="wrong answer")
+    rows = [row(BASELINE, [100.0] * 6, twins_ns=[100.0] * 6), row({"choice": "a"}, [50.0] * 6), failed]
+    figures = [replace(claim({"choice": name}, {}, metric="wall"), published=(MS,)) for name in ("a", "b")]
+    about = replace(study(claims=figures), statistic="mean-error-deviation")
+    found, none = judge_study(study_run(rows, (6,), about)).claims
+    assert found.by_source is not None
+    assert pytest.approx((50.0, 0.0, 1.0), abs=1e-3) == (
+        found.by_source.mean,
+        found.by_source.deviation,
+        found.by_source.ratio,
+    )
+    assert (None, "wrong answer") == (none.by_source, none.reason)
 
 
 def test_what_was_not_measured_has_no_statistic() -> None:

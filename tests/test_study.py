@@ -193,6 +193,22 @@ BAD = {
         "is not a figure with its unit",
         None,
     ),
+    "an error of no figure": (
+        "[measure]", CLAIM + "ratio = 1\nerror = '1 ms'\n[measure]", "stands beside a `published` figure", None
+    ),
+    "an error without its statistic": (
+        "[measure]",
+        CLAIM + "metric = 'wall'\nratio = 1\npublished = ['1 ms', '1 ms']\nerror = '1 ms'\n[measure]",
+        '`statistic = "mean-error-deviation"`',
+        None,
+    ),
+    "an error without a unit": (
+        "question ",
+        "statistic = 'mean-error-deviation'\n"
+        "claim = [{ says = 'x', of.choice = 'md5', metric = 'wall', published = ['7 ms'], error = '1' }]\nquestion ",
+        "`1` is not a figure with its unit",
+        None,
+    ),
     "claim about luck": (
         "[measure]",
         CLAIM + "metric = 'luck'\nratio = 1\n[measure]",

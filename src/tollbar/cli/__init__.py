@@ -19,7 +19,7 @@ COMMANDS = {
     "list": ("look:list_", "Show what there is: studies, families, choices, providers, beds or sources."),
     "show": (
         "look:show",
-        "Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.",
+        "Show one cell of a study, its task, configuration and known answers; or what a published source says.",
     ),
     "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
     "judge": ("runs:judge", "Judge a run again, without measuring."),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, families, libraries, runners, study, units, workloads
+from tollbar import beds, console, families, libraries, results, runners, study, units, workloads
 from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, cells_of, make_plan, plan_of
 from tollbar.cli.run import resumed, studies_of, with_blocks
-from tollbar.errors import ExitStatus, TollbarError
+from tollbar.cli.runs import judged_run
+from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, estimates
+from tollbar.present import published
+from tollbar.study import Source
 
 UNUSABLE = "cannot be used"
 
@@ -103,39 +107,61 @@ def show(
     /,
     *words: str,
     toml: Annotated[bool, Parameter(negative="")] = False,
+    of: Path | None = None,
     library: Libraries = (),
     json: AsJson = False,
 ) -> ExitStatus:
-    """Show one cell of a study: the exact task, the servers' configuration, and the answers that must come.
+    """Show one cell of a study, its task, configuration and known answers; or what a published source says.
 
-    Without words, the cells are listed. A cell is named by words of its line, as many as tell it apart.
+    Without words, a study's cells are listed. A cell is named by words of its line, as many as tell it apart.
+
+    A source is a published comparison (`tollbar list sources`). Its page has all that it says beside what a run has
+    measured of it. Where a study has the same name, its cells stand before the page.
 
     tollbar show digests
     tollbar show digests md5 3.0 4096 native
     tollbar show tls-post-quantum nginx x25519
     tollbar show digests --toml > my-study.toml
+    tollbar show security-design-choices
+    tollbar show rsa-apis --of runs/2026-11-21-101500-rsa-apis
 
     Parameters
     ----------
     name
-        A study's name, or a TOML file.
+        A study's name, a TOML file, or a source's name.
     words
         Words that occur in the cell's line.
     toml
         Print the study itself, as its file has it: a beginning for one of your own.
+    of
+        The run that a source's page is of, and the page alone. None: the last one under `runs` that measured any of
+        its studies.
     library
         A libcrypto to measure beside those that the study names. May be given again.
     json
         Print one JSON document, whole.
     """
+    source = study.sources().get(name)
+    if source is None and not study.is_named(name):
+        sources = ", ".join(study.sources())
+        near = nearest(name, [*study.shipped(), *study.members(), *study.sources()])
+        raise TollbarError(
+            f"no such study or source: `{name}`",
+            hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
+        )
+    if of is not None and (source is None or words or toml):
+        raise TollbarError("`--of` is of a source's page", hint=f"the sources are {', '.join(study.sources())}")
     if toml:
         return _show_text(name, words)
+    if source is not None and (of is not None or not study.is_named(name)):
+        return _show_source(source, of, as_json=json)
     planned = make_plan((name,), library)
     cell = " ".join(words)
     found = [one for one in cells_of(planned) if _is_named(one, cell)]
     if not cell:
         _print([one.coordinates for one in found], as_json=json)
-        return ExitStatus.DONE
+        # A document is one: that of a study's cells, as of any study.
+        return ExitStatus.DONE if source is None or json else _show_source(source, of, as_json=False)
     if not found:
         raise TollbarError(
             f"no cell of {name} has all of the words `{cell}`",
@@ -157,6 +183,30 @@ def show(
     return ExitStatus.DONE
 
 
+def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStatus:
+    """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
+    run = run or _last_run(source)
+    if run is not None:
+        console.say(f"of the run {run}")
+    part = published.of_source(source, judged_run(run) if run else None)
+    if as_json:
+        console.print_json(console.source_document(part))
+    else:
+        console.show_published(part)
+    return ExitStatus.DONE
+
+
+def _last_run(source: Source) -> Path | None:
+    """The last run that was judged and has any of the source's studies; what cannot be read is passed over."""
+    # Their names begin with the time.
+    for run in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):
+        with contextlib.suppress(TollbarError):
+            tried = results.about(run.parent)["studies"]
+            if any(entry["looks"] for name, entry in tried.items() if name in source.order):
+                return run.parent
+    return None
+
+
 def _show_text(name: str, words: Sequence[str]) -> ExitStatus:
     """Prints a study as it was written. Raises TollbarError for a set, which is several files."""
     if words:
@@ -176,7 +226,7 @@ def _is_named(cell: Cell, words: str) -> bool:
 
 def _studies() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for name in (*study.shipped(), *study.sets()):
+    for name in (*study.shipped(), study.AS_PUBLISHED):
         members = study.load([name])
         first = members[0].question if len(members) == 1 else f"a set: {', '.join(one.name for one in members)}"
         of = ", ".join(dict.fromkeys(one.family.name for one in members))

@@ -45,7 +45,7 @@ def judge(
     json
         Print one JSON document instead of tables.
     """
-    judged = _judged(run)
+    judged = judged_run(run)
     if format == "markdown" and not json:
         console.show_markdown(judged, everything=all)
     else:
@@ -90,7 +90,7 @@ def compare(
         Print one JSON document instead of tables.
     """
     above = None if fail_above is None else _share(fail_above)
-    judged = [_judged(run) for run in (one, other)]
+    judged = [judged_run(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
     if above is not None and of == "ratio" and comparison.median_difference is None:
         hint = "`--of cost` looks at costs"
@@ -127,7 +127,7 @@ def report(run: Path, /, *, to: Path | None = None) -> ExitStatus:
         Where to; None: `report.html` in the run's directory.
     """
     path = to or run / "report.html"
-    reporting.write(_judged(run), path)
+    reporting.write(judged_run(run), path)
     console.stdout().print(str(path), markup=False, soft_wrap=True)
     return ExitStatus.DONE
 
@@ -159,14 +159,14 @@ def export(
         The file to write.
     """
     if per == "cell":
-        judged = _judged(run)
+        judged = judged_run(run)
         results.write(lambda: cell_rows(judged), format, to)
     else:
         results.export(results.read(run), format, to)
     return ExitStatus.DONE
 
 
-def _judged(run: Path) -> Judgement:
+def judged_run(run: Path) -> Judgement:
     """A run, judged. That is a look, which blocks that are added afterwards pay for."""
     not_noted = results.look(run)
     if not_noted is not None:

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from tollbar.console.tables import MORE
 from tollbar.judge import Comparison, Judgement, StudyJudgement
-from tollbar.present import answers, compared, notes, terminal, uses, waits
+from tollbar.present import answers, compared, published, terminal, uses, waits
+from tollbar.present.published import Part
 from tollbar.present.shapes import Cell, Column, Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -19,8 +20,12 @@ _SPECIAL = re.compile(r"([\\*_<>|#])")
 
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
-    """Prints every study's tolls, contrasts and claims as Markdown."""
-    print_markdown(line for study in judgement.studies for line in _study(study, None if everything else ROWS_SHOWN))
+    """Prints what was published and what became of it, then every study's answer, as Markdown."""
+    for part in published.together(judgement):
+        print_markdown((f"### {escaped(part.heading)}", "", *_published(part)))
+    for study in judgement.studies:
+        claims = published.within(judgement, study)
+        print_markdown(_study(study, claims, None if everything else ROWS_SHOWN))
 
 
 def show_comparison_markdown(
@@ -78,7 +83,13 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
+def _published(part: Part) -> Iterator[str]:
+    yield from _items(published.about(part))
+    yield from table_lines(published.tables(part), "tried by")
+    yield from _items(published.meanings(part))
+
+
+def _study(study: StudyJudgement, claims: Part | None, most: int | None) -> Iterator[str]:
     tolls = toll_tables(study, most)
     headline, *paragraphs = answers.answer(study)
     yield from (f"### {escaped(study.about.question)}", "", f"**{escaped(headline)}**", "")
@@ -105,17 +116,14 @@ def _study(study: StudyJudgement, most: int | None) -> Iterator[str]:
     if contrasts:
         yield from (f"**{terminal.CONTRASTS}**", "")
         yield from table_lines(contrasts, "setting")
-    claims = terminal.claim_table(study)
-    if claims.rows:
-        yield from (f"**{claims.caption}**", "")
-        yield from table_lines([Table("", claims.columns, claims.rows)])
+    if claims is not None:
+        yield from (f"**{escaped(claims.heading)}**", "", *_published(claims))
     missing = terminal.missing(study)
     more = (
         [f"… {counted(len(missing) - most, 'more reason')}: {MORE}"] if most is not None and len(missing) > most else []
     )
     yield from _items(
         [
-            *filter(None, (notes.capacity(study), notes.by_source(study))),
             *missing[:most],
             *more,
             *(f"warning: {warning}" for warning in warnings(study)),

@@ -13,7 +13,8 @@ from rich.text import Text
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
 from tollbar.judge import Comparison, CrossTableResult, Judgement, StudyJudgement
-from tollbar.present import answers, compared, notes, terminal, uses, waits
+from tollbar.present import answers, compared, published, terminal, uses, waits
+from tollbar.present.published import Part
 from tollbar.present.shapes import Table
 from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
 from tollbar.present.warnings import warnings
@@ -23,9 +24,25 @@ MORE = "`tollbar judge RUN --all`, or the report"
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
-    """Prints every study's tolls, contrasts and claims, as wide as there is room."""
+    """Prints what was published and what became of it, then every study's answer, as wide as there is room."""
+    for part in published.together(judgement):
+        show_published(part)
     for study in judgement.studies:
-        _show_study(study, table_width(), None if everything else ROWS_SHOWN)
+        _show_study(study, published.within(judgement, study), table_width(), None if everything else ROWS_SHOWN)
+
+
+def show_published(part: Part) -> None:
+    """Prints what a source published, beside what was measured of it."""
+    width = table_width()
+    _print([Text("")])
+    _say(part.heading, width, "bold")
+    for sentence in published.about(part):
+        _say(sentence, width)
+    tables = published.tables(part)
+    # The caption of a table that stands alone would only say the study's name again.
+    _print(layout.lines(tables if len(tables) > 1 else [Table("", one.columns, one.rows) for one in tables], width))
+    for meaning in published.meanings(part):
+        _say(meaning, width, "dim")
 
 
 def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
@@ -50,7 +67,7 @@ def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     stdout().print(table)
 
 
-def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
+def _show_study(study: StudyJudgement, claims: Part | None, width: int, most: int | None) -> None:
     _print([Text("")])
     _say(study.about.question, width, "bold", indent="")
     _say(answers.headline(study), width, indent="")
@@ -73,10 +90,8 @@ def _show_study(study: StudyJudgement, width: int, most: int | None) -> None:
     _show_titled(terminal.CONTRASTS, contrasts, width)
     if len(study.contrasts) > sum(len(table.rows) for table in contrasts):
         _say(f"… {len(study.contrasts) - sum(len(table.rows) for table in contrasts):,} more: {MORE}", width, "dim")
-    claims = terminal.claim_table(study)
-    _show_titled(claims.caption, [Table("", claims.columns, claims.rows)], width)
-    for note in filter(None, (notes.capacity(study), notes.by_source(study))):
-        _say(note, width, "dim")
+    if claims is not None:
+        show_published(claims)
     missing = terminal.missing(study)
     for fact in missing[:most]:
         _say(fact, width)

@@ -102,23 +102,29 @@ def _results(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf |
     if claim.untestable is not None:
         yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_TESTABLE, reason=claim.untestable)
     elif not claim.is_judged:
-        yield from _figures(claim, ledger)
+        yield from _figures(claim, ledger, by_source)
     elif claim.grows:
         yield from _grown(claim, ledger, terms)
     else:
         yield from _compared(claim, ledger, terms, by_source)
 
 
-def _figures(claim: Claim, ledger: Ledger) -> Iterator[ClaimResult]:
+def _figures(claim: Claim, ledger: Ledger, by_source: BySourceOf | None) -> Iterator[ClaimResult]:
     """What was published of one cell, and what is measured of it."""
     rows = matching(ledger.rows, claim.of)
     if not rows:
         yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_JUDGED, reason=_why_no_pair(claim, ledger.rows))
     for row in rows:
-        value = value_of(ledger, row, _quantity(claim)) if ledger.why_unmeasured(row) is None else None
-        at = {name: at for name, at in row.coordinates.items() if name not in claim.of}
-        reason = ledger.why_unmeasured(row) if value is None else None
-        yield ClaimResult(claim, at, verdict=ClaimVerdict.NOT_JUDGED, reason=reason, values=(value,) if value else ())
+        reason = ledger.why_unmeasured(row)
+        value = value_of(ledger, row, _quantity(claim)) if reason is None else None
+        yield ClaimResult(
+            claim,
+            {name: at for name, at in row.coordinates.items() if name not in claim.of},
+            verdict=ClaimVerdict.NOT_JUDGED,
+            reason=reason,
+            values=(value,) if value else (),
+            by_source=by_source(row, row) if by_source and reason is None else None,
+        )
 
 
 def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf | None) -> Iterator[ClaimResult]:

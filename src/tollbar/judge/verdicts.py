@@ -194,7 +194,7 @@ class BySource:
     blocks: int
     """Of which the mean is."""
     ratio: float
-    """Of the means: this cell's over the claim's other one's."""
+    """Of the means: this cell's over the claim's other one's; of a figure of one cell, one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from tollbar.families import Standing, Value
-from tollbar.judge import ClaimVerdict, StudyJudgement, Toll, Verdict
+from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.present import words
 from tollbar.present.against import against_baseline
 from tollbar.present.cells import baseline_words, cost_metric, labels, real_tolls, where_words
@@ -341,19 +341,3 @@ def _with_standing(name: str, row: Row) -> str:
 
 def _times(pair: Pair) -> str:
     return f" ({words.times(pair.ratio.estimate)})" if pair.ratio else ""
-
-
-def claims(study: StudyJudgement) -> str:
-    """One sentence: how the published comparisons came out."""
-    counts = {v: sum(c.verdict is v for c in study.claims) for v in ClaimVerdict}
-    untold, figures, untestable = (counts.pop(v) for v in _NO_EFFECT)
-    parts = [f"{v} in {n}" for v, n in counts.items() if n]
-    found = [f"on this machine the effect is {words.enumeration(parts)}"] if parts else []
-    found += [f"of {untold} it cannot be told"] * bool(untold)
-    found += [f"{untestable} cannot be tested here"] * bool(untestable)
-    found += [f"{words.counted(figures, 'absolute figure')} beside today's"] * bool(figures)
-    compared = len(study.claims) - figures
-    return f"{words.counted(compared, 'comparison')} with what was published: {'; '.join(found)}."
-
-
-_NO_EFFECT = (ClaimVerdict.CANNOT_TELL, ClaimVerdict.NOT_JUDGED, ClaimVerdict.NOT_TESTABLE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isinf
 from typing import Any
 
@@ -21,7 +21,8 @@ from tollbar.judge import (
     Toll,
 )
 from tollbar.measure import SetAside
-from tollbar.present import answers
+from tollbar.present import answers, published
+from tollbar.present.published import Line, Part
 from tollbar.present.sentences import sentences
 from tollbar.present.uses import uses_document
 from tollbar.present.warnings import warnings
@@ -34,8 +35,14 @@ SCHEMA = 2
 
 
 def document(judgement: Judgement) -> dict[str, Any]:
-    """A run's results, tolls, contrasts, claims and tables."""
-    return {**_head(judgement.run), "studies": [_study(study) for study in judgement.studies]}
+    """A run's results, tolls, contrasts, claims and tables; and what became of each published source."""
+    sources = [_source(part, _place_of_claim) for part in published.of_run(judgement)]
+    return {**_head(judgement.run), "sources": sources, "studies": [_study(study) for study in judgement.studies]}
+
+
+def source_document(part: Part) -> dict[str, Any]:
+    """What one source published, each claim whole, beside what was measured of it."""
+    return {"schema": SCHEMA, **_source(part, _whole_claim)}
 
 
 def comparison_document(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
@@ -144,6 +151,29 @@ def _set_aside(one: SetAside, rows: Mapping[str, Row]) -> dict[str, Any]:
     return {**where, **counts, "at": one.at_s, "tried_again": one.tried_again_s is not None}
 
 
+def _source(part: Part, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
+    """What it ran on, what differs here, how its claims came out, and these in the order of its text."""
+    source = _fields(part.source, "name", "title", "by", "year", "system", "differs") if part.source else {}
+    return {
+        **source,
+        "studies": list(part.studies),
+        "not_measured": list(part.missing),
+        "verdicts": published.counts(line for line in part.lines if not line.claim.is_ours),
+        "claims": [{"study": line.study.name, "ours": line.claim.is_ours, **claim_of(line)} for line in part.lines],
+    }
+
+
+def _place_of_claim(line: Line) -> dict[str, Any]:
+    """Which of its study's `claims` it is."""
+    results = line.judged.claims if line.judged else ()
+    return {"claim": next(n for n, result in enumerate(results) if result is line.result)}
+
+
+def _whole_claim(line: Line) -> dict[str, Any]:
+    run = line.judged.study if line.judged else StudyRun(line.study, (), (), ())
+    return {**_claim(line.result, run), "verdict": line.verdict}
+
+
 def _answers(judged: StudyJudgement) -> dict[str, Any]:
     """What was found, in the words that terminal and report have."""
     headline, *paragraphs = answers.answer(judged)
@@ -228,6 +258,8 @@ def _claim(result: ClaimResult, study: StudyRun) -> dict[str, Any]:
         "order": claim.order,
         "grows": {name: [study.named(name, end) for end in ends] for name, ends in claim.grows.items()},
         "published_figures": [amount.text for amount in claim.published],
+        "published_error": claim.error.text if claim.error else None,
+        "published_deviation": claim.deviation.text if claim.deviation else None,
         "figures": [{"value": value, "unit": unit} for value, unit in result.values],
         **_ratio(result.ratio),
         "typical": result.typical.estimate if result.typical else None,

@@ -5,55 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tollbar import study
-from tollbar.present.comparisons import compared_by, published_words, said_figures
-from tollbar.study import Claim, Source, Study
+from tollbar.present import published
+from tollbar.present.published import Line
 
 HEAD = """# The published comparisons, and where each is tried again
 
 Written from the studies: `python -m tollbar.present.sources > docs/sources.md`. *Published* is a ratio of the first
 named over the second, an order, or a figure as the source prints it; *compared by* is what Tollbar sets beside it:
-`capacity` is one over the servers' CPU time, `wall` the time that passes.
+`capacity` is one over the servers' CPU time, `wall` the time that passes. `tollbar show SOURCE` sets what a run has
+measured beside it.
 """
 COLUMNS = ("where", "what was published", "published", "its figures", "tried by", "compared by", "what is to be known")
 NOTHING = "–"
 
 
 def written() -> str:
-    """Every source with its table."""
-    studies = study.load(list(study.shipped()))
+    """Every source with its table, in the order of its text; what is not the source's comes last."""
     text = [HEAD]
     for source in study.sources().values():
-        # Of a set and of its members each claim stands once.
-        of = list({one.name: one for one in studies if one.source == source.name}.values())
-        text += [f"## {_titled(source)}", "", f"{source.system}. Here: {source.differs}.", "", *_table(of), ""]
+        lines = published.of_source(source).lines
+        text += [f"## {source.cited}", "", f"{source.system}. Here: {source.differs}.", "", *_table(lines), ""]
     return "\n".join(text).rstrip() + "\n"
 
 
-def _titled(source: Source) -> str:
-    about = ", ".join(str(part) for part in (source.by, source.year) if part)
-    return f"{source.title} ({about})" if about else source.title
-
-
-def _table(studies: Sequence[Study]) -> Iterator[str]:
+def _table(lines: Sequence[Line]) -> Iterator[str]:
     yield _line(COLUMNS)
     yield _line(["---"] * len(COLUMNS))
-    for one in studies:
-        for claim in one.claims:
-            yield _line(_cells(one, claim))
+    yield from (_line(_cells(line)) for line in lines)
 
 
-def _cells(one: Study, claim: Claim) -> Sequence[str]:
-    tried = NOTHING if claim.untestable else f"`{one.name}`"
-    known = f"not testable here: {claim.untestable}" if claim.untestable else claim.note
-    figures = said_figures(claim)
+def _cells(line: Line) -> Sequence[str]:
+    claim = line.claim
     return (
         claim.where or NOTHING,
         claim.says,
-        published_words(claim),
-        figures or NOTHING,
-        tried,
-        compared_by(claim),
-        known or NOTHING,
+        published.published_words(claim),
+        published.said_figures(claim) or NOTHING,
+        NOTHING if claim.untestable else f"`{line.study.name}`",
+        published.compared_by(claim),
+        f"not testable here: {claim.untestable}" if claim.untestable else claim.note or NOTHING,
     )
 
 

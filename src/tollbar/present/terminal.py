@@ -6,23 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
-from tollbar.judge import (
-    ClaimResult,
-    Contrast,
-    CrossCell,
-    CrossTableResult,
-    StudyJudgement,
-)
+from tollbar.judge import Contrast, CrossCell, CrossTableResult, StudyJudgement
 from tollbar.measure import Outcome
 from tollbar.present import crosstables, notes, words
 from tollbar.present.cells import varying
-from tollbar.present.comparisons import by_source, by_source_columns, compared_by, published_words, value_words
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, STANDING, good_news, interval_title, plain, said
+from tollbar.present.toll_tables import BAR, INTERVAL, good_news, interval_title, plain, said
 from tollbar.results import Row
 from tollbar.stats import Interval
-from tollbar.study import Claim
 
 # Of one thing that was not measured: enough to see what they are.
 MOST_VALUES = 4
@@ -79,42 +71,6 @@ def _contrast(study: StudyJudgement, contrast: Contrast) -> tuple[Cell, ...]:
         Cell(str(contrast.verdict), verdict=contrast.verdict, small=notes.undecided(study, contrast)),
         Cell(str(contrast.pairs)),
     )
-
-
-def claim_table(study: StudyJudgement) -> Table:
-    """What was published beside what is measured here."""
-    rated = any(result.rates for result in study.claims)
-    where = any(name in result.at for result in study.claims for name in PLACES)
-    columns = (
-        *row_names("published", *(["where"] if where else [])),
-        *texts("of", leaves=SPEED),
-        *numbers("published", "measured"),
-        *texts(interval_title(study), leaves=INTERVAL),
-        *texts("effect on this machine"),
-        *numbers(*by_source_columns(study), leaves=STANDING),
-        *numbers(*(["requests / s"] if rated else []), leaves=BAR),
-    )
-    rows = [
-        (
-            Cell(result.claim.says),
-            *(
-                [Cell(" · ".join(said(study, n, _named(study, n, result.at[n])) for n in PLACES if n in result.at))]
-                * where
-            ),
-            Cell(compared_by(result.claim)),
-            Cell(_published(result.claim)),
-            *(_interval(result.ratio) if result.claim.is_judged else (Cell(value_words(result)), Cell(""))),
-            Cell(_effect(result), verdict=result.verdict, small=result.reason),
-            *map(Cell, by_source(study, result.by_source)),
-            *([Cell(" / ".join(f"{rate:,.0f}" for rate in result.rates or ()))] if rated else []),
-        )
-        for result in study.claims
-    ]
-    return Table("Published and measured", columns, rows)
-
-
-PLACES = ("bed", "provider", "cpu")
-"""What a published comparison does not fix, and is tried at each value of."""
 
 
 def _named(study: StudyJudgement, name: str, value: Value) -> Value:
@@ -198,15 +154,3 @@ def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
 
 def _interval(ratio: Interval | None) -> tuple[Cell, Cell]:
     return (Cell(words.ratio_words(ratio.estimate)), Cell(words.bracket(ratio))) if ratio else (Cell(""), Cell(""))
-
-
-def _published(claim: Claim) -> str:
-    if claim.ratio is not None and not claim.grows:
-        return " to ".join(dict.fromkeys(words.ratio_words(end) for end in claim.ratio))
-    if claim.order is not None and not claim.grows:
-        return "> 1" if claim.order == "more" else "< 1"
-    return published_words(claim)
-
-
-def _effect(result: ClaimResult) -> str:
-    return "not measured" if result.claim.is_judged and not result.ratio else str(result.verdict)

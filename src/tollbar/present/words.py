@@ -275,6 +275,11 @@ def amount(value: float, unit: str) -> str:
     return f"{value:,.4g} {unit}"
 
 
+def figure(value: float) -> str:
+    """Three figures, however small: `13,700`, `0.512`, `0.0484`."""
+    return _short(value) if value >= 1 else f"{value:.3g}"
+
+
 def per_second(cost_ns: float, coordinates: Mapping[str, Value]) -> tuple[float, str]:
     """What one second of CPU does at this cost: bytes where the cell has a size, else operations."""
     rate = 1e9 / cost_ns

@@ -20,8 +20,8 @@ from tollbar.report.layout import needs_width
 
 # The modules of `present` that templates take names, rows, sentences and charts from: they only lay out.
 PRESENT = (
-    "against", "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "rebasing",
-    "shapes", "shares", "tables", "threats", "timelines", "tolls", "uses", "waits", "warnings", "words",
+    "against", "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "published",
+    "rebasing", "shapes", "shares", "tables", "threats", "timelines", "tolls", "uses", "waits", "warnings", "words",
 )  # fmt: skip
 
 
@@ -44,6 +44,7 @@ def page(judgement: Judgement) -> str:
     templates.globals |= {name: import_module(f"tollbar.present.{name}") for name in PRESENT}
     templates.globals |= {"palette": palette, "draw": draw, "needs_width": needs_width}
     return templates.get_template("page.html.jinja").render(
+        judgement=judgement,
         run=judgement.run,
         studies=judgement.studies,
         methods=tuple(dict.fromkeys(cost_words(study).method for study in judgement.studies)),

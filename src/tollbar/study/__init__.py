@@ -1,20 +1,17 @@
 """A study: one question, the choices that answer it, what varies, and what was published before.
 
 A study is a TOML file. It becomes a frozen `Study` here, once, and nothing after this checks it again.
-Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one, and so are the members that
-`sets.toml` names.
+Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` is what the
+published comparisons are tried by.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 from tollbar.errors import TollbarError, nearest
 from tollbar.study.asking import ASKED, Question, of_words
@@ -40,6 +37,7 @@ from tollbar.study.url import DEFAULT_USERS, addresses_of, named_again, of_urls,
 
 __all__ = [
     "ASKED",
+    "AS_PUBLISHED",
     "DEFAULT_USERS",
     "NOT_SETTINGS",
     "STATISTIC_OF",
@@ -57,6 +55,7 @@ __all__ = [
     "Study",
     "addresses_of",
     "begun",
+    "is_named",
     "load",
     "matches",
     "members",
@@ -64,12 +63,15 @@ __all__ = [
     "of_urls",
     "of_words",
     "read",
-    "sets",
     "shipped",
     "sources",
     "text_of",
     "with_servers",
 ]
+
+
+AS_PUBLISHED = "sources"
+"""The set of all that the published comparisons are tried by: of each study the cells that its claims are about."""
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:
@@ -110,22 +112,20 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
     return found
 
 
+def is_named(name: str) -> bool:
+    """Whether `load` takes this for studies: a name that ships, or a file or folder."""
+    return name in shipped() or name in members() or Path(name).suffix == ".toml" or Path(name).is_dir()
+
+
 def _name(path: Traversable) -> str:
     return path.name.removesuffix(".toml")
 
 
-@cache
-def sets() -> Mapping[str, Mapping[str, Any]]:
-    """The sets whose studies have files of their own elsewhere, by name: their `members`, and which `cells` of each."""
-    return tomllib.loads((files(__name__) / "sets.toml").read_text("utf-8"))
-
-
 def _load_one(name: str) -> Iterator[Study]:
     known, within = shipped(), members()
-    if name in sets():
-        of = sets()[name]
-        for one in load(of["members"]):
-            yield replace(one, measure=replace(one.measure, cells=of["cells"]))
+    if name == AS_PUBLISHED:
+        for one in load([name for source in sources().values() for name in source.studies]):
+            yield replace(one, measure=replace(one.measure, cells="claimed"))
     elif name in known:
         for path in known[name]:
             yield _read(path)
@@ -145,7 +145,7 @@ def _load_one(name: str) -> Iterator[Study]:
     else:
         of_sets = [one for one in within if ("/" in one) == ("/" in name)]
         # All of them are too many to be listed.
-        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [*sets(), *known, *of_sets]) or nearest(name, known))
+        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [AS_PUBLISHED, *known, *of_sets]) or nearest(name, known))
 
 
 def _read(path: Traversable, where: str | None = None) -> Study:

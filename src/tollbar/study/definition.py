@@ -69,11 +69,20 @@ class Claim:
     """The source's figure of `of` and that of `over`, where it has any: a pair for each of several ratios."""
     untestable: str | None = None
     """Why nothing here can try it."""
+    error: Amount | None = None
+    """What the source prints beside the first figure: half of its 99.9 % interval."""
+    deviation: Amount | None = None
+    """The standard deviation that the source prints beside it."""
 
     @property
     def is_judged(self) -> bool:
         """Whether it compares two cells, so that it has a verdict."""
         return self.untestable is None and (self.ratio is not None or self.order is not None)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it says in `where` that its study's source did not publish it."""
+        return (self.where or "").startswith(OURS)
 
     @property
     def one_ratio(self) -> float | None:
@@ -90,6 +99,9 @@ class Amount:
     text: str
     """As the study's file has it."""
 
+
+OURS = ("Ours: ", "Not the source's: ")
+"""How the `where` of a claim begins that stands beside a source's own."""
 
 Statistic = Literal["mean-error-deviation", "rate-after-first"]
 """What a source prints of each of its measurements. `mean-error-deviation`: the mean, as error half of its 99.9 %

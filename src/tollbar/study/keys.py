@@ -105,6 +105,8 @@ class WireClaim(Wire):
     order: Literal["more", "less", "wider"] | None = None
     grows: dict[str, tuple[Value, Value]] = {}
     published: tuple[str, ...] = ()
+    error: str | None = None
+    deviation: str | None = None
     untestable: str | None = None
     note: str | None = None
 
@@ -138,6 +140,8 @@ class WireClaim(Wire):
             raise ValueError('what is "wider" `grows`, from one value of a setting to another')
         if tried and (len(self.published) % 2 if compares else len(self.published) > 1):
             raise ValueError("`published` is the figure of `of`, and then that of `over`")
+        if (self.error or self.deviation) and not self.published:
+            raise ValueError("an `error` or a `deviation` stands beside a `published` figure")
         if self.component and self.metric not in OF_COMPONENTS:
             raise ValueError(f"a `component` has {' and '.join(OF_COMPONENTS)} of its own, and no {self.metric}")
         return self
@@ -188,4 +192,6 @@ class WireStudy(Wire):
             raise ValueError(
                 f'the `statistic` is of {metric}, and no `[[claim]]` of the study has `metric = "{metric}"`'
             )
+        if self.statistic != "mean-error-deviation" and any(claim.error or claim.deviation for claim in self.claim):
+            raise ValueError('an `error` or a `deviation` is of the `statistic = "mean-error-deviation"`')
         return self

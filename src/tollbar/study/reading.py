@@ -218,11 +218,13 @@ class _Reader:
         sides = {side: self.coordinates(f"claim.{side}", getattr(wire, side)) for side in ("of", "over")}
         grows = {name: self.values("claim.grows", name, ends) for name, ends in wire.grows.items()}
         try:
-            figures = tuple(Amount(*units.published(text), text) for text in wire.published)
+            figures = tuple(_amount(text) for text in wire.published)
+            statistic = {"error": wire.error, "deviation": wire.deviation}
+            beside = {name: _amount(text) if text else None for name, text in statistic.items()}
         except ValueError as error:
             raise TollbarError(f"`claim.published`: {error}", where=self.where) from None
         ratio = wire.ratio and (wire.ratio[0], wire.ratio[-1])
-        return Claim(**dict(wire) | sides | {"grows": grows, "published": figures, "ratio": ratio})
+        return Claim(**dict(wire) | sides | beside | {"grows": grows, "published": figures, "ratio": ratio})
 
     def table(self, wire: WireTable) -> CrossTable:
         for side in ("rows", "columns"):
@@ -302,6 +304,10 @@ class _Reader:
         if name not in known:
             what = f"`{key}`: the family {self.family.name} has no setting `{name}`"
             raise TollbarError(what, where=self.where, hint=nearest_setting(self.family, name))
+
+
+def _amount(text: str) -> Amount:
+    return Amount(*units.published(text), text)
 
 
 def nearest_setting(family: Family, name: str) -> str | None:

@@ -16,13 +16,30 @@ class Source:
     """As studies name it."""
     title: str
     system: str
+    """What it ran on."""
     differs: str
     """What is other here."""
+    studies: tuple[str, ...]
+    """Those that try it, in the order of its text, each as `load` takes it: `tls-today/tls-records`."""
     by: str | None = None
     year: int | None = None
+
+    @property
+    def order(self) -> Mapping[str, int]:
+        """The place of each of these studies, by its own name."""
+        return {name.rpartition("/")[2]: place for place, name in enumerate(self.studies)}
+
+    @property
+    def cited(self) -> str:
+        """`Title (author, year)`."""
+        about = ", ".join(str(part) for part in (self.by, self.year) if part)
+        return f"{self.title} ({about})" if about else self.title
 
 
 def sources() -> Mapping[str, Source]:
     """Those that the shipped studies try, by name."""
     text = (files("tollbar.study") / "sources.toml").read_text("utf-8")
-    return {name: Source(name=name, **said) for name, said in tomllib.loads(text).items()}
+    return {
+        name: Source(name=name, **said | {"studies": tuple(said["studies"])})
+        for name, said in tomllib.loads(text).items()
+    }

@@ -1,0 +1,372 @@
+"""What was published beside what is measured here: a part for each source, its claims in the order of its text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tollbar import study, units
+from tollbar.families import Value
+from tollbar.judge import BySource, ClaimResult, ClaimVerdict, Judgement, StudyJudgement
+from tollbar.present import notes, words
+from tollbar.present.cells import MOST_ROWS, places, prevailing, varying
+from tollbar.present.charts import Dot, Dots, scale_over
+from tollbar.present.shapes import Cell, Chart, Table, numbers, row_names, texts
+from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, TYPICAL
+from tollbar.study import Amount, Claim, Source, Study
+
+HEADING = "Published and measured"
+OURS = "Ours, not the source's"
+NOT_MEASURED = "not measured"
+# What a figure of the source is of: `ms for 10,000 rows` is of so many operations.
+_TIMES = re.compile(r"for ([\d,]+) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A claim where it is tried, or where it would be."""
+
+    study: Study
+    judged: StudyJudgement | None
+    """None: nothing was measured of the study."""
+    result: ClaimResult
+
+    @property
+    def claim(self) -> Claim:
+        return self.result.claim
+
+    @property
+    def verdict(self) -> str:
+        """What became of it, in a word or two."""
+        untried = self.claim.is_judged and self.result.ratio is None if self.judged else self.claim.untestable is None
+        return NOT_MEASURED if untried else str(self.result.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The lines of one study; or, of all studies of the source, what it did not publish."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one source published, and what became of it."""
+
+    source: Source | None
+    """None: the study names none that is known here."""
+    studies: tuple[str, ...]
+    """Those of which something was measured."""
+    groups: tuple[Group, ...]
+    """In the order of the source's text; what is not the source's comes last."""
+    missing: tuple[str, ...] = ()
+    """The source's other studies, as `tollbar run` takes them."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(line for group in self.groups for line in group.lines)
+
+    @property
+    def heading(self) -> str:
+        return HEADING if self.source is None else f"{HEADING}: {self.source.cited}"
+
+
+def of_source(source: Source, judgement: Judgement | None = None) -> Part:
+    """All that it says: what a run has tried of it, and the rest as it was published."""
+    tried = [one for one in judgement.studies if _is_of(one, source)] if judgement else []
+    names = [one.about.name for one in tried]
+    return _part(source, [*tried, *(one for one in study.load(source.studies) if one.name not in names)])
+
+
+def of_run(judgement: Judgement) -> tuple[Part, ...]:
+    """A part for each source that its studies try."""
+    found = [(one, [s for s in judgement.studies if _is_of(s, one)]) for one in study.sources().values()]
+    return tuple(_part(source, tried) for source, tried in found if tried)
+
+
+def together(judgement: Judgement) -> tuple[Part, ...]:
+    """The parts that stand before all studies; none where there is one study, which has its own."""
+    return of_run(judgement) if len(judgement.studies) > 1 else ()
+
+
+def within(judgement: Judgement, of: StudyJudgement) -> Part | None:
+    """The part that stands within a study; None where it has no claims, or `together` has them."""
+    source = next((one for one in study.sources().values() if _is_of(of, one)), None)
+    return None if not of.claims or (source and len(judgement.studies) > 1) else _part(source, [of])
+
+
+def _is_of(judged: StudyJudgement, source: Source) -> bool:
+    return judged.about.source == source.name and bool(judged.claims)
+
+
+def _part(source: Source | None, tries: Sequence[Study | StudyJudgement]) -> Part:
+    order = source.order if source else {}
+    in_order = sorted(tries, key=lambda one: order.get(_name(one), len(order)))
+    by_study = {_name(one): tuple(_lines(one)) for one in in_order}
+    groups = [Group(name, tuple(line for line in found if not line.claim.is_ours)) for name, found in by_study.items()]
+    ours = Group(OURS, tuple(line for found in by_study.values() for line in found if line.claim.is_ours))
+    measured = tuple(name for name, found in by_study.items() if found and found[0].judged)
+    return Part(
+        source,
+        measured,
+        tuple(group for group in (*groups, ours) if group.lines),
+        tuple(name for name, own in zip(source.studies, order, strict=True) if own not in measured) if source else (),
+    )
+
+
+def _name(one: Study | StudyJudgement) -> str:
+    return one.name if isinstance(one, Study) else one.about.name
+
+
+def _lines(one: Study | StudyJudgement) -> Iterator[Line]:
+    if isinstance(one, Study):
+        for claim in one.claims:
+            verdict = ClaimVerdict.NOT_TESTABLE if claim.untestable else ClaimVerdict.CANNOT_TELL
+            yield Line(one, None, ClaimResult(claim, {}, verdict=verdict, reason=claim.untestable))
+    else:
+        yield from (Line(one.about, one, result) for result in one.claims)
+
+
+def about(part: Part) -> tuple[str, ...]:
+    """What the source ran on, what differs here, how its claims came out, and what would try the rest."""
+    said = []
+    if part.source is not None:
+        said += [f"It ran on: {part.source.system}.", f"What differs here: {part.source.differs}."]
+    else:
+        named = dict.fromkeys(line.study.source for line in part.lines)
+        said += [f"Source: {name}." for name in named if name]
+    ours = [line for line in part.lines if line.claim.is_ours]
+    said.append(f"Of what was published: {counted([line for line in part.lines if not line.claim.is_ours])}.")
+    said += [f"{OURS}: {counted(ours)}."] if ours else []
+    if part.missing:
+        said.append(
+            f"Not measured here: {', '.join(part.missing)}. To measure: `tollbar run {' '.join(part.missing)}`."
+        )
+    if not part.studies:
+        said.append("`tollbar run sources` measures what all published sources say.")
+    return tuple(said)
+
+
+def counts(lines: Iterable[Line]) -> dict[str, int]:
+    """How many came to each verdict, in the order in which verdicts are told."""
+    found = Counter(line.verdict for line in lines)
+    return {verdict: found[verdict] for verdict in (*map(str, ClaimVerdict), NOT_MEASURED) if found[verdict]}
+
+
+def counted(lines: Iterable[Line]) -> str:
+    """`12 still true, 3 larger, 2 cannot tell, 4 not testable here`."""
+    found = counts(lines)
+    return ", ".join(
+        words.counted(n, "absolute figure") if verdict == ClaimVerdict.NOT_JUDGED else f"{n:,} {verdict}"
+        for verdict, n in found.items()
+    )
+
+
+def meanings(part: Part) -> tuple[str, ...]:
+    """What its table's words mean: capacity, and the source's own statistic."""
+    judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
+    said = dict.fromkeys(note(one) for note in (notes.capacity, notes.by_source) for one in judged)
+    return tuple(filter(None, said))
+
+
+def tables(part: Part) -> list[Table]:
+    """A table for each group, all with the same columns."""
+    rated = any(line.result.rates for line in part.lines)
+    columns = (
+        *row_names("what was published", "tried at"),
+        *texts("compared by", leaves=SPEED),
+        *numbers("published", "here"),
+        *texts("interval", leaves=INTERVAL),
+        *texts("effect on this machine"),
+        *numbers("typical", leaves=TYPICAL),
+        *numbers(*(["requests / s"] if rated else []), leaves=BAR),
+    )
+    return [
+        Table(
+            group.title,
+            columns,
+            [
+                (
+                    Cell(f"{number}  {line.claim.says}", small=said_where(line.claim)),
+                    Cell(_place(line, named=group.title == OURS)),
+                    Cell(compared_by(line.claim)),
+                    _published(line.claim),
+                    _here(line),
+                    Cell(words.bracket(line.result.ratio) if line.result.ratio else ""),
+                    Cell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
+                    Cell(words.times(line.result.typical.estimate) if line.result.typical else ""),
+                    *([Cell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
+                )
+                for number, line in _numbered(group)
+            ],
+        )
+        for group in part.groups
+    ]
+
+
+def _place(line: Line, *, named: bool) -> str:
+    """Where both cells stand alike, in words; behind the study's name, where a table is of several."""
+    place = claim_place(line.judged, line.result) if line.judged else ""
+    return " · ".join(filter(None, (line.study.name if named else "", place)))
+
+
+def _published(claim: Claim) -> Cell:
+    return Cell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
+
+
+def _here(line: Line) -> Cell:
+    """Today's ratio, or today's figure where one was published; under it what it is made of."""
+    ratio, figures = line.result.ratio, _titled("here", here_figures(line))
+    if line.claim.is_judged:
+        return Cell(words.times(ratio.estimate), ratio.estimate, figures) if ratio else Cell("", small=figures)
+    return Cell(", ".join(here_values(line)), small=figures)
+
+
+def _titled(title: str, text: str | None) -> str | None:
+    return f"{title}: {text}" if text else None
+
+
+def published_words(claim: Claim) -> str:
+    """What was published, in a few words: a ratio, the least and the most of several, an order, or a figure."""
+    if claim.ratio is not None:
+        return f"{words.times_range(*claim.ratio)} of the first" if claim.grows else words.times_range(*claim.ratio)
+    if claim.grows and claim.order is not None:
+        return {"more": "grows", "less": "shrinks", "wider": "differs by more"}[claim.order]
+    if claim.order is not None:
+        return claim.order
+    return claim.published[0].text if claim.published else "–"
+
+
+def compared_by(claim: Claim) -> str:
+    """The metric, and whose: `capacity of web`."""
+    if claim.untestable is not None:
+        return "–"
+    return f"{claim.metric} of {claim.component}" if claim.component else claim.metric
+
+
+def said_where(claim: Claim) -> str | None:
+    """Where it was published, and what differs here or is uncertain of it."""
+    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note) if part) or None
+
+
+def said_figures(claim: Claim) -> str | None:
+    """The source's own figures of both sides, a pair for each of several ratios, and what it prints beside the first.
+
+    None where it has none; the figure of one cell is what was published, and is not said again.
+    """
+    pairs = zip(claim.published[::2], claim.published[1::2], strict=True) if claim.is_judged else ()
+    said = "; ".join(f"{of.text} over {over.text}" for of, over in pairs)
+    amounts = {"error": claim.error, "deviation": claim.deviation}
+    beside = ", ".join(f"{name} {amount.text}" for name, amount in amounts.items() if amount)
+    return "; ".join(filter(None, (said, beside))) or None
+
+
+def here_values(line: Line) -> list[str]:
+    """What was measured of one cell and of the other, in the source's own units."""
+    claim, result = line.claim, line.result
+    # A figure for each side; of what has none, the amount says its own unit.
+    said = (*claim.published[:2], None, None)
+    sides = (claim.of, claim.over)
+    return [
+        in_its_unit(amount, value, unit, {**result.at, **side}.get("bytes"))
+        for amount, (value, unit), side in zip(said, result.values, sides, strict=False)
+    ]
+
+
+def here_figures(line: Line) -> str | None:
+    """The same figures of this machine, and the source's statistic of the first."""
+    said = " over ".join(here_values(line)) if line.claim.is_judged else ""
+    return "; ".join(filter(None, (said, by_source(line.claim, line.result.by_source)))) or None
+
+
+def by_source(claim: Claim, found: BySource | None) -> str:
+    """A cell by the statistic of the study's source, in its unit: `mean 0.512 ms, error 0.0031 ms, scaled × 0.51`."""
+    if found is None:
+        return ""
+    said = claim.published[0] if claim.published else None
+    amounts = {"mean": found.mean, "error": found.error, "deviation": found.deviation}
+    parts = [f"{name} {in_its_unit(said, n, found.unit)}" for name, n in amounts.items() if n is not None]
+    return ", ".join([*parts, f"scaled {words.times(found.ratio)}"])
+
+
+def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None = None) -> str:
+    """A measured value in the unit of a published figure, where one can be made of the other; else in its own.
+
+    A time for so many operations is so many times that of one; a rate is one over it; `size` is how many bytes an
+    operation works on.
+    """
+    number = None if said is None else _converted(said.unit, value, unit, size)
+    return words.amount(value, unit) if said is None or number is None else f"{words.figure(number)} {said.unit}"
+
+
+def _converted(its: str, value: float, unit: str, size: Value | None) -> float | None:
+    of = its.partition(" ")[0]
+    times = _TIMES.search(f"{its} ")
+    if unit in ("B", "B/op"):
+        scale = 1 if of == "bytes" else units.BYTES.get(of)
+        return value / scale if scale else None
+    if unit not in ("ns/op", "1/s") or value <= 0:
+        return None
+    seconds = value * 1e-9 if unit == "ns/op" else 1 / value
+    if of in units.SECONDS:
+        return seconds * (int(times[1].replace(",", "")) if times else 1) / units.SECONDS[of]
+    if not of.endswith("/s"):
+        return None
+    scale = units.BYTES.get(of.removesuffix("/s"))
+    if scale is None:
+        return 1 / seconds
+    return size / seconds / scale if isinstance(size, int) else None
+
+
+def _numbered(group: Group) -> list[tuple[str, Line]]:
+    """A number for each line, `2` or `2.1`, `2.2` where one claim was tried in several places."""
+    says = [(line.study.name, line.claim.says) for line in group.lines]
+    order = {one: i for i, one in enumerate(dict.fromkeys(says), 1)}
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for one, line in zip(says, group.lines, strict=True):
+        seen[one] += 1
+        found.append((f"{order[one]}.{seen[one]}" if says.count(one) > 1 else str(order[one]), line))
+    return found
+
+
+def claim_place(judged: StudyJudgement, result: ClaimResult) -> str:
+    """Where both cells of a claim stand alike, in words; only what differs among the study's cells."""
+    vary = varying(judged.rows)
+    usual = prevailing(judged)
+    names = [n for n in result.at if n in vary and result.at[n] != usual.get(n)]
+    return places(judged)(result.at, names)
+
+
+def chart(group: Group) -> Chart | None:
+    """What was published beside what is measured here; nothing where no claim gives a ratio."""
+    # The table beside the chart has them all.
+    numbered = [(n, line) for n, line in _numbered(group) if line.claim.is_judged][:MOST_ROWS]
+    dots = [_dot(number, line) for number, line in numbered]
+    if not any(d.then for d in dots):
+        return None
+    scale = scale_over("the claim's own ratio, published and measured", dots, worth=0.0)
+    said = "; ".join(
+        f"{d.label}: published {published_words(line.claim) if line.claim.ratio else 'an order'}, here {d.note}"
+        for d, (_, line) in zip(dots, numbered, strict=True)
+    )
+    return Chart("", f"Published ratios and the same ratios here. {said}.", Dots(dots, scale))
+
+
+def _dot(number: str, line: Line) -> Dot:
+    ratio = line.result.ratio
+    here = f"{compared_by(line.claim)} {words.times(ratio.estimate)}" if ratio else ""
+    if ratio and line.claim.grows:
+        here += " of the first ratio"
+    return Dot(
+        label=f"{number}  {_place(line, named=False) or 'everywhere'}",
+        note=f"{here} {line.verdict}".strip(),
+        value=ratio.estimate if ratio else None,
+        low=ratio.low if ratio else None,
+        high=ratio.high if ratio else None,
+        # Of a range nothing between its ends was published.
+        then=line.claim.one_ratio,
+    )

@@ -1,0 +1,263 @@
+"""A page for each published source: all its claims once and in order, published and measured in the same units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from builders import claim, row, study_run
+from builders import study as study_of
+from conftest import FAKE_STUDY, Tollbar
+from fabricated import fabricated
+from report_example import digests, judgement, passwords
+from tollbar import report, study
+from tollbar.console import document, show_judgement, show_markdown, show_published, source_document, streams
+from tollbar.judge import StudyJudgement, judge_study
+from tollbar.present import published
+from tollbar.study import Amount, Claim
+
+WIDTHS = (80, 100, 120)
+SOURCES = study.sources()
+# As `fabricated` has them: by the set and their own name.
+TLS = ("tls-certificates/tls-certificates", "tls-today/tls-dual-certificates", "tls-today/tls-records")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_console() -> Iterator[None]:
+    """The console is made once for a command, and would keep the first test's standard output."""
+    streams.stdout.cache_clear()
+    yield
+    streams.stdout.cache_clear()
+
+
+def claims_of(name: str) -> list[tuple[str, Claim]]:
+    """What a source's studies say, in the order of its text, and what is not the source's at the end."""
+    found = [(one.name, said) for one in study.load(SOURCES[name].studies) for said in one.claims]
+    return [one for ours in (False, True) for one in found if one[1].is_ours is ours]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_source_has_a_page(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any run: each claim once and in order, what it ran on, and how to measure it, at three widths."""
+    part = published.of_source(SOURCES[name])
+    assert claims_of(name) == [(line.study.name, line.claim) for line in part.lines]
+    untestable = sum(one.untestable is not None for _, one in claims_of(name))
+    assert untestable == sum(line.verdict == "not testable here" for line in part.lines)
+    assert {"not testable here", "not measured"} >= {line.verdict for line in part.lines}
+    for width in WIDTHS:
+        monkeypatch.setenv("COLUMNS", str(width))
+        streams.stdout.cache_clear()
+        show_published(part)
+        lines = capsys.readouterr().out.splitlines()
+        assert [] == [line for line in lines if cell_len(line) > width and len(line.split()) > 1]
+        text = " ".join(" ".join(lines).split())
+        assert all(" ".join(said.split()) in text for said in (SOURCES[name].cited, SOURCES[name].differs))
+        assert f"To measure: `tollbar run {' '.join(SOURCES[name].studies)}`." in text
+        assert all(" ".join(one.says.split()) in text for _, one in claims_of(name))
+
+
+def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
+    """In the text's order, what was measured in the unit of what was published; what is not in the run is named."""
+    part = published.of_source(SOURCES["rsa-apis"], judgement([fabricated("rsa-apis/rsa-apis")]))
+    tried = dict.fromkeys(line.claim.says for line in part.lines)
+    assert [one.says for _, one in claims_of("rsa-apis")] == list(tried)
+    assert ((), ("rsa-apis",)) == (part.missing, part.studies)
+    shown = [row for table in published.tables(part) for row in table.rows]
+    assert len(part.lines) == len(shown)
+    beside = 0
+    for line, cells in zip(part.lines, shown, strict=True):
+        values = published.here_values(line)
+        assert len(values) == len(line.result.values)
+        for amount, value in zip(line.claim.published, values, strict=False):
+            assert ("ms", "ms") == (amount.unit, value.split()[-1])
+            beside += 1
+        assert all(value in f"{cells[4].says} {cells[4].small}" for value in values)
+    assert beside >= 2
+
+
+def test_the_source_s_statistic_stands_beside_a_figure() -> None:
+    """Mean, error and deviation of the one cell, as the source prints them of its own."""
+    rows = [row({"choice": "baseline"}, [100.0] * 6, twins_ns=[100.0] * 6), row({"choice": "a"}, [2e6, 2.2e6] * 3)]
+    amounts = {name: Amount(float(n), "ms", f"{n} ms") for name, n in (("error", "0.0484"), ("deviation", "0.0429"))}
+    figure = Claim(
+        "x", {"choice": "a"}, {}, "wall", None, None, None, published=(Amount(7.702, "ms", "7.702 ms"),), **amounts
+    )
+    about = replace(study_of(claims=[figure]), source="rsa-apis", statistic="mean-error-deviation")
+    judged = judge_study(study_run(rows, (6,), about))
+    (table,) = published.tables(published.of_source(SOURCES["rsa-apis"], judgement([replace_name(judged, "rsa-apis")])))
+    ((_, _, _, was, here, *_),) = table.rows
+    assert ("7.702 ms", "published: error 0.0484 ms, deviation 0.0429 ms") == (was.says, was.small)
+    # Student's quantile for five degrees of freedom and 99.9 % is 6.869, and the deviation of six such blocks 0.1095.
+    assert "2.10 ms" == here.says
+    assert "here: mean 2.10 ms, error 0.307 ms, deviation 0.11 ms, scaled ×\u00a01.00" == here.small
+
+
+def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:
+    """The same of a study of this name."""
+    return replace(judged, study=replace(judged.study, study=replace(judged.about, name=name)))
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "unit", "size", "expected"),
+    [
+        ("7.702 ms", 512_000.0, "ns/op", None, "0.512 ms"),
+        ("10,750 ms for 10,000 rows", 312_000.0, "ns/op", None, "3,120 ms for 10,000 rows"),
+        ("436 ms", 2000.0, "1/s", None, "0.5 ms"),
+        ("50.7 MiB/s", 1000.0, "1/s", 1024**2, "1,000 MiB/s"),
+        ("50.7 MiB/s", 1000.0, "1/s", None, "1,000\u00a0/s"),
+        ("455 requests/s", 2e6, "ns/op", None, "500 requests/s"),
+        ("7 KB of ticket", 9500.0, "B/op", None, "9.50 KB of ticket"),
+        ("128 bytes", 144.0, "B", None, "144 bytes"),
+        ("3 round trips", 2.0, "requests/op", None, "2 requests/op"),
+        (None, 512_000.0, "ns/op", None, "512 µs"),
+    ],
+)
+def test_a_measured_figure_has_the_source_s_unit(
+    said: str | None, value: float, unit: str, size: int | None, expected: str
+) -> None:
+    """As far as the one can be made of the other; else its own."""
+    amount = None if said is None else Amount(1.0, said.partition(" ")[2], said)
+    assert expected == published.in_its_unit(amount, value, unit, size)
+
+
+def test_verdicts_are_counted() -> None:
+    """What could not be compared by itself; a source that is not known here is said as the study says it."""
+    part = published.within(judgement([digests()]), digests())
+    assert part is not None
+    assert "1 still true, 1 smaller, 3 inverted, 1 not measured" == published.counted(part.lines)
+    assert "Source: Published comparison of hash functions, 2005." in published.about(part)
+    assert "Published and measured" == part.heading
+
+
+def test_a_study_without_claims_has_no_part() -> None:
+    """Nothing was published of it."""
+    assert published.within(judgement([passwords()]), passwords()) is None
+    assert () == published.of_run(judgement([passwords(), digests()]))
+
+
+def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On the terminal, in Markdown and on the page: one part for the source, in the order of its text."""
+    judged = judgement([fabricated(name) for name in TLS])
+    (part,) = published.together(judged)
+    names = ["tls-certificates", "tls-records", "tls-dual-certificates"]
+    assert names == [group.title for group in part.groups if group.title != published.OURS]
+    assert [None] * 3 == [published.within(judged, one) for one in judged.studies]
+    monkeypatch.setenv("COLUMNS", "120")
+    show_judgement(judged)
+    shown = capsys.readouterr().out
+    show_markdown(judged)
+    marked = capsys.readouterr().out
+    report.write(judged, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    for text, question in ((shown, "\n{}\n"), (marked, "### {}\n"), (page, "<h2>{}</h2>")):
+        assert 1 == text.count("What differs here:")
+        first = min(text.index(question.format(one.about.question)) for one in judged.studies)
+        assert text.index("What differs here:") < first
+    records = "AES-128-GCM is faster than AES-128-CBC: 50.7 against 27.8 MiB/s"
+    of = [line for line in part.lines if line.claim.says == records]
+    assert 1 <= len(of) == marked.count(records)
+
+
+def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """After its own answer, with the source's head; the source's other studies are named."""
+    one = fabricated("digests/digests")
+    judged = judgement([one])
+    assert () == published.together(judged)
+    part = published.within(judged, one)
+    assert part is not None
+    assert "web-authentication" in part.missing
+    assert "digests" not in part.missing
+    show_judgement(judged)
+    shown = capsys.readouterr().out
+    assert shown.index(one.about.question) < shown.index("What differs here:")
+
+
+def test_the_document_has_each_source_s_claims_in_order() -> None:
+    """A claim of a source is one of a study, and is not written twice."""
+    judged = judgement([fabricated(name) for name in TLS])
+    found = json.loads(json.dumps(document(judged), allow_nan=False))
+    (source,) = found["sources"]
+    assert ("tls-certificates", 2014) == (source["name"], source["year"])
+    claims = {one["study"]: one["claims"] for one in found["studies"]}
+    said = [claims[one["study"]][one["claim"]]["says"] for one in source["claims"]]
+    (part,) = published.together(judged)
+    assert said == [line.claim.says for line in part.lines]
+    assert sum(not one["ours"] for one in source["claims"]) == sum(source["verdicts"].values())
+
+
+def test_a_page_s_document_has_its_claims_whole() -> None:
+    """With what was published of those that were not measured."""
+    found = json.loads(json.dumps(source_document(published.of_source(SOURCES["rsa-apis"])), allow_nan=False))
+    first = found["claims"][0]
+    assert (["7.702 ms"], "0.0484 ms", "0.0429 ms") == (
+        first["published_figures"],
+        first["published_error"],
+        first["published_deviation"],
+    )
+    assert ([], ["rsa-apis"]) == (found["studies"], found["not_measured"])
+    assert {"not measured"} == {one["verdict"] for one in found["claims"]}
+
+
+def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
+    """It has no place in the text."""
+    rows = [row({"choice": name}, [100.0] * 6, twins_ns=[100.0] * 6) for name in ("a", "b")]
+    said = claim({"choice": "a"}, {"choice": "b"}, 1.0)
+    mine = judge_study(study_run(rows, (6,), replace(study_of(claims=[said]), source="tls-certificates")))
+    (part,) = published.together(judgement([mine, fabricated(TLS[0])]))
+    assert ["tls-certificates", "study"] == [one.title for one in part.groups if one.title != published.OURS]
+
+
+def test_show_prints_a_source_s_page(tollbar: Tollbar) -> None:
+    """Of a name that is a study's too, after the cells; as JSON these alone, as of any study."""
+    page = tollbar("show", "security-design-choices")
+    assert (0, "") == (page.returncode, page.stderr)
+    assert "Published and measured: Performance Comparison: Security Design Choices" in page.stdout
+    assert "`tollbar run sources`" in page.stdout
+    assert "security-design-choices" == json.loads(tollbar("show", "security-design-choices", "--json").stdout)["name"]
+    both = tollbar("show", "rsa-apis").stdout
+    assert both.index("key-from-parameters") < both.index("Published and measured: RSA APIs in .NET")
+    assert isinstance(json.loads(tollbar("show", "rsa-apis", "--json").stdout), list)
+
+
+def test_show_takes_the_last_run_that_has_the_source_s_studies(tollbar: Tollbar, tmp_path: Path) -> None:
+    """Or the run that it is told; one that has none of them is passed over."""
+    text = FAKE_STUDY.replace("ratio  = 2.0", 'ratio  = 2.0\npublished = ["2 s", "1 s"]')
+    (tmp_path / "rsa-apis.toml").write_text(f'source = "rsa-apis"\n{text}')
+    (tmp_path / "other.toml").write_text(FAKE_STUDY)
+    for name in ("rsa-apis", "other"):
+        assert 0 == tollbar("run", f"{name}.toml", "--no-report", "--blocks", 4, "--seed", 1).returncode
+    of, other = (next((tmp_path / "runs").glob(f"*{name}")) for name in ("rsa-apis", "other"))
+    last = tollbar("show", "rsa-apis")
+    assert f"of the run {of.relative_to(tmp_path)}" in last.stderr
+    assert "Twice the work costs twice as much" in last.stdout
+    told = json.loads(tollbar("show", "rsa-apis", "--of", of, "--json").stdout)
+    assert ["Twice the work costs twice as much"] == [one["says"] for one in told["claims"]]
+    assert told["claims"][0]["ratio"] == pytest.approx(2.0, rel=0.2)
+    assert ["rsa-apis"] == told["studies"]
+    assert "not measured" in tollbar("show", "rsa-apis", "--of", other).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "rsa-api"], "did you mean `rsa-apis`"),
+        (["show", "people"], ", ".join(SOURCES)),
+        (["show", "digests", "--of", "runs/none"], "`--of` is of a source's page"),
+        (["show", "rsa-apis", "--of", "nowhere"], "not a run"),
+    ],
+)
+def test_a_wrong_name_is_told_the_right_ones(tollbar: Tollbar, arguments: list[str], words: str) -> None:
+    """One line that says what is wrong, and what there is."""
+    done = tollbar(*arguments)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
