@@ -86,7 +86,7 @@ def test_of_several_published_ratios_each_may_be_the_true_one(
         ("more", 4.0, ClaimVerdict.STILL_TRUE),
         ("less", 4.0, ClaimVerdict.INVERTED),
         ("more", 1.5, ClaimVerdict.INVERTED),
-        ("more", 2.0, ClaimVerdict.CANNOT_TELL),
+        ("more", 2.0, ClaimVerdict.SMALLER),
     ],
 )
 def test_a_difference_may_grow(order: str, last: float, expected: ClaimVerdict) -> None:

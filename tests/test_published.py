@@ -17,7 +17,7 @@ from tollbar import plan, study
 from tollbar.plan import Cell
 from tollbar.plan.pairs import claimed, matching
 from tollbar.present import sources
-from tollbar.study import Claim, Study
+from tollbar.study import Amount, Claim, Study
 
 SOURCED = {one.name: one for name in study.shipped() for one in study.load([name]) if one.source is not None}
 CLAIMS = [pytest.param(one, claim, id=f"{name}: {claim.says}") for name, one in SOURCED.items() for claim in one.claims]
@@ -110,17 +110,26 @@ def test_what_a_source_says_is_tried_or_says_what_is_missing(said: dict[str, Any
     claims = [claim for one in SOURCED.values() if one.source == said["source"] for claim in one.claims]
     tried = [claim for claim in claims if claim.says in said.get("claims", ())]
     assert {*said.get("claims", ())} == {claim.says for claim in tried}
-    texts = " ".join(str(vars_of(claim)) for claim in tried)
-    # What it gives in numbers its claims have as numbers: in their words, figures, notes or ratios.
-    numbers = re.findall(r"[0-9][0-9,.]*[0-9]|[0-9]", said["what"]) if tried else []
-    assert [] == [number for number in numbers if number not in texts]
+    # Its figures and its ratios, as the claims have them.
+    figures = [amount.text for claim in tried for amount in figures_of(claim)]
+    ratios = [ratio for claim in tried for ratio in (*(claim.ratio or ()), *made_of(claim))]
+    if tried:
+        told = re.findall(r"[0-9][0-9.,]* ms", said["what"])
+        assert [] == [text for text in told if not any(figure.startswith(text) for figure in figures)]
+        for text in re.findall(r"([0-9.]+) : 1", said["what"]):
+            # Of several, that of a disk may lie between the least and the most.
+            assert min(ratios) - 0.051 <= float(text) <= max(ratios) + 0.051, (text, ratios)
 
 
-def vars_of(claim: Claim) -> Sequence[object]:
-    """All that a claim says in words and numbers."""
-    figures = [amount.text for amount in claim.published]
-    coordinates = [*claim.of.values(), *claim.over.values(), *claim.grows.values()]
-    return claim.says, claim.where, claim.note, claim.untestable, claim.ratio, figures, coordinates
+def figures_of(claim: Claim) -> Sequence[Amount]:
+    """All figures that the source prints of it."""
+    return [*claim.published, *(one for one in (claim.error, claim.deviation) if one is not None)]
+
+
+def made_of(claim: Claim) -> Sequence[float]:
+    """The ratios that its pairs of figures make."""
+    values = [amount.value for amount in claim.published]
+    return [of / over for of, over in zip(values[::2], values[1::2], strict=True)] if claim.is_judged else []
 
 
 def test_nothing_is_said_twice() -> None:

@@ -204,7 +204,11 @@ impl KerberosClient {
         own.push(format!(".{}", std::process::id()));
         let own = Path::new(&own);
         let folder = tickets.parent().unwrap_or(tickets);
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| words(error.to_string()))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| words(error.to_string()))?;
         self.library.keep(Mechanism::Spnego, credentials, own).map_err(words)?;
         std::fs::rename(own, tickets).map_err(|error| words(error.to_string()))
     }
@@ -235,8 +239,12 @@ impl KerberosClient {
             return Err(refused("the server's token does not prove that it is the one asked for"));
         }
         match (step.has_delegated, self.settings.delegate) {
-            (false, true) => Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?")),
-            (true, false) => Err(refused("the user's ticket was forwarded to an account that was not to have it")),
+            (false, true) => {
+                Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?"))
+            }
+            (true, false) => {
+                Err(refused("the user's ticket was forwarded to an account that was not to have it"))
+            }
             _ => Ok(()),
         }
     }

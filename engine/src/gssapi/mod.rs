@@ -180,7 +180,12 @@ impl Library {
     }
 
     /// Credentials of a user from a cache of tickets on the disk: no exchange, as long as its tickets are good.
-    pub fn signed_in(&self, mechanism: Mechanism, user: &Name, tickets: &Path) -> Result<Credentials<'_>, String> {
+    pub fn signed_in(
+        &self,
+        mechanism: Mechanism,
+        user: &Name,
+        tickets: &Path,
+    ) -> Result<Credentials<'_>, String> {
         let (mut minor, mut handle) = (0, null_mut());
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
@@ -205,7 +210,12 @@ impl Library {
     }
 
     /// Writes the tickets that credentials have by now into a cache on the disk, for their owner alone to read.
-    pub fn keep(&self, mechanism: Mechanism, credentials: &Credentials, tickets: &Path) -> Result<(), String> {
+    pub fn keep(
+        &self,
+        mechanism: Mechanism,
+        credentials: &Credentials,
+        tickets: &Path,
+    ) -> Result<(), String> {
         let mut minor = 0;
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
