@@ -179,7 +179,8 @@ def tables(part: Part) -> list[Table]:
     columns = (
         *row_names("what was published", "tried at"),
         *texts("compared by", leaves=SPEED),
-        *numbers("published", "here"),
+        # As texts, since the figures under a ratio take more than one line.
+        *texts("published", "here"),
         *texts("interval", leaves=INTERVAL),
         *texts("effect on this machine"),
         *numbers("typical", leaves=TYPICAL),
