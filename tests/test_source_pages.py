@@ -113,7 +113,7 @@ def replace_name(judged: StudyJudgement, name: str) -> StudyJudgement:
         ("50.7 MiB/s", 1000.0, "1/s", 1024**2, "1,000 MiB/s"),
         ("50.7 MiB/s", 1000.0, "1/s", None, "1,000\u00a0/s"),
         ("455 requests/s", 2e6, "ns/op", None, "500 requests/s"),
-        ("7 KB of ticket", 9500.0, "B/op", None, "9.50 KB of ticket"),
+        ("7 KB of ticket", 9500.0, "B/op", None, "9.50 KB"),
         ("128 bytes", 144.0, "B", None, "144 bytes"),
         ("3 round trips", 2.0, "requests/op", None, "2 requests/op"),
         (None, 512_000.0, "ns/op", None, "512 µs"),

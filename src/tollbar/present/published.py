@@ -178,7 +178,8 @@ def tables(part: Part) -> list[Table]:
     columns = (
         *row_names("what was published", "tried at"),
         *texts("compared by", leaves=SPEED),
-        *numbers("published", "here"),
+        # As texts, since the figures under a ratio take more than one line.
+        *texts("published", "here"),
         *texts("interval", leaves=INTERVAL),
         *texts("effect on this machine"),
         *numbers("typical", leaves=TYPICAL),
@@ -299,7 +300,11 @@ def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None
     operation works on.
     """
     number = None if said is None else _converted(said.unit, value, unit, size)
-    return words.amount(value, unit) if said is None or number is None else f"{words.figure(number)} {said.unit}"
+    if said is None or number is None:
+        return words.amount(value, unit)
+    # What else the source says of its figure, such as `of ticket`, is of its own alone.
+    its = said.unit if _TIMES.search(f"{said.unit} ") else said.unit.partition(" ")[0]
+    return f"{words.figure(number)} {its}"
 
 
 def _converted(its: str, value: float, unit: str, size: Value | None) -> float | None:
