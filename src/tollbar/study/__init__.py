@@ -71,7 +71,7 @@ __all__ = [
 
 
 AS_PUBLISHED = "sources"
-"""The set of all that the published comparisons are tried by: of each study the cells that its claims are about."""
+"""The set of what tries the published comparisons as they were run: of each study the cells that its claims are about."""
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:
@@ -124,7 +124,7 @@ def _name(path: Traversable) -> str:
 def _load_one(name: str) -> Iterator[Study]:
     known, within = shipped(), members()
     if name == AS_PUBLISHED:
-        for one in load([name for source in sources().values() for name in source.studies]):
+        for one in load([name for source in sources().values() for name in source.as_run]):
             yield replace(one, measure=replace(one.measure, cells="claimed"))
     elif name in known:
         for path in known[name]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -21,8 +21,15 @@ class Source:
     """What is other here."""
     studies: tuple[str, ...]
     """Those that try it, in the order of its text, each as `load` takes it: `tls-today/tls-records`."""
+    elsewhere: tuple[str, ...] = ()
+    """Those of them that try it otherwise than it was run: without a server, on other implementations."""
     by: str | None = None
     year: int | None = None
+
+    @property
+    def as_run(self) -> Sequence[str]:
+        """The studies that try it as it was run."""
+        return [name for name in self.studies if name not in self.elsewhere]
 
     @property
     def order(self) -> Mapping[str, int]:
@@ -40,6 +47,6 @@ def sources() -> Mapping[str, Source]:
     """Those that the shipped studies try, by name."""
     text = (files("tollbar.study") / "sources.toml").read_text("utf-8")
     return {
-        name: Source(name=name, **said | {"studies": tuple(said["studies"])})
+        name: Source(name=name, **{key: tuple(one) if isinstance(one, list) else one for key, one in said.items()})
         for name, said in tomllib.loads(text).items()
     }
