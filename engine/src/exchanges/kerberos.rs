@@ -198,8 +198,12 @@ impl KerberosClient {
             return Err(refused("the server's token does not prove that it is the one asked for"));
         }
         match (step.has_delegated, self.settings.delegate) {
-            (false, true) => Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?")),
-            (true, false) => Err(refused("the user's ticket was forwarded to an account that was not to have it")),
+            (false, true) => {
+                Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?"))
+            }
+            (true, false) => {
+                Err(refused("the user's ticket was forwarded to an account that was not to have it"))
+            }
             _ => Ok(()),
         }
     }
