@@ -48,8 +48,9 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         format!("Authorization: Basic {credentials}\r\n").into_bytes().into()
     };
     let headers = accounts.iter().map(header).collect();
-    let bare =
-        |path| Prebuilt::new(setup.load, &Outline { is_last: false, ..Outline::page(setup.load, path) });
+    let bare = |path: &String| {
+        Prebuilt::new(setup.load, &Outline { is_last: false, ..Outline::page(setup.load, path) })
+    };
     Ok(Box::new(BasicClient {
         kind: setup.kind,
         bare: setup.paths.iter().map(bare).collect(),
