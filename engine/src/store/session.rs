@@ -110,7 +110,8 @@ impl Trial {
         let random = Sequence::of(task.seed, [u64::MAX, 0]);
         let work = Work { database, settings: *settings, random, next_id: 1, ids: Vec::new() };
         let directory = place.directory.clone();
-        let mut trial = Trial { work, accounts, directory, each_ns: 0.0, lead: task.lead, size: 0, value_size: None };
+        let mut trial =
+            Trial { work, accounts, directory, each_ns: 0.0, lead: task.lead, size: 0, value_size: None };
         trial.work.prepare()?;
         let memory_bytes = trial.first()?;
         trial.value_size = trial.work.value_size()?;
