@@ -129,7 +129,9 @@ def test_what_one_runner_offers_besides_is_proved(platform: Platform, package: s
     _prove(platform, package, family, choices, operations)
 
 
-def _prove(platform: Platform, package: str, family: str, choices: tuple[str, ...], operations: tuple[str, ...]) -> None:
+def _prove(
+    platform: Platform, package: str, family: str, choices: tuple[str, ...], operations: tuple[str, ...]
+) -> None:
     offered = offers_of(platform, package)[family]
     assert "none" in offered
     proved = set()
