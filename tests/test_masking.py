@@ -73,7 +73,7 @@ def test_a_server_that_cannot_be_looked_into_is_no_row(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(proc, "data_of", forbidden)
-    with pytest.raises(NotStarted, match="no proof of `no-aes`: .* Operation not permitted") as caught:
+    with pytest.raises(NotStarted, match=r"no proof of `no-aes` from .*: Operation not permitted") as caught:
         start(at, here("nginx"), able, MASKED)
     assert Outcome.UNSUPPORTED == caught.value.outcome
 

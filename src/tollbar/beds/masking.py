@@ -42,16 +42,20 @@ class Mask:
     def prove(self, pid: int) -> Mapping[str, str]:
         """The vector that the server's OpenSSL works by, read from the server's memory, for its receipt.
 
-        The library has made it before the first process of the tree made others, which have it from there. Raises
-        NotStarted where it is another, or cannot be read.
+        A worker under an account of its own may be closed to this user: it has the vector from the process that loaded
+        the library and made the worker. Raises NotStarted where a vector is another, or none can be read.
         """
         wanted = struct.pack(f"<{len(self.vector)}Q", *self.vector)
-        try:
-            held = proc.data_of(pid, os.path.realpath(self.path))
-        except OSError as error:
-            reason = f"no proof of `{self.name}`: the server's memory cannot be read: {error.strerror}"
-            raise NotStarted(Outcome.UNSUPPORTED, reason) from error
-        if wanted not in held:
+        held, why = [], "no process has loaded it"
+        for one in proc.tree(pid):
+            try:
+                held.append(proc.data_of(one, os.path.realpath(self.path)))
+            except OSError as error:
+                why = error.strerror or str(error)
+        loaded = [data for data in held if data]
+        if not loaded:
+            raise NotStarted(Outcome.UNSUPPORTED, f"no proof of `{self.name}` from the server's {self.path}: {why}")
+        if any(wanted not in data for data in loaded):
             raise NotStarted(Outcome.FAILED, f"`{self.name}` is not in effect in the server's {self.path}")
         return {"cpu": f"{VARIABLE}={':'.join(f'{word:#x}' for word in self.vector)}"}
 

@@ -208,8 +208,7 @@ impl Tls {
             (chain, (api.OPENSSL_sk_num)(chain))
         };
         // SAFETY: the chain is alive and has so many; without a buffer their lengths alone are told.
-        let bytes =
-            |at| unsafe { (api.i2d_X509)((api.OPENSSL_sk_value)(chain, at), std::ptr::null_mut()) };
+        let bytes = |at| unsafe { (api.i2d_X509)((api.OPENSSL_sk_value)(chain, at), std::ptr::null_mut()) };
         (0..count).map(|at| u64::try_from(bytes(at)).unwrap_or_default()).sum()
     }
 

@@ -157,7 +157,8 @@ impl<S: Side> Tls<S> {
         };
         let leaf = self.pin.as_ref().and_then(|pin| pin.leaf());
         // A server's peer may have shown some too.
-        let shown = self.connection.state().peer_certificates().filter(|_| leaf.is_some() && !agreement.resumed);
+        let shown =
+            self.connection.state().peer_certificates().filter(|_| leaf.is_some() && !agreement.resumed);
         Some(Negotiated {
             version,
             suite: provider::name(self.connection.state().negotiated_cipher_suite()?),
