@@ -81,7 +81,7 @@ impl Connection {
         }
         let negotiated = state.connectors[usize::from(self.connector)].agreed(stream, state.must_resume)?;
         if let Some(negotiated) = &negotiated {
-            state.counts.handshake(negotiated.resumed);
+            state.counts.handshake(negotiated);
         }
         if carries_request {
             self.is_counted = true;

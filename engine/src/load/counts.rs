@@ -31,6 +31,9 @@ pub struct Counts {
     pub reopened: u64,
     pub handshakes_full: u64,
     pub handshakes_resumed: u64,
+    /// Of the certificates that servers showed in handshakes.
+    #[serde(skip)]
+    pub certificate_bytes: u64,
     /// What was agreed on by the connections that carried a request, and by how many of them.
     #[serde(skip)]
     pub negotiated: Vec<(Arc<Negotiated>, u64)>,
@@ -99,9 +102,10 @@ impl Counts {
         }
     }
 
-    pub fn handshake(&mut self, resumed: bool) {
-        self.handshakes_full += u64::from(!resumed);
-        self.handshakes_resumed += u64::from(resumed);
+    pub fn handshake(&mut self, negotiated: &Negotiated) {
+        self.handshakes_full += u64::from(!negotiated.resumed);
+        self.handshakes_resumed += u64::from(negotiated.resumed);
+        self.certificate_bytes += negotiated.certificate_bytes;
     }
 
     /// Counts what a connection agreed on; nothing in clear.
@@ -154,6 +158,7 @@ impl Counts {
         self.reopened += other.reopened;
         self.handshakes_full += other.handshakes_full;
         self.handshakes_resumed += other.handshakes_resumed;
+        self.certificate_bytes += other.certificate_bytes;
         self.steady.requests += other.steady.requests;
         self.steady.wall_ns = self.steady.wall_ns.max(other.steady.wall_ns);
         self.began_ns = self.began_ns.min(other.began_ns);

@@ -29,6 +29,9 @@ pub struct Observed {
     /// Where users sign in, or could.
     #[serde(flatten)]
     pub exchanged: Option<Exchanged>,
+    /// Where clients speak TLS: what servers showed of certificates, a metric of the family `tls`.
+    #[serde(rename = "certificate-bytes", skip_serializing_if = "Option::is_none")]
+    pub certificate_bytes: Option<u64>,
     /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
     #[serde(skip_serializing_if = "is_false")]
     pub ticks: bool,

@@ -172,6 +172,7 @@ impl Trial {
         let settled = self.accounts.settle() && settled;
         let closing = self.accounts.read();
         self.accounts.all_there().map_err(Failure::Failed)?;
+        let speaks_tls = self.plan.load.clients.iter().any(|kind| kind.tls.is_some());
         Ok(Chunk {
             operations: counts.right,
             cpu_ns,
@@ -179,6 +180,7 @@ impl Trial {
             observed: Observed {
                 components: closing.since(&opening),
                 exchanged: self.plan.load.exchange.is_some().then_some(counts.exchanged),
+                certificate_bytes: speaks_tls.then_some(counts.certificate_bytes),
                 counts,
                 ticks: closing.inexact != opening.inexact,
                 unsettled: !settled,

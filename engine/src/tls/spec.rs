@@ -168,6 +168,8 @@ pub struct Negotiated {
     pub certificate: String,
     /// `RSA 2048`, `ECDSA P-256`, `Ed25519`, `ML-DSA-65`, as read from the certificate's key where that is easy; else empty.
     pub certificate_key: String,
+    /// Bytes in DER of all certificates that the server showed this client; none where a session was resumed.
+    pub certificate_bytes: u64,
     pub resumed: bool,
 }
 

@@ -174,6 +174,25 @@ def tls_libraries(pids: Iterable[int]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(paths)) for name, paths in found.items()}
 
 
+def data_of(pid: int, library: str) -> bytes:
+    """What the variables of this library hold in the process at this moment: nothing where it has not mapped it.
+
+    Raises OSError where this user may not look into the process.
+    """
+    held, end = [], None
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in _read(f"/proc/{pid}/maps").splitlines():
+            # Address, permissions, offset, device, inode, and the path, if there is one.
+            place, permissions, _, _, _, path = [*line.split(maxsplit=5), ""][:6]
+            start, stop = (int(address, 16) for address in place.split("-"))
+            # Variables without a first value are behind the file's pages, in pages of no file.
+            if "w" in permissions and (path == library or (not path and start == end)):
+                end = stop
+                memory.seek(start)
+                held.append(memory.read(stop - start))
+    return b"".join(held)
+
+
 def _children(pid: int) -> list[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tollbar.beds import Installed, NotStarted, loading
+from tollbar.beds import Installed, NotStarted, loading, masking
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
@@ -18,7 +18,8 @@ from tollbar.tls.settings import Impossible, Settings, server_configuration
 def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Mapping[str, str | int]) -> Request:
     """What a bed is asked for. Raises NotStarted where no server, or not this one, can do so.
 
-    `settings` are those that `Settings` reads; `bytes` is the size of the document that will be requested.
+    `settings` are those that `Settings` reads; `bytes` is the size of the document that will be requested; `cpu` says
+    which of the processor's features are left switched on.
     """
     try:
         asked = Settings.read(settings)
@@ -27,6 +28,7 @@ def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Ma
     able = found.bed.runs_on if asked.encrypted else (*found.bed.runs_on, *found.bed.performs)
     if provider.kind not in able:
         raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not run on {provider.kind}")
+    mask = masking.mask(found, provider, str(settings.get("cpu", masking.NATIVE)))
     certificates = certificates_of(sandbox)
     size = settings.get("bytes")
     try:
@@ -39,10 +41,10 @@ def request(sandbox: Sandbox, found: Installed, provider: Provider, settings: Ma
         settings,
         words=words,
         shown_words=_words(asked, UnmadeCertificates(certificates.directory), provider),
-        environment=loading.environment(found, provider, sandbox),
+        environment={**loading.environment(found, provider, sandbox), **(mask.environment if mask else {})},
         sizes=(size,) if isinstance(size, int) else (),
         # Looked up when it is called, as tests have another in its place.
-        check=partial(_check, found, provider, asked.encrypted),
+        check=partial(_check, found, provider, asked.encrypted, mask),
     )
 
 
@@ -52,8 +54,11 @@ def shown_request(found: Installed, provider: Provider, settings: Mapping[str, s
     return Request(found, provider, settings, words=_words(Settings.read(settings), unmade, provider))
 
 
-def _check(found: Installed, provider: Provider, encrypted: bool, pid: int) -> Mapping[str, str]:
-    return loading.prove(found, provider, pid, encrypted=encrypted)
+def _check(
+    found: Installed, provider: Provider, encrypted: bool, mask: masking.Mask | None, pid: int
+) -> Mapping[str, str]:
+    loaded = loading.prove(found, provider, pid, encrypted=encrypted)
+    return {**loaded, **(mask.prove(pid) if mask else {})}
 
 
 def _words(asked: Settings, certificates: Certificates, provider: Provider) -> dict[str, Any]:

@@ -48,6 +48,7 @@ fn accounts_are_closed() {
             );
             let connections = if connection == "new" { chunk.operations } else { 0 };
             assert_eq!((connections, 0), (chunk.observed.counts.connections, chunk.observed.counts.reopened));
+            assert_eq!(None, chunk.observed.certificate_bytes, "in clear");
         }
     }
 }

@@ -93,6 +93,8 @@ fn both_versions_of_a_users_own_server() {
             (chunk.operations, 0),
             (chunk.observed.counts.handshakes_full, chunk.observed.counts.handshakes_resumed)
         );
+        let shown = CertificateDer::from_pem_slice(CHAIN.as_bytes()).expect("a certificate").len() as u64;
+        assert_eq!(Some(chunk.operations * shown), chunk.observed.certificate_bytes);
         let negotiated = trial.end(Vec::new()).negotiated;
         assert_eq!((1, name), (negotiated.len(), negotiated[0].negotiated.version.as_str()));
         assert_eq!(chunk.operations, negotiated[0].count);

@@ -69,6 +69,9 @@ bind! {
         fn SSL_version(Handle) -> c_int;
         fn SSL_get_current_cipher(Handle) -> Handle;
         fn SSL_CIPHER_standard_name(Handle) -> Text;
+        fn SSL_get_peer_cert_chain(Handle) -> Handle;
+        fn OPENSSL_sk_num(Handle) -> c_int;
+        fn OPENSSL_sk_value(Handle, c_int) -> Handle;
         fn SSL_get1_session(Handle) -> Handle;
         fn SSL_set_session(Handle, Handle) -> c_int;
         fn SSL_session_reused(Handle) -> c_int;

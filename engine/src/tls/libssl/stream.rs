@@ -189,11 +189,27 @@ impl Tls {
             false => self.group(&suite),
         };
         let (certificate, certificate_key) = Default::default();
-        let mut negotiated = Negotiated { version, suite, group, certificate, certificate_key, resumed };
+        // A server's peer may have shown some too.
+        let certificate_bytes = if self.client.is_some() && !resumed { self.shown_bytes() } else { 0 };
+        let mut negotiated =
+            Negotiated { version, suite, group, certificate, certificate_key, certificate_bytes, resumed };
         if let Some(client) = &self.client {
             client.describe(&mut negotiated);
         }
         Some(negotiated)
+    }
+
+    /// Bytes in DER of all certificates that the server has shown.
+    fn shown_bytes(&self) -> u64 {
+        let api = self.api;
+        // SAFETY: the connection is alive, and has the chain, or null, in which there are -1.
+        let (chain, count) = unsafe {
+            let chain = (api.SSL_get_peer_cert_chain)(self.raw());
+            (chain, (api.OPENSSL_sk_num)(chain))
+        };
+        // SAFETY: the chain is alive and has so many; without a buffer their lengths alone are told.
+        let bytes = |at| unsafe { (api.i2d_X509)((api.OPENSSL_sk_value)(chain, at), std::ptr::null_mut()) };
+        (0..count).map(|at| u64::try_from(bytes(at)).unwrap_or_default()).sum()
     }
 
     fn group(&self, suite: &str) -> String {

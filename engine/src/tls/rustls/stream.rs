@@ -156,12 +156,16 @@ impl<S: Side> Tls<S> {
             other => format!("{other:?}"),
         };
         let leaf = self.pin.as_ref().and_then(|pin| pin.leaf());
+        // A server's peer may have shown some too.
+        let shown =
+            self.connection.state().peer_certificates().filter(|_| leaf.is_some() && !agreement.resumed);
         Some(Negotiated {
             version,
             suite: provider::name(self.connection.state().negotiated_cipher_suite()?),
             group: if agreement.group == 0 { String::new() } else { names::group(agreement.group) },
             certificate: leaf.map(|leaf| leaf.fingerprint.clone()).unwrap_or_default(),
             certificate_key: leaf.map(|leaf| leaf.key.clone()).unwrap_or_default(),
+            certificate_bytes: shown.unwrap_or_default().iter().map(|one| one.len() as u64).sum(),
             resumed: agreement.resumed,
         })
     }

@@ -95,14 +95,15 @@ fn what_is_asked_is_negotiated() {
                 group: group.to_owned(),
                 certificate: got.certificate.clone(),
                 certificate_key: identity(name).key().expect("a key").describe(),
+                certificate_bytes: der_bytes(&identity(name)),
                 resumed: false,
             };
             assert_eq!(expected, got, "{near:?} and {far:?}");
             assert_eq!(64, got.certificate.len());
             assert_eq!(Ok(()), client_spec.expects(&got));
             let seen = met.server.negotiated().expect("what the server negotiated");
-            let without =
-                Negotiated { certificate: String::new(), certificate_key: String::new(), ..expected };
+            let (certificate, certificate_key) = Default::default();
+            let without = Negotiated { certificate, certificate_key, certificate_bytes: 0, ..expected };
             assert_eq!(without, seen, "by the server of {far:?}");
         }
     }
@@ -191,6 +192,22 @@ fn a_client_gets_the_certificate_it_can_verify() {
                 assert_eq!(expected, got.certificate_key, "{near:?} {far:?}");
                 assert_eq!(Ok(()), spec.expects(&got));
             }
+        }
+    }
+}
+
+/// The bytes of the server's certificates are those of the whole chain that it shows.
+#[test]
+fn a_chain_is_counted_whole() {
+    let (mut shown, authority) = (identity("ecdsa-p256"), identity("rsa-2048"));
+    let alone = der_bytes(&shown);
+    shown.chain_pem += &authority.chain_pem;
+    for (near, far) in pairs() {
+        for protocol in [Tls12, Tls13] {
+            let server = server(&ServerSpec { identities: vec![shown.clone()], ..far.server(protocol) });
+            let met = meet(&client(&near.client(protocol)), &server).expect("a connection");
+            let got = met.client.negotiated().expect("what was negotiated");
+            assert_eq!(alone + der_bytes(&authority), got.certificate_bytes, "{near:?} {far:?}");
         }
     }
 }

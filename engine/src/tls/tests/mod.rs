@@ -43,6 +43,12 @@ pub fn identity(name: &str) -> Identity {
     Identity { chain_pem: chain.to_owned(), key_pem: key.to_owned() }
 }
 
+/// How long all certificates of a chain are together, in DER.
+pub fn der_bytes(identity: &Identity) -> u64 {
+    let chain = certificate::chain(&identity.chain_pem).expect("a chain");
+    chain.iter().map(|one| one.len() as u64).sum()
+}
+
 /// A library to test, and how a spec names it.
 #[derive(Clone, Debug)]
 pub struct Subject {

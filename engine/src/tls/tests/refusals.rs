@@ -176,6 +176,7 @@ fn a_mismatch_is_put_into_words() {
         group: "x25519".to_owned(),
         certificate: String::new(),
         certificate_key: "ECDSA P-256".to_owned(),
+        certificate_bytes: 0,
         resumed: false,
     };
     assert_eq!(Ok(()), spec.expects(&right));

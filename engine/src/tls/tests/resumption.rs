@@ -76,6 +76,7 @@ fn a_resumed_session_is_as_asked() {
             let met = meet(&client, &server).expect("a connection");
             let got = met.client.negotiated().expect("what was negotiated");
             assert_eq!((true, group), (got.resumed, got.group.as_str()), "{near:?} {far:?} {protocol:?}");
+            assert_eq!(0, got.certificate_bytes, "{near:?} {far:?} {protocol:?}");
             assert_eq!(Ok(()), spec.expects(&got));
         }
     }

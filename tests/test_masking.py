@@ -1,0 +1,112 @@
+"""Servers whose OpenSSL leaves instructions unused: said at their start, and proved from their memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bed_lab import SETTINGS, anything_goes, ask, start
+from conftest import here
+from tollbar import libraries
+from tollbar.beds import masking, proc
+from tollbar.beds.driver import NotStarted
+from tollbar.beds.sandbox import Sandbox
+from tollbar.libraries import Provider
+from tollbar.runner import Outcome, Record
+from tollbar.tls import request
+
+# Those whose OpenSSL is loaded as they start.
+BEDS = ["httpd", "nginx"]
+MASKED = {**SETTINGS, "cpu": "no-aes"}
+# Bit 57 of the first word says that there are instructions for AES.
+AES = 1 << 57
+
+
+def words(said: str) -> list[int]:
+    """The words of 64 bits of a capability vector as OpenSSL prints it."""
+    return [int(word, 16) for word in said.partition("=")[2].split(" ")[0].split(":")]
+
+
+@pytest.fixture
+def able(system: Provider) -> Provider:
+    """The system's library, on a processor that has what is to be masked."""
+    if not words(system.receipt["cpu"])[0] & AES:
+        pytest.skip("this processor has no instructions for AES")
+    return system
+
+
+@pytest.mark.parametrize("spec", ["libcrypto", "libcrypto:psycopg"])
+@pytest.mark.parametrize("name", BEDS)
+def test_a_masked_server_says_so_by_its_memory(at: Sandbox, able: Provider, name: str, spec: str) -> None:
+    """It answers, and its own OpenSSL has all instructions but those that it was told to leave unused."""
+    (provider,) = libraries.resolve([spec])
+    with start(at, here(name), provider, MASKED) as server:
+        assert "200" == ask(server.address, anything_goes()).status
+        masked, native = words(server.receipt["cpu"]), words(provider.receipt["cpu"])
+    assert len(native) == len(masked)
+    assert not masked[0] & AES
+    assert native[0] & AES
+    # Nothing that the processor lacks was added.
+    assert [0] * len(native) == [with_mask & ~without for with_mask, without in zip(masked, native, strict=True)]
+
+
+@pytest.mark.parametrize("name", BEDS)
+def test_a_mask_that_is_not_in_effect_is_no_row(
+    at: Sandbox, able: Provider, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was never told is not measured as one that was."""
+    monkeypatch.setattr(masking.Mask, "environment", property(lambda mask: {}))
+    with pytest.raises(NotStarted, match="`no-aes` is not in effect in the server's") as caught:
+        start(at, here(name), able, MASKED)
+    assert Outcome.FAILED == caught.value.outcome
+    assert [] == at.running
+
+
+def test_a_server_that_cannot_be_looked_into_is_no_row(
+    at: Sandbox, able: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its memory there is no proof."""
+
+    def forbidden(pid: int, library: str) -> bytes:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(proc, "data_of", forbidden)
+    with pytest.raises(NotStarted, match=r"no proof of `no-aes` from .*: Operation not permitted") as caught:
+        start(at, here("nginx"), able, MASKED)
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+
+
+def test_a_library_that_does_not_say_what_it_was_told_is_not_masked(
+    at: Sandbox, able: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be held against its own words is refused before anything starts."""
+    silent = Record(outcome=Outcome.OK, receipt={"path": able.path, "cpu": "OPENSSL_ia32cap=0x1:0x2"})
+    monkeypatch.setattr(masking, "_told", lambda kind, path, cpu: silent)
+    with pytest.raises(NotStarted, match="does not say what it was told") as caught:
+        request(at, here("nginx"), able, MASKED)
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+
+
+def test_the_embedded_server_cannot_be_masked(at: Sandbox, system: Provider) -> None:
+    """It is the engine, which binds its libraries by itself: a row that says so, and no number."""
+    with pytest.raises(NotStarted, match="cannot be told to leave instruction sets unused") as caught:
+        request(at, here("embedded"), system, MASKED)
+    assert Outcome.UNSUPPORTED == caught.value.outcome
+
+
+def test_an_unknown_mask_is_refused_in_the_engines_words(at: Sandbox, system: Provider) -> None:
+    """With those that there are."""
+    with pytest.raises(NotStarted, match="no-aes") as caught:
+        request(at, here("nginx"), system, {**SETTINGS, "cpu": "no-see"})
+    assert Outcome.FAILED == caught.value.outcome
+
+
+def test_what_a_library_holds_is_read_of_that_library_alone() -> None:
+    """A library that a process has not mapped holds nothing there, and a process that is gone cannot be asked."""
+    assert b"" == proc.data_of(os.getpid(), "/usr/lib/none.so")
+    libc = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
+    assert proc.data_of(os.getpid(), libc)
+    with pytest.raises(OSError, match="No such"):
+        proc.data_of(2**22 + 1, libc)
