@@ -84,8 +84,10 @@ def trial_s(cell: Cell, measure: Measure, seen: Seen | None = None) -> float:
     seen = seen or usual(cell)
     chunk_s = seen.operation_s if seen.is_counted else max(measure.chunk_s, seen.operation_s)
     stride = 1
-    while not seen.is_counted and stride < measure.rounds and (
-        chunk_s * len(range(0, measure.rounds, stride)) > MOST_SPENT * measure.chunk_s * measure.rounds
+    while (
+        not seen.is_counted
+        and stride < measure.rounds
+        and (chunk_s * len(range(0, measure.rounds, stride)) > MOST_SPENT * measure.chunk_s * measure.rounds)
     ):
         stride *= 2
     besides_s, stretch_s = (SERVED_CHUNK_S, STRETCH_S) if cell.bed else (CHUNK_S, 0.0)

@@ -145,7 +145,9 @@ def _load_one(name: str) -> Iterator[Study]:
     else:
         of_sets = [one for one in within if ("/" in one) == ("/" in name)]
         # All of them are too many to be listed.
-        raise TollbarError(f"no such study: `{name}`", hint=nearest(name, [AS_PUBLISHED, *known, *of_sets]) or nearest(name, known))
+        raise TollbarError(
+            f"no such study: `{name}`", hint=nearest(name, [AS_PUBLISHED, *known, *of_sets]) or nearest(name, known)
+        )
 
 
 def _read(path: Traversable, where: str | None = None) -> Study:

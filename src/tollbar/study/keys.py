@@ -124,9 +124,7 @@ class WireClaim(Wire):
             raise ValueError("what is `untestable` is of no cell, and says why")
         if tried and (compares != bool(self.of and self.over) or (absolute and not self.of)):
             raise ValueError("a `ratio` or `order` is `of` one cell `over` another, a figure `of` one")
-        if self.ratio is not None and (
-            len(self.ratio) not in (1, 2) or not all(0 < one < inf for one in self.ratio)
-        ):
+        if self.ratio is not None and (len(self.ratio) not in (1, 2) or not all(0 < one < inf for one in self.ratio)):
             raise ValueError("a `ratio` is a number above zero, or the least and the most of several")
         if self.ratio is not None and self.ratio[0] > self.ratio[-1]:
             raise ValueError("a `ratio` of two numbers goes from the least to the most")
