@@ -11,7 +11,6 @@ from tollbar.families import Standing, Value
 from tollbar.measure import Outcome, SetAside, Trial
 from tollbar.study import Study
 
-
 MEASURED_AS = ("blocks", "precision", "longest_s", "cells")
 """What a run keeps of how its studies are measured, beside their own files."""
 

@@ -1,8 +1,8 @@
 """A study: one question, the choices that answer it, what varies, and what was published before.
 
 A study is a TOML file. It becomes a frozen `Study` here, once, and nothing after this checks it again.
-Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` is what the
-published comparisons are tried by.
+Tollbar's own studies are in `studies/`; a folder of files there is a set that runs as one. The set `sources` is what
+the published comparisons are tried by.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ __all__ = [
 
 
 AS_PUBLISHED = "sources"
-"""The set of what tries the published comparisons as they were run: of each study the cells that its claims are about."""
+"""The set that tries the published comparisons as they were run: of each study the cells that claims are about."""
 
 
 def load(names: Sequence[str]) -> tuple[Study, ...]:

@@ -46,7 +46,6 @@ class Source:
 def sources() -> Mapping[str, Source]:
     """Those that the shipped studies try, by name."""
     text = (files("tollbar.study") / "sources.toml").read_text("utf-8")
-    return {
-        name: Source(name=name, **{key: tuple(one) if isinstance(one, list) else one for key, one in said.items()})
-        for name, said in tomllib.loads(text).items()
-    }
+    found = tomllib.loads(text)
+    lists = {name: {key: tuple(said.get(key, ())) for key in ("studies", "elsewhere")} for name, said in found.items()}
+    return {name: Source(name=name, **said | lists[name]) for name, said in found.items()}
