@@ -142,7 +142,6 @@ def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf 
 
 def _grown(claim: Claim, ledger: Ledger, terms: Terms) -> Iterator[ClaimResult]:
     """Of the ratio at the second value of what grows over that at the first, in each place that has both."""
-    what = _quantity(claim)
     places: dict[tuple[tuple[str, Value], ...], dict[int, tuple[Row, Row]]] = {}
     for of, over, at in claimed(claim, ledger.rows):
         elsewhere = tuple(sorted((name, value) for name, value in at.items() if name not in claim.grows))
