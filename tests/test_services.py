@@ -134,7 +134,8 @@ def ask_mit(server: Server, folder: Path) -> None:
     ldap, ldaps = re.findall(r"ldaps?://127.0.0.1:\d+", server.configuration)
     trusted = {"LDAPTLS_CACERT": str(directory / "tls.pem"), "LDAPTLS_REQCERT": "demand"}
     for url in (ldap, ldaps):
-        for name, password, groups in (accounts[0], accounts[250], accounts[500], accounts[510]):
+        # Those of 700 groups would find more than slapd answers with.
+        for name, password, groups in (accounts[0], accounts[250], accounts[510]):
             dn = f"uid={name},ou=accounts,dc=tollbar,dc=test"
             assert (0, int(groups)) == bound(folder, url, dn, password, f"(member={dn})", trusted)
             assert 49 == bound(folder, url, dn, accounts[1][1], "(cn=*)", trusted)[0]
