@@ -161,8 +161,6 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 impl KerberosClient {
     /// A token of an account, which signs in first unless it has before.
     fn token(&mut self, account: usize) -> Result<Token, Fault> {
-        let kept = self.kept(account);
-        let mut is_new = false;
         if self.credentials[account].is_none() {
             let words = |words| {
                 let name = &self.accounts[account].name;
@@ -170,21 +168,19 @@ impl KerberosClient {
             };
             let user = self.library.user(&self.accounts[account].name).map_err(words)?;
             let password = &self.accounts[account].password;
-            let signed_in = match kept.as_deref().filter(|tickets| tickets.exists()) {
-                Some(tickets) => self.library.signed_in(Mechanism::Spnego, &user, tickets),
-                None => {
-                    is_new = true;
-                    self.library.sign_in(Mechanism::Spnego, &user, password)
+            let signed_in = match self.kept(account) {
+                Some(tickets) => {
+                    if !tickets.exists() {
+                        self.keep(account, &user, &tickets)?;
+                    }
+                    self.library.signed_in(Mechanism::Spnego, &user, &tickets)
                 }
+                None => self.library.sign_in(Mechanism::Spnego, &user, password),
             };
             self.credentials[account] = Some(signed_in.map_err(words)?);
         }
         let mut context = self.library.context(Mechanism::Spnego);
         let step = self.step(account, &mut context, &[])?;
-        if let Some(tickets) = kept.filter(|_| is_new) {
-            // The service's is among them only now.
-            self.keep(account, &tickets)?;
-        }
         Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
     }
 
@@ -197,8 +193,7 @@ impl KerberosClient {
     }
 
     /// Keeps the tickets of an account. Another trial may do so at the same time, so the file is whole when it is there.
-    fn keep(&self, account: usize, tickets: &Path) -> Result<(), Fault> {
-        let credentials = self.credentials[account].as_ref().ok_or_else(|| refused("not signed in"))?;
+    fn keep(&self, account: usize, user: &Name, tickets: &Path) -> Result<(), Fault> {
         let words = |words| refused(format!("{}: {words}", tickets.display()));
         let mut own = tickets.as_os_str().to_owned();
         own.push(format!(".{}", std::process::id()));
@@ -209,7 +204,7 @@ impl KerberosClient {
             .mode(0o700)
             .create(folder)
             .map_err(|error| words(error.to_string()))?;
-        self.library.keep(Mechanism::Spnego, credentials, own).map_err(words)?;
+        self.library.fetch(user, &self.accounts[account].password, &self.service, own).map_err(words)?;
         std::fs::rename(own, tickets).map_err(|error| words(error.to_string()))
     }
 

@@ -23,11 +23,14 @@ const FILE: &str = "libgssapi_krb5.so.2";
 pub enum Mechanism {
     /// SPNEGO (RFC 4178) around Kerberos: what `Negotiate` carries.
     Spnego,
+    /// Kerberos alone: what has tickets, which SPNEGO cannot keep.
+    Kerberos,
     /// NTLM alone, by a module of its own.
     Ntlm,
 }
 
 static SPNEGO: Oid = Oid::of(b"\x2b\x06\x01\x05\x05\x02");
+static KERBEROS: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02");
 static NTLM: Oid = Oid::of(b"\x2b\x06\x01\x04\x01\x82\x37\x02\x02\x0a");
 static USER_NAME: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x01");
 static HOST_BASED_SERVICE: Oid = Oid::of(b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04");
@@ -36,6 +39,7 @@ impl Mechanism {
     fn oid(self) -> &'static Oid {
         match self {
             Mechanism::Spnego => &SPNEGO,
+            Mechanism::Kerberos => &KERBEROS,
             Mechanism::Ntlm => &NTLM,
         }
     }
@@ -43,7 +47,7 @@ impl Mechanism {
     /// The package of Debian, Fedora and their like that has it.
     fn package(self) -> &'static str {
         match self {
-            Mechanism::Spnego => "libgssapi-krb5-2 (Debian), krb5-libs (Fedora)",
+            Mechanism::Spnego | Mechanism::Kerberos => "libgssapi-krb5-2 (Debian), krb5-libs (Fedora)",
             Mechanism::Ntlm => "gss-ntlmssp (Debian), gssntlmssp (Fedora)",
         }
     }
@@ -51,7 +55,7 @@ impl Mechanism {
     /// Which modules the library loads: with NTLM's, SPNEGO would go over to that without a word where Kerberos fails.
     fn modules(self) -> Option<&'static str> {
         match self {
-            Mechanism::Spnego => Some("/dev/null"),
+            Mechanism::Spnego | Mechanism::Kerberos => Some("/dev/null"),
             Mechanism::Ntlm => None,
         }
     }
@@ -209,13 +213,10 @@ impl Library {
         Ok(Credentials(unsafe { Object::new(handle, self.api.gss_release_cred) }))
     }
 
-    /// Writes the tickets that credentials have by now into a cache on the disk, for their owner alone to read.
-    pub fn keep(
-        &self,
-        mechanism: Mechanism,
-        credentials: &Credentials,
-        tickets: &Path,
-    ) -> Result<(), String> {
+    /// Signs a user in, has a ticket for the service, and writes both into a cache on the disk, for its owner alone.
+    pub fn fetch(&self, user: &Name, password: &str, service: &Name, tickets: &Path) -> Result<(), String> {
+        let credentials = self.sign_in(Mechanism::Kerberos, user, password)?;
+        self.context(Mechanism::Kerberos).step(&credentials, service, &[])?;
         let mut minor = 0;
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
@@ -225,7 +226,7 @@ impl Library {
                 &mut minor,
                 credentials.0.handle,
                 INITIATE,
-                mechanism.oid(),
+                Mechanism::Kerberos.oid(),
                 OVERWRITE,
                 0,
                 &cache.raw(),
@@ -233,13 +234,13 @@ impl Library {
                 null_mut(),
             )
         };
-        self.check(major, minor, mechanism.oid())
+        self.check(major, minor, Mechanism::Kerberos.oid())
     }
 
     /// Begins a context, which is mutual, and forwards the user's ticket as the directory says. Nothing is done before its first step.
     pub fn context(&self, mechanism: Mechanism) -> Context<'_> {
         let flags = match mechanism {
-            Mechanism::Spnego => MUTUAL | DELEGATE_BY_POLICY,
+            Mechanism::Spnego | Mechanism::Kerberos => MUTUAL | DELEGATE_BY_POLICY,
             Mechanism::Ntlm => MUTUAL,
         };
         Context { library: self, mechanism, flags, handle: null_mut() }

@@ -183,6 +183,8 @@ def _claimed(study: Study, cells: Sequence[Cell]) -> set[str]:
     """The keys of the cells that claims are about, and of what these are compared with."""
     found: dict[str, Cell] = {}
     for claim in study.claims:
+        if claim.untestable is not None:
+            continue
         pairs = claimed(claim, cells) if claim.is_judged else ((one, one, {}) for one in matching(cells, claim.of))
         found |= {cell.key: cell for of, over, _ in pairs for cell in (of, over)}
     return {*found, *(cell.against for cell in found.values() if cell.against is not None)}
