@@ -176,6 +176,9 @@ def test_an_estimate_is_of_what_each_operation_took() -> None:
     quick, slow = (estimates.trial_s(cell, measure, Seen(0.5, operation_s)) for operation_s in (0.001, 2.0))
     assert 0.5 + measure.rounds * measure.chunk_s < quick < 0.6
     assert 0.5 + 2.0 < slow < 0.5 + 2.0 + 0.1
+    # A chunk of so many operations is as long as these, and every round has one.
+    counted = [estimates.trial_s(cell, measure, Seen(0.0, each_s, is_counted=True)) for each_s in (0.0001, 2.0)]
+    assert counted[1] - counted[0] == pytest.approx(measure.rounds * 1.9999)
     only = {(cell.study, cell.key): Seen(0.5, 0.001)}
     both = {(one.study, one.key): Seen(0.5, 0.001) for one in planned.cells}
     assert 0 == estimates.of_block(planned, 0, {})

@@ -141,6 +141,11 @@ class Site:
         log = (self.folder / "error.log").read_text()
         return log.count("GSSapiImpersonate not On") - log.count("Already established context found")
 
+    def issued(self) -> dict[str, int]:
+        """How many tickets the directory has given: of users, and for services."""
+        log = (self.folder / "kdc.log").read_text()
+        return {kind: len(re.findall(f"{kind}_REQ.*ISSUE", log)) for kind in ("AS", "TGS")}
+
     def exchange(self, scheme: str, **settings: Any) -> dict[str, Any]:
         accounts = {"file": str(self.folder / "accounts.tsv"), "count": len(ACCOUNTS)}
         of_scheme = {
@@ -330,18 +335,38 @@ def test_a_server_authenticates_as_often_as_asked(site: Site, case: str) -> None
 
 def test_a_sign_on_is_an_exchange_with_the_directory(site: Site) -> None:
     """Each sign-on fetches a ticket of its user, and one for the service; a request's tickets were there before."""
-
-    def issued() -> dict[str, int]:
-        log = (site.folder / "kdc.log").read_text()
-        return {kind: len(re.findall(f"{kind}_REQ.*ISSUE", log)) for kind in ("AS", "TGS")}
-
     for operation in ("sign-on", "request"):
-        before = issued()
+        before = site.issued()
         *_, end = site.load("measure", "request", site.exchange("kerberos", operation=operation), [20])
         assert "ok" == end["outcome"], end
-        for kind, count in issued().items():
+        for kind, count in site.issued().items():
             asked = count - before[kind]
             assert asked >= 20 if operation == "sign-on" else asked == len(ACCOUNTS), (operation, kind)
+
+
+def test_tickets_are_kept_for_the_next_trial(site: Site) -> None:
+    """The next trial of requests fetches none; a sign-on and a proof do. They are their owner's alone to read."""
+    kept = site.folder / "tickets"
+    trials = [("measure", "request", False), ("measure", "request", True), ("measure", "sign-on", False)]
+    for mode, operation, has_all in [*trials, ("verify", "request", False)]:
+        before = site.issued()
+        exchange = site.exchange("kerberos", operation=operation, tickets=str(kept))
+        *_, end = site.load(mode, "request", exchange, [20] if mode == "measure" else ())
+        assert "ok" == end["outcome"], end
+        assert has_all == (before == site.issued()), (mode, operation)
+        files = {path.name for path in kept.iterdir()}
+        assert files == {f"HTTP@web1.tollbar.test-{name}" for name in ACCOUNTS}
+        assert {0o600} == {path.stat().st_mode & 0o777 for path in kept.iterdir()}
+        assert 0o700 == kept.stat().st_mode & 0o777
+
+
+def test_tickets_that_cannot_be_kept_are_named(site: Site) -> None:
+    """Where the folder cannot be made, the trial fails and says which."""
+    exchange = site.exchange("kerberos", tickets=str(site.folder / "krb5.conf" / "tickets"))
+    *_, end = site.load("measure", "request", exchange, [1])
+    assert "failed" == end["outcome"]
+    assert "krb5.conf/tickets" in end["reason"]
+    assert "Not a directory" in end["reason"]
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -31,7 +31,9 @@ def test_what_claims_are_about_is_measured_and_nothing_else(name: str) -> None:
         pairs = [[(of.key, over.key) for of, over, _ in claimed(claim, one.cells)] for one in (all_cells, few)]
         assert pairs[0] == pairs[1], claim.says
         compared |= {key for pair in pairs[0] for key in pair}
-        compared |= {cell.key for cell in matching(all_cells.cells, claim.of)} if claim.over == {} and claim.of else set()
+        compared |= (
+            {cell.key for cell in matching(all_cells.cells, claim.of)} if claim.over == {} and claim.of else set()
+        )
     against = {cell.against for cell in all_cells.cells if cell.key in compared}
     assert kept == compared | against - {None}
     dropped = {cell.key for cell in all_cells.cells} - kept
