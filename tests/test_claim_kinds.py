@@ -71,6 +71,8 @@ def test_a_component_s_own_cost_is_compared() -> None:
         ((1.2, 1.5), ClaimVerdict.LARGER),
         ((0.4, 0.6), ClaimVerdict.INVERTED),
         ((0.9, 1.1), ClaimVerdict.LARGER),
+        ((0.8, 1.0), ClaimVerdict.INVERTED),
+        ((1.0, 1.2), ClaimVerdict.LARGER),
     ],
 )
 def test_of_several_published_ratios_each_may_be_the_true_one(

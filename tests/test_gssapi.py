@@ -360,6 +360,19 @@ def test_tickets_are_kept_for_the_next_trial(site: Site) -> None:
         assert 0o700 == kept.stat().st_mode & 0o777
 
 
+def test_tickets_that_are_old_are_fetched_anew(site: Site) -> None:
+    """Long before they run out."""
+    kept = site.folder / "aging"
+    exchange = site.exchange("kerberos", tickets=str(kept))
+    for hours, has_all in [(0, False), (3, True), (5, False), (0, True)]:
+        for path in kept.iterdir() if kept.exists() else ():
+            os.utime(path, (time.time() - hours * 3600,) * 2)
+        before = site.issued()
+        *_, end = site.load("measure", "request", exchange, [20])
+        assert "ok" == end["outcome"], end
+        assert has_all == (before == site.issued()), hours
+
+
 def test_tickets_that_cannot_be_kept_are_named(site: Site) -> None:
     """Where the folder cannot be made, the trial fails and says which."""
     exchange = site.exchange("kerberos", tickets=str(site.folder / "krb5.conf" / "tickets"))

@@ -53,6 +53,11 @@ def _of(text: str) -> Study:
     return study.read("s", text, where="s.toml")
 
 
+def test_the_set_is_shown_as_any_other() -> None:
+    """By its name, which the list has."""
+    assert study.is_named(study.AS_PUBLISHED)
+
+
 def test_a_study_without_claims_has_no_cells_to_choose() -> None:
     """One line says so."""
     text = 'question = "?"\nfamily = "digest"\nchoices = ["md5"]\n[measure]\ncells = "claimed"\n'

@@ -1,12 +1,14 @@
 //! Kerberos (RFC 4559: SPNEGO in HTTP): a ticket from the directory, and in each request a token made with it.
 //!
 //! The client half alone: the machine's GSSAPI library makes the tokens. It asks the directory while the loop waits,
-//! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within.
+//! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within: which begins with
+//! a request that is refused, as a browser's does that does not know yet that it is to sign in.
 
 use std::collections::VecDeque;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -16,9 +18,9 @@ use super::negotiate::{header, refused, token};
 use super::operation::Operation;
 use super::scheme::{Scheme, Wrong};
 use crate::contract::Failure;
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
-use crate::http::prebuilt::Prebuilt;
+use crate::http::prebuilt::{Outline, Prebuilt};
 use crate::http::response::{Expected, Response};
 use crate::load_task::ConnectionReuse;
 use crate::load_task::OperationKind;
@@ -42,6 +44,8 @@ const REPLAYED: &str = "a replayed token";
 const ANOTHER_SERVICE: &str = "a token for another service";
 
 const NEGOTIATE: &str = "Negotiate";
+/// Tickets are good for ten hours, of Samba as of MIT; a trial takes seconds.
+const KEPT_FOR: Duration = Duration::from_secs(4 * 3600);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,6 +93,10 @@ struct KerberosClient {
     requests: Vec<Prebuilt>,
     /// Without a token.
     bare: Vec<Prebuilt>,
+    /// The same, before the request with the token: how a sign-on begins.
+    first: Vec<Prebuilt>,
+    /// What answers that.
+    challenged: Expected,
     /// What the answer has to be; and where the client reads its head as well.
     expected: [Expected; 2],
     accounts: Accounts,
@@ -140,6 +148,9 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     let accounts = setup.accounts()?;
     let expected = setup.expected();
     let with_head = Expected { keeps_head: true, ..expected.clone() };
+    let first = |path: &String| {
+        Prebuilt::new(setup.load, &Outline { is_last: false, ..Outline::page(setup.load, path) })
+    };
     Ok(Box::new(KerberosClient {
         library,
         kind: setup.kind,
@@ -147,6 +158,8 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         is_proof: setup.is_proof,
         requests: setup.requests(),
         bare: setup.requests(),
+        first: setup.paths.iter().map(first).collect(),
+        challenged: Expected { status: 401, bytes: None, body: None, ..with_head.clone() },
         expected: [expected, with_head],
         credentials: accounts.iter().map(|_| None).collect(),
         accounts,
@@ -170,10 +183,10 @@ impl KerberosClient {
             let password = &self.accounts[account].password;
             let signed_in = match self.kept(account) {
                 Some(tickets) => {
-                    if !tickets.exists() {
+                    if !is_fresh(&tickets) {
                         self.keep(account, &user, &tickets)?;
                     }
-                    self.library.signed_in(Mechanism::Spnego, &user, &tickets)
+                    self.library.signed_in(&user, &tickets)
                 }
                 None => self.library.sign_in(Mechanism::Spnego, &user, password),
             };
@@ -204,13 +217,23 @@ impl KerberosClient {
             .mode(0o700)
             .create(folder)
             .map_err(|error| words(error.to_string()))?;
-        self.library.fetch(user, &self.accounts[account].password, &self.service, own).map_err(words)?;
-        std::fs::rename(own, tickets).map_err(|error| words(error.to_string()))
+        let fetched = self.library.fetch(user, &self.accounts[account].password, &self.service, own);
+        let kept = fetched.and_then(|()| std::fs::rename(own, tickets).map_err(|error| error.to_string()));
+        kept.map_err(|error| {
+            // What was begun of it, if anything was.
+            let _ = std::fs::remove_file(own);
+            words(error)
+        })
     }
 
     fn step(&self, account: usize, context: &mut Context, came: &[u8]) -> Result<gssapi::Step, Fault> {
         let credentials = self.credentials[account].as_ref().ok_or_else(|| refused("not signed in"))?;
         context.step(credentials, &self.service, came).map_err(refused)
+    }
+
+    /// Whether the request under way is a sign-on's first, by which the client learns that it is to sign in.
+    fn is_first(&self, operation: &Operation) -> bool {
+        self.kind == OperationKind::SignOn && operation.leg == 0
     }
 
     /// Whether a user has what takes the place of a token.
@@ -292,6 +315,9 @@ impl Client for KerberosClient {
 
     #[inline]
     fn request(&mut self, operation: &Operation) -> &[u8] {
+        if self.is_first(operation) {
+            return self.first[usize::from(operation.path)].with(operation.unique, b"");
+        }
         let header = &self.users[operation.user as usize].header;
         let requests = if header.is_empty() { &mut self.bare } else { &mut self.requests };
         requests[usize::from(operation.path)].with(operation.unique, header)
@@ -299,6 +325,9 @@ impl Client for KerberosClient {
 
     #[inline]
     fn expected(&self, operation: &Operation) -> &Expected {
+        if self.is_first(operation) {
+            return &self.challenged;
+        }
         let waits_for_cookie = self.settings.persistence == Persistence::Session
             && self.users[operation.user as usize].cookie.is_none();
         &self.expected[usize::from(waits_for_cookie)]
@@ -306,6 +335,12 @@ impl Client for KerberosClient {
 
     fn judge(&mut self, operation: &Operation, response: &Response) -> Result<Judgement, Fault> {
         response.check(self.expected(operation))?;
+        if self.is_first(operation) {
+            return match response.headers("WWW-Authenticate").any(|header| header.trim() == NEGOTIATE) {
+                true => Ok(Judgement::Continue),
+                false => Err(Fault::new(fault::NOT_HTTP, "no challenge for Negotiate")),
+            };
+        }
         let index = operation.user as usize;
         let mut user = std::mem::take(&mut self.users[index]);
         self.prove_server(&mut user, response)?;
@@ -341,6 +376,12 @@ impl Client for KerberosClient {
             }
         }
     }
+}
+
+/// Whether tickets are there, and will be good for longer than a trial lasts.
+fn is_fresh(tickets: &Path) -> bool {
+    let made = std::fs::metadata(tickets).and_then(|found| found.modified());
+    made.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < KEPT_FOR))
 }
 
 /// A request's header with the cookie that an answer sets.

@@ -184,12 +184,8 @@ impl Library {
     }
 
     /// Credentials of a user from a cache of tickets on the disk: no exchange, as long as its tickets are good.
-    pub fn signed_in(
-        &self,
-        mechanism: Mechanism,
-        user: &Name,
-        tickets: &Path,
-    ) -> Result<Credentials<'_>, String> {
+    pub fn signed_in(&self, user: &Name, tickets: &Path) -> Result<Credentials<'_>, String> {
+        let mechanism = Mechanism::Spnego;
         let (mut minor, mut handle) = (0, null_mut());
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, families, libraries, results, runners, study, units, workloads
+from tollbar import beds, console, families, judge, libraries, results, runners, study, units, workloads
 from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, cells_of, make_plan, plan_of
 from tollbar.cli.run import resumed, studies_of, with_blocks
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
+from tollbar.judge import Judgement
 from tollbar.libraries import Broken
 from tollbar.plan import Cell, estimates
 from tollbar.present import published
@@ -144,7 +145,7 @@ def show(
     source = study.sources().get(name)
     if source is None and not study.is_named(name):
         sources = ", ".join(study.sources())
-        near = nearest(name, [*study.shipped(), *study.members(), *study.sources()])
+        near = nearest(name, [*study.shipped(), study.AS_PUBLISHED, *study.members(), *study.sources()])
         raise TollbarError(
             f"no such study or source: `{name}`",
             hint=near or f"`tollbar list studies` lists the studies; the sources are {sources}",
@@ -154,6 +155,9 @@ def show(
     if toml:
         return _show_text(name, words)
     if source is not None and (of is not None or not study.is_named(name)):
+        if words or library:
+            what = f"the words `{' '.join(words)}`" if words else "`--library`"
+            raise TollbarError(f"{what}: a source's page is shown whole", where=name, hint="leave them out")
         return _show_source(source, of, as_json=json)
     planned = make_plan((name,), library)
     cell = " ".join(words)
@@ -185,10 +189,10 @@ def show(
 
 def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStatus:
     """Prints a source's page: of this run, or of the last that measured any of its studies, or without one."""
-    run = run or _last_run(source)
-    if run is not None:
-        console.say(f"of the run {run}")
-    part = published.of_source(source, judged_run(run) if run else None)
+    judged = judged_run(run) if run else _last_judged(source)
+    if judged is not None:
+        console.say(f"of the run {judged.run.directory}")
+    part = published.of_source(source, judged)
     if as_json:
         console.print_json(console.source_document(part))
     else:
@@ -196,14 +200,17 @@ def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStat
     return ExitStatus.DONE
 
 
-def _last_run(source: Source) -> Path | None:
-    """The last run that was judged and has any of the source's studies; what cannot be read is passed over."""
+def _last_judged(source: Source) -> Judgement | None:
+    """The last run that has studies of the source and trials of them; what cannot be read is passed over."""
     # Their names begin with the time.
-    for run in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):
-        with contextlib.suppress(TollbarError):
-            tried = results.about(run.parent)["studies"]
-            if any(entry["looks"] for name, entry in tried.items() if name in source.order):
-                return run.parent
+    for said in sorted(DEFAULTS.runs.glob("*/run.json"), reverse=True):
+        with contextlib.suppress(TollbarError, KeyError):
+            # A study of this name may be another one, as those of the set `quick` are.
+            if any(one.source == source.name for one in results.studies(said.parent)):
+                run = results.read(said.parent)
+                of = [one for one in run.studies if one.study.source == source.name and one.study.claims]
+                if any(row.all_trials for one in of for row in one.rows):
+                    return judge.judge(run)
     return None
 
 

@@ -58,7 +58,7 @@ def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) 
     least, most = published
     # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
     # that both are equal has no side to be inverted from, and any difference is more than it says.
-    if most < 1 or (least <= 1 and ratio.estimate < 1):
+    if most < 1 or least < 1 == most or (least <= 1 and ratio.estimate < 1):
         ratio, least, most = inverse(ratio), 1 / most, 1 / least
     low, high = _tolerated(least, margin)[0], _tolerated(most, margin)[1]
     if low <= ratio.low and ratio.high <= high:
@@ -178,6 +178,8 @@ def _between(
         first, second = first_typical, second_typical
     sides = first, second, first_typical, second_typical
     if claim.order == "wider":
+        if any(side.low < 1 < side.high for side in sides):
+            return replace(untried, reason="which of the two has more is not told at both sizes: add blocks")
         if any((side.estimate < 1) != (first.estimate < 1) for side in sides):
             said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
             return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
@@ -216,11 +218,7 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
     elif floor is None:
         reason = "nothing was measured twice, so that the noise is not known"
     elif verdict is ClaimVerdict.CANNOT_TELL:
-        edge = (
-            "an edge of what counts as the published ratio"
-            if claim.ratio is not None
-            else "one by more than is worth it"
-        )
+        edge = "an edge of what counts as the published ratio" if claim.ratio is not None else "×1, or `worth` below it"
         reaches = (
             "the interval" if judged is verdict else f"the noise (what was measured twice may differ by ×{floor:.3f})"
         )

@@ -14,7 +14,7 @@ from tollbar.present import notes, words
 from tollbar.present.cells import MOST_ROWS, places, prevailing, varying
 from tollbar.present.charts import Dot, Dots, scale_over
 from tollbar.present.shapes import Cell, Chart, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, TYPICAL
+from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, TYPICAL, interval_title
 from tollbar.study import Amount, Claim, Source, Study
 
 HEADING = "Published and measured"
@@ -139,14 +139,15 @@ def about(part: Part) -> tuple[str, ...]:
         named = dict.fromkeys(line.study.source for line in part.lines)
         said += [f"Source: {name}." for name in named if name]
     ours = [line for line in part.lines if line.claim.is_ours]
-    said.append(f"Of what was published: {counted([line for line in part.lines if not line.claim.is_ours])}.")
+    theirs = [line for line in part.lines if not line.claim.is_ours]
+    said += [f"Of what was published: {counted(theirs)}."] if theirs else []
     said += [f"{OURS}: {counted(ours)}."] if ours else []
     if part.missing:
         said.append(
             f"Not measured here: {', '.join(part.missing)}. To measure: `tollbar run {' '.join(part.missing)}`."
         )
     if not part.studies:
-        said.append("`tollbar run sources` measures what all published sources say.")
+        said.append("`tollbar run sources` runs all published comparisons as they were run.")
     return tuple(said)
 
 
@@ -175,12 +176,14 @@ def meanings(part: Part) -> tuple[str, ...]:
 def tables(part: Part) -> list[Table]:
     """A table for each group, all with the same columns."""
     rated = any(line.result.rates for line in part.lines)
+    # All studies of a run have one confidence.
+    intervals = next((interval_title(line.judged) for line in part.lines if line.judged), "interval")
     columns = (
         *row_names("what was published", "tried at"),
         *texts("compared by", leaves=SPEED),
         # As texts, since the figures under a ratio take more than one line.
         *texts("published", "here"),
-        *texts("interval", leaves=INTERVAL),
+        *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
         *numbers("typical", leaves=TYPICAL),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),

@@ -114,7 +114,8 @@ def members() -> Mapping[str, tuple[Traversable, ...]]:
 
 def is_named(name: str) -> bool:
     """Whether `load` takes this for studies: a name that ships, or a file or folder."""
-    return name in shipped() or name in members() or Path(name).suffix == ".toml" or Path(name).is_dir()
+    known = (AS_PUBLISHED, *shipped(), *members())
+    return name in known or Path(name).suffix == ".toml" or Path(name).is_dir()
 
 
 def _name(path: Traversable) -> str:
