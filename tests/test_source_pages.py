@@ -193,6 +193,9 @@ def test_the_document_has_each_source_s_claims_in_order() -> None:
     (part,) = published.together(judged)
     assert said == [line.claim.says for line in part.lines]
     assert sum(not one["ours"] for one in source["claims"]) == sum(source["verdicts"].values())
+    # What is not the source's is on its page, and not among its verdicts.
+    mixed = published.of_source(SOURCES["kernel-mode-authentication"])
+    assert 4 == len(mixed.lines) - len(mixed.theirs)
 
 
 def test_a_page_s_document_has_its_claims_whole() -> None:

@@ -158,7 +158,7 @@ def _source(part: Part, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str,
         **source,
         "studies": list(part.studies),
         "not_measured": list(part.missing),
-        "verdicts": published.counts(line for line in part.lines if not line.claim.is_ours),
+        "verdicts": published.counts(part.theirs),
         "claims": [{"study": line.study.name, "ours": line.claim.is_ours, **claim_of(line)} for line in part.lines],
     }
 

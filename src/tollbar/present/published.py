@@ -70,6 +70,11 @@ class Part:
         return tuple(line for group in self.groups for line in group.lines)
 
     @property
+    def theirs(self) -> tuple[Line, ...]:
+        """Of what was published; what is not the source's is left out."""
+        return tuple(line for line in self.lines if not line.claim.is_ours)
+
+    @property
     def heading(self) -> str:
         return HEADING if self.source is None else f"{HEADING}: {self.source.cited}"
 
@@ -139,8 +144,7 @@ def about(part: Part) -> tuple[str, ...]:
         named = dict.fromkeys(line.study.source for line in part.lines)
         said += [f"Source: {name}." for name in named if name]
     ours = [line for line in part.lines if line.claim.is_ours]
-    theirs = [line for line in part.lines if not line.claim.is_ours]
-    said += [f"Of what was published: {counted(theirs)}."] if theirs else []
+    said += [f"Of what was published: {counted(part.theirs)}."] if part.theirs else []
     said += [f"{OURS}: {counted(ours)}."] if ours else []
     if part.missing:
         said.append(
