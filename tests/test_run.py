@@ -306,7 +306,7 @@ def test_compare_judge_report_and_export_read_a_run_again(tollbar: Tollbar, fake
     assert "fake" == judged["studies"][0]["study"]
     assert any(said.startswith("spin-1-again takes ") for said in judged["studies"][0]["answers"]["sentences"])
     assert "Twice the work" in tollbar("judge", one).stdout
-    assert "| Twice the work costs twice as much |" in tollbar("judge", one, "--format", "markdown").stdout
+    assert "1  Twice the work costs twice as much" in tollbar("judge", one, "--format", "markdown").stdout
     assert 0 == tollbar("report", one).returncode
     assert (one / "report.html").exists()
     rows = json.loads(tollbar("export", one, "--format", "json").stdout)

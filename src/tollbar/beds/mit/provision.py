@@ -101,7 +101,8 @@ def make_directory(passwords: dict[str, str], slapadd: str) -> None:
     for group in range(GROUPS):
         of_group = [name for name, groups in memberships if group < groups]
         members = "".join(f"\nmember: uid={name},{ACCOUNTS_DN}" for name in of_group)
-        entries.append(f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}")
+        # Of few accounts none may be a member, and a group without members is none.
+        entries += [f"dn: cn=g{group:03d},{ACCOUNTS_DN}\nobjectClass: groupOfNames{members}"] if members else []
     run([slapadd, "-f", "slapd.conf", "-q"], "\n\n".join(entries) + "\n")
 
 
