@@ -59,6 +59,7 @@ OF_TICKETS = {
     "runs": "in-server",
     "identity": "machine",
     "delegation": "no",
+    "mechanism": "spnego",
 }
 USUAL: Mapping[str, Mapping[str, str | int]] = {
     "kerberos": {**OF_DIRECTORY, **OF_TICKETS},
@@ -86,6 +87,8 @@ KERBEROS: list[Mapping[str, str | int]] = [
     {"transport": "tls"},
     {"op": "sign-on", "groups": 50},
     {"groups": 700},
+    {"mechanism": "kerberos"},
+    {"directory": "mit", "mechanism": "kerberos", "persistence": "session"},
     {"op": "sign-on", "directory": "mit"},
 ]
 NTLM: list[Mapping[str, str | int]] = [{}, {"op": "sign-on", "groups": 100}, {"transport": "tls"}]

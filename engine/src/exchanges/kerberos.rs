@@ -62,6 +62,9 @@ struct Settings {
     /// act in its name. The client forwards it as the directory says; a proof holds it to this.
     #[serde(default)]
     delegate: bool,
+    /// Whether the token in `Negotiate` is SPNEGO's, with Kerberos' in it, or Kerberos' own. RFC 4559 sends the first;
+    /// servers take either.
+    mechanism: Mechanism,
     /// Where the tickets of its users are kept for the next trial; none: each trial fetches its own.
     tickets: Option<PathBuf>,
     /// Whether tokens are made before a chunk's accounts are opened, and not in its requests.
@@ -143,7 +146,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         let words = "`load.exchange.ahead` means something only where each request has a token of its own";
         return Err(Failure::Failed(words.to_owned()));
     }
-    let library = gssapi::open(Mechanism::Spnego, Some(&settings.krb5_config))?;
+    let library = gssapi::open(settings.mechanism, Some(&settings.krb5_config))?;
     let service = library.service(&settings.service).map_err(Failure::Failed)?;
     let accounts = setup.accounts()?;
     let expected = setup.expected();
@@ -174,6 +177,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 impl KerberosClient {
     /// A token of an account, which signs in first unless it has before.
     fn token(&mut self, account: usize) -> Result<Token, Fault> {
+        let mechanism = self.settings.mechanism;
         if self.credentials[account].is_none() {
             let words = |words| {
                 let name = &self.accounts[account].name;
@@ -186,14 +190,17 @@ impl KerberosClient {
                     if !is_fresh(&tickets) {
                         self.keep(account, &user, &tickets)?;
                     }
-                    self.library.signed_in(&user, &tickets)
+                    self.library.signed_in(mechanism, &user, &tickets)
                 }
-                None => self.library.sign_in(Mechanism::Spnego, &user, password),
+                None => self.library.sign_in(mechanism, &user, password),
             };
             self.credentials[account] = Some(signed_in.map_err(words)?);
         }
-        let mut context = self.library.context(Mechanism::Spnego);
+        let mut context = self.library.context(mechanism);
         let step = self.step(account, &mut context, &[])?;
+        if !mechanism.is_of(&step.token) {
+            return Err(refused(format!("the library made a token that is not {mechanism:?}'s")));
+        }
         Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
     }
 

@@ -1,6 +1,13 @@
-//! `digest` and `mac`: one message in one call; a mac under a key that is set each time.
+//! `digest` and `mac`: one message in one call; a mac under a key that is set each time. A digest may be of a file.
 
+use std::fs::File;
 use std::hint::black_box;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use rustix::fs::MemfdFlags;
 
 use crate::buffers;
 use crate::contract::{Failure, Proof, Task};
@@ -8,13 +15,21 @@ use crate::operation::{Operation, Prepared};
 
 const KEY_BYTES: usize = 32;
 
-/// `hash` computes the digest of a message.
+/// `hash` computes the digest of a message that is in memory, or of a file's content.
 pub fn digest<O: AsRef<[u8]> + 'static>(
     task: &Task,
     hash: impl Fn(&[u8]) -> Result<O, Failure> + 'static,
 ) -> Prepared {
     task.operation(&[("hash", ())])?;
-    prepare(task, None, task.message()?.map(|message| (Vec::new(), message)), move |_, data| hash(data))
+    let known = task.message()?;
+    match task.one_of("input", &[("memory", false), ("file", true)])? {
+        false => prepare(task, None, known.map(|message| (Vec::new(), message)), move |_, data| hash(data)),
+        true => {
+            let data = buffers::filled(task.bytes(4096)?, task.seed);
+            let file = MemoryFile::holding(&data).map_err(|error| failed(&error))?;
+            Ok(Box::new(OfFile { file, data, known, hash }))
+        }
+    }
 }
 
 /// `tag` computes the tag of (key, message).
@@ -63,6 +78,72 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Operation for Co
         if self.is_keyed {
             proof.refuse("another key", right != compute(&buffers::tampered(&self.key), &self.data)?)?;
         }
+        Ok(proof)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.data.len() as u64
+    }
+}
+
+/// A file that has no name in any directory and is gone with the process. Its content is in the page cache, as a web
+/// server's files are that are asked for often: what reading it costs is calls into the kernel and a copy.
+struct MemoryFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl MemoryFile {
+    fn holding(data: &[u8]) -> io::Result<MemoryFile> {
+        let file = File::from(rustix::fs::memfd_create("hashed", MemfdFlags::CLOEXEC)?);
+        file.write_all_at(data, 0)?;
+        Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), file })
+    }
+
+    /// Opens the file, reads this much of it, and closes it.
+    fn read(&self, data: &mut [u8]) -> io::Result<()> {
+        File::open(&self.path)?.read_exact(data)
+    }
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::Failed(format!("the file that is hashed: {error}"))
+}
+
+struct OfFile<F> {
+    file: MemoryFile,
+    /// What was read last: a buffer that is kept, as a server keeps one.
+    data: Vec<u8>,
+    known: Option<Vec<u8>>,
+    hash: F,
+}
+
+impl<O: AsRef<[u8]>, F: Fn(&[u8]) -> Result<O, Failure>> Operation for OfFile<F> {
+    fn perform(&mut self) -> Result<(), Failure> {
+        self.file.read(&mut self.data).map_err(|error| failed(&error))?;
+        black_box((self.hash)(black_box(&self.data))?);
+        Ok(())
+    }
+
+    fn prove(&mut self) -> Result<Proof, Failure> {
+        let of_file = |content: &[u8]| -> Result<Vec<u8>, Failure> {
+            let mut data = vec![0; content.len()];
+            let read = MemoryFile::holding(content).and_then(|file| file.read(&mut data));
+            read.map_err(|error| failed(&error))?;
+            Ok((self.hash)(&data)?.as_ref().to_vec())
+        };
+        let mut proof = Proof::default();
+        if let Some(message) = &self.known {
+            proof.answer = Some(hex::encode(of_file(message)?));
+        }
+        let content = self.data.clone();
+        let right = (self.hash)(&content)?.as_ref().to_vec();
+        proof.accept("the message in memory", right == of_file(&content)?)?;
+        proof.refuse("a tampered file", right != of_file(&buffers::tampered(&content))?)?;
+        // The file that is timed, and not what its buffer held before.
+        self.data.fill(0);
+        self.perform()?;
+        proof.accept("the file that is timed", self.data == content)?;
         Ok(proof)
     }
 

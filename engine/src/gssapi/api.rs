@@ -131,6 +131,11 @@ impl Oid {
     pub const fn of(der: &'static [u8]) -> Oid {
         Oid { length: der.len() as u32, elements: der.as_ptr().cast() }
     }
+
+    pub fn elements(&self) -> &'static [u8] {
+        // SAFETY: it was made of a constant of this length.
+        unsafe { std::slice::from_raw_parts(self.elements.cast(), self.length as usize) }
+    }
 }
 
 #[cfg(test)]

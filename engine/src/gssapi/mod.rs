@@ -12,6 +12,8 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
+use serde::Deserialize;
+
 use crate::binding;
 use crate::contract::Failure;
 use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release, TicketCache};
@@ -19,7 +21,8 @@ use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release, TicketCache};
 const FILE: &str = "libgssapi_krb5.so.2";
 
 /// The protocols that a context can speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
     /// SPNEGO (RFC 4178) around Kerberos: what `Negotiate` carries.
     Spnego,
@@ -42,6 +45,18 @@ impl Mechanism {
             Mechanism::Kerberos => &KERBEROS,
             Mechanism::Ntlm => &NTLM,
         }
+    }
+
+    /// Whether a context's first token is of this mechanism, which it names behind its own length (RFC 2743 section 3.1).
+    pub fn is_of(self, token: &[u8]) -> bool {
+        const APPLICATION_0: u8 = 0x60;
+        const OBJECT_IDENTIFIER: u8 = 6;
+        // DER: lengths below 128 are one byte; of longer ones the first says how many bytes follow.
+        let [APPLICATION_0, length, ..] = token else { return false };
+        let length_bytes = if length & 0x80 == 0 { 0 } else { usize::from(length & 0x7f) };
+        let elements = self.oid().elements();
+        let named = [&[OBJECT_IDENTIFIER, elements.len() as u8], elements].concat();
+        token.get(2 + length_bytes..).is_some_and(|token| token.starts_with(&named))
     }
 
     /// The package of Debian, Fedora and their like that has it.
@@ -184,8 +199,12 @@ impl Library {
     }
 
     /// Credentials of a user from a cache of tickets on the disk: no exchange, as long as its tickets are good.
-    pub fn signed_in(&self, user: &Name, tickets: &Path) -> Result<Credentials<'_>, String> {
-        let mechanism = Mechanism::Spnego;
+    pub fn signed_in(
+        &self,
+        mechanism: Mechanism,
+        user: &Name,
+        tickets: &Path,
+    ) -> Result<Credentials<'_>, String> {
         let (mut minor, mut handle) = (0, null_mut());
         let name = cache_name(tickets)?;
         let cache = TicketCache::named(&name);
@@ -387,6 +406,18 @@ impl Drop for Context<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_of_the_mechanism_that_it_names() {
+        // The head of a token of 5 and of one of 700 bytes, as RFC 2743 section 3.1 draws it.
+        let short = b"\x60\x0b\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02";
+        let long = b"\x60\x82\x02\xbc\x06\x06\x2b\x06\x01\x05\x05\x02\xa0";
+        assert!(Mechanism::Kerberos.is_of(short) && !Mechanism::Spnego.is_of(short));
+        assert!(Mechanism::Spnego.is_of(long) && !Mechanism::Kerberos.is_of(long));
+        for broken in [&b""[..], b"\x60", b"\x60\xff", b"NTLMSSP", &long[..7]] {
+            assert!(!Mechanism::Spnego.is_of(broken), "{broken:?}");
+        }
+    }
 
     /// A machine without the library, or with another one under its name, is told which package has it.
     #[test]

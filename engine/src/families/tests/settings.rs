@@ -28,6 +28,7 @@ fn every_setting_is_offered_or_refused_in_words() {
     }
     for bytes in [0, 1, 100_000] {
         cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes})));
+        cells.push(("digest", "hash", "sha-256", json!({"bytes": bytes, "input": "file"})));
         cells.push(("mac", "authenticate", "hmac-sha-256", json!({"bytes": bytes})));
     }
     for (name, provider) in providers().into_iter().filter(|(name, _)| *name != "libcrypto") {
@@ -77,7 +78,8 @@ fn absurd_parameters_are_an_outcome() {
 fn sent(family: &str, op: &str, choice: &str) -> Value {
     let mut setting = light(family, choice);
     let names: &[&str] = match family {
-        "digest" | "mac" => &["bytes"],
+        "digest" => &["bytes", "input"],
+        "mac" => &["bytes"],
         "cipher" => &["bytes", "key"],
         "rsa-api" if choice == "key-cached" => &["bytes", "call", "digest", "context"],
         "rsa-api" => &["bytes", "call", "digest"],
@@ -102,6 +104,7 @@ fn sent(family: &str, op: &str, choice: &str) -> Value {
             "dear" | "extra-least" | "extra-most" => json!(2),
             "algorithm" => json!(choice),
             "key" => json!("fresh"),
+            "input" => json!("file"),
             "call" => json!("evp"),
             "context" => json!("new"),
             "padding" => json!("pkcs1"),

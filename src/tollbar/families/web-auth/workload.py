@@ -279,6 +279,7 @@ def _negotiation(settings: Settings, operation: str, server: Server) -> dict[str
         "another_service": "HTTP@" + next(f"{name}.{REALM}" for name in HOSTS.values() if not host.startswith(name)),
         "persistence": settings["persistence"],
         "delegate": settings["delegation"] == "yes",
+        "mechanism": settings["mechanism"],
         # What is measured is the server.
         "ahead": asks_often and settings["persistence"] == "request",
     }
