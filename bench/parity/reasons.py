@@ -217,7 +217,8 @@ REASONS: Sequence[Reason] = (
     Reason(
         "web-auth",
         "bytes_sent recvfrom sendto writev read newfstatat",
-        "digest+*+op=sign-on+* form+*+op=sign-on+* session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
+        "basic+*+op=sign-on+* digest+*+op=sign-on+* form+*+op=sign-on+* "
+        "session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
         "several requests: the first is refused with a challenge, or shown a form, which is filled in and leads back",
     ),
     Reason(
@@ -241,7 +242,7 @@ REASONS: Sequence[Reason] = (
     ),
     Reason(
         "web-auth",
-        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect",
+        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect close setsockopt socket",
         "*+runs=auth-request+*",
         "nginx asks a second server for each request, which checks the password or the ticket",
     ),
