@@ -78,6 +78,7 @@ VARYING: Sequence[Reason] = (
         "*",
         "a commit wakes the server's writers, which may be awake, and do several at once",
     ),
+    Reason("web-auth", "pselect6 times wait4", "*+by=httpd", "Apache's parent looks after its children once a second"),
     Reason("web-auth", "directory:_*", "*", "a directory has work of its own, which goes on meanwhile"),
     Reason(
         "tls",
@@ -245,6 +246,12 @@ REASONS: Sequence[Reason] = (
         "authenticator:_* recvfrom writev getsockopt ioctl sendto connect close setsockopt socket",
         "*+runs=auth-request+*",
         "nginx asks a second server for each request, which checks the password or the ticket",
+    ),
+    Reason(
+        "web-auth",
+        "setsockopt",
+        "*+op=sign-on+by=nginx",
+        "nginx turns the delay of small packets off on a connection that it keeps for a second request",
     ),
     Reason(
         "web-auth",
