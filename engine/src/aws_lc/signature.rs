@@ -10,7 +10,8 @@ use aws_lc_rs::signature::{
     EcdsaKeyPair, KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto;

@@ -1,7 +1,8 @@
 //! Encrypted storage: who performs which choice. `tollbar-engine store` does it, on a database.
 
-use crate::contract::{Failure, Task};
-use crate::operation::Prepared;
+use crate::contract::Task;
+use crate::failure::Failure;
+use crate::provider::Prepared;
 
 /// A choice, and what says who performs it.
 type Offered = (&'static str, fn(&Task) -> Prepared);

@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use super::api::{Api, Handle, Owned};
 use super::legacy::load_legacy;
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::cipher::{self as family, Check, Direction, Message, Shape, TAG_BYTES};
 use crate::families::{self, Prepared};
 

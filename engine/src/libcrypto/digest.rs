@@ -3,7 +3,8 @@
 use std::ffi::c_uint;
 
 use super::api::{Api, Handle};
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::{self, Prepared};
 
 /// Choice and the name that libcrypto knows it by.

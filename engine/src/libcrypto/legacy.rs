@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 
 use super::api::{Api, Handle, c_name, text};
 use crate::binding::file_of;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// Makes DES, RC2 and RC4 available where OpenSSL 3 keeps them in a module of their own.
 pub fn load_legacy(api: &Api) -> Result<(), Failure> {

@@ -4,7 +4,8 @@ use std::ffi::{CString, c_int, c_uint};
 
 use super::api::{Api, Handle, Owned, Param, RawParam, c_name, have};
 use super::digest::{self, Output};
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::{self, Prepared};
 
 /// Choice, the name that libcrypto knows the code by, and the digest inside where there is one.

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
 use crate::binding::file_of;
-use crate::contract::{Failure, Receipt, Task};
+use crate::contract::{Receipt, Task};
+use crate::failure::Failure;
 use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
 

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::Libcrypto;
 use super::api::{Api, Handle};
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::provider::Provider;
 
 unsafe extern "C" fn none() -> Handle {

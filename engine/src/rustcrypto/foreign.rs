@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use rsa::pkcs8::DecodePrivateKey;
 
 use super::signature::{P256, P384, P521, Pkcs1, with_digest};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::families::failed;
 use crate::families::signature::Scheme;
 

@@ -3,7 +3,8 @@
 use rsa::RsaPrivateKey;
 use rsa::pkcs8::{DecodePrivateKey, EncodePublicKey, SecretDocument};
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::failed;
 
 /// The task's private key, a PKCS#8 document.

@@ -14,7 +14,8 @@ use signature::hazmat::{PrehashSigner, PrehashVerifier};
 use signature::{Keypair, RandomizedSigner, SignatureEncoding, Signer, Verifier};
 
 use super::pkcs8::private_key;
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 
@@ -95,7 +96,7 @@ macro_rules! with_digest {
                 type $hash = AsIs;
                 $prepared
             }
-            other => Err($crate::contract::Failure::Unsupported(format!("rustcrypto does not sign {other}"))),
+            other => Err($crate::failure::Failure::Unsupported(format!("rustcrypto does not sign {other}"))),
         }
     }};
 }

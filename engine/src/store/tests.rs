@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::card::Cards;
+use super::columns::{Extra, Stored};
 use super::database::Database;
 use super::embedded::{self, Embedded};
 use super::protection::{self, Keys, Sealed};
-use super::table::{Extra, Stored, Table};
+use super::table::Table;
 use super::task::Settings;
-use crate::contract::{self, Failure};
+use crate::contract;
+use crate::failure::Failure;
 use crate::sqlite;
 
 const IN_APPLICATION: [&str; 5] = ["aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep"];
