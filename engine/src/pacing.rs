@@ -144,3 +144,61 @@ pub fn memory_of(first: impl FnOnce() -> Result<(), Failure>) -> Result<Option<u
     first()?;
     Ok(is_seen.then(|| clock::memory_bytes().1.saturating_sub(resting)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pace of so long an operation, in commits of so many.
+    fn pace(each_ns: u64, step: u64) -> Pace {
+        let mut pace = Pace::new(step);
+        pace.set(each_ns, 1);
+        pace
+    }
+
+    #[test]
+    fn a_warm_up_is_over_when_two_windows_agree_and_never_too_soon_or_too_late() {
+        let over = |windows: &[(f64, f64)]| {
+            let mut warm_up = WarmUp::new(USUAL);
+            windows.iter().map(|(cost, spent_ms)| warm_up.is_over(*cost, spent_ms * MS)).collect::<Vec<_>>()
+        };
+        assert_eq!(vec![false, false, true], over(&[(100.0, 5.0), (130.0, 10.0), (131.0, 15.0)]));
+        assert_eq!(vec![false, false, true], over(&[(100.0, 2.0), (100.0, 4.0), (100.0, 10.0)]));
+        assert_eq!(vec![false, true], over(&[(100.0, 5.0), (200.0, 300.0)]));
+        let mut warm_up = WarmUp::new(USUAL);
+        assert!(!warm_up.is_over(100.0, 20.0 * MS));
+        warm_up.forget();
+        assert!(!warm_up.is_over(100.0, 25.0 * MS));
+    }
+
+    #[test]
+    fn a_lead_is_a_tenth_of_a_chunk_in_whole_commits() {
+        let asked = |seconds, operations| Advance { seconds, operations };
+        assert_eq!(50, pace(10_000, 1).lead(asked(0.005, 1)));
+        assert_eq!(80, pace(10_000, 40).lead(asked(0.005, 1)));
+        assert_eq!(0, pace(2_000_000, 1).lead(asked(0.005, 1)));
+        assert_eq!(0, pace(100_000, 50).lead(asked(0.005, 1)));
+        // Of so many, whatever they cost.
+        assert_eq!(25, pace(2_000_000, 1).lead(asked(0.0, 250)));
+        assert_eq!(50, pace(2_000_000, 50).lead(asked(0.0, 250)));
+        assert_eq!(0, pace(2_000_000, 1).lead(asked(0.0, 1)));
+    }
+
+    #[test]
+    fn a_chunk_has_as_many_as_asked_and_of_a_time_whole_commits() {
+        let work = |pace: &Pace, seconds, operations| {
+            let clocks = Clocks::read();
+            pace.work(Advance { seconds, operations }, &clocks, |_| Ok(())).expect("operations")
+        };
+        assert_eq!(70, work(&pace(1_000, 50), 0.0, 70));
+        let operations = work(&pace(1_000_000, 50), 0.001, 70);
+        assert!(operations >= 100 && operations % 50 == 0, "{operations}");
+    }
+
+    #[test]
+    fn one_disturbed_chunk_moves_the_pace_by_half() {
+        let mut pace = pace(1_000, 1);
+        pace.note(30_000, 10);
+        assert_eq!(2_000.0, pace.each_ns());
+    }
+}

@@ -7,15 +7,11 @@ mod dialect;
 mod digest;
 mod key_exchange;
 pub mod keys;
-mod legacy;
-mod mac;
 mod modules;
 mod objects;
 mod password_hash;
 mod rsa_api;
 mod signature;
-#[cfg(test)]
-mod signatures;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +32,7 @@ type Prepare = fn(&'static Api, &Task) -> Prepared;
 
 const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("digest", digest::offers, digest::prepare),
-    ("mac", mac::offers, mac::prepare),
+    ("mac", digest::mac_offers, digest::prepare_mac),
     ("cipher", cipher::offers, cipher::prepare),
     ("signature", signature::offers, signature::prepare),
     ("key-exchange", key_exchange::offers, key_exchange::prepare),

@@ -5,7 +5,6 @@ mod digest;
 mod foreign;
 mod key_exchange;
 mod password_hash;
-mod pkcs8;
 mod signature;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -13,8 +12,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::contract::Receipt;
 use crate::families::Linked;
 use crate::provider::{BUILD, parts};
-pub use foreign::{ExpandSeed, expand_seed, sign};
-pub use pkcs8::{private_key as pkcs8_der, rsa_public_key_der};
+pub use foreign::{ExpandSeed, expand_seed, rsa_public_key_der, sign};
+pub use signature::private_key as pkcs8_der;
 
 pub const RUSTCRYPTO: Linked = Linked {
     name: "rustcrypto",
