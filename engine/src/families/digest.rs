@@ -91,14 +91,15 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Primitive for Co
 /// server's files are that are asked for often: what reading it costs is calls into the kernel and a copy.
 struct MemoryFile {
     path: PathBuf,
-    file: File,
+    /// Open for as long as the path is to lead to it.
+    _file: File,
 }
 
 impl MemoryFile {
     fn holding(data: &[u8]) -> io::Result<MemoryFile> {
         let file = File::from(rustix::fs::memfd_create("hashed", MemfdFlags::CLOEXEC)?);
         file.write_all_at(data, 0)?;
-        Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), file })
+        Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), _file: file })
     }
 
     /// Opens the file, reads this much of it, and closes it.

@@ -32,7 +32,7 @@ impl Anonymous {
 impl Client for Anonymous {
     #[inline]
     fn request(&mut self, visit: &Visit) -> &[u8] {
-        self.requests[usize::from(operation.path)].with(operation.unique, b"")
+        self.requests[usize::from(visit.path)].with(visit.unique, b"")
     }
 
     #[inline]

@@ -67,7 +67,7 @@ impl Client for BasicClient {
     #[inline]
     fn request(&mut self, visit: &Visit) -> &[u8] {
         if self.is_bare(visit) {
-            return self.bare[usize::from(operation.path)].with(operation.unique, b"");
+            return self.bare[usize::from(visit.path)].with(visit.unique, b"");
         }
         let header = &self.headers[self.accounts.drawn(visit.unique)];
         self.requests[usize::from(visit.path)].with(visit.unique, header)

@@ -53,7 +53,7 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
 impl Client for CertificateClient {
     #[inline]
     fn request(&mut self, visit: &Visit) -> &[u8] {
-        self.requests[usize::from(operation.path)].with(operation.unique, b"")
+        self.requests[usize::from(visit.path)].with(visit.unique, b"")
     }
 
     #[inline]

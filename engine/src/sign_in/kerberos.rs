@@ -315,7 +315,7 @@ impl Client for KerberosClient {
     #[inline]
     fn request(&mut self, visit: &Visit) -> &[u8] {
         if self.is_first(visit) {
-            return self.first[usize::from(operation.path)].with(operation.unique, b"");
+            return self.first[usize::from(visit.path)].with(visit.unique, b"");
         }
         let header = &self.users[visit.user as usize].header;
         let requests = if header.is_empty() { &mut self.bare } else { &mut self.requests };

@@ -138,7 +138,7 @@ impl Client for FormClient {
     fn request(&mut self, visit: &Visit) -> &[u8] {
         let (user, path) = (&self.users[visit.user as usize], usize::from(visit.path));
         match user.stage {
-            Stage::Bare => self.bare[path].with(operation.unique, b""),
+            Stage::Bare => self.bare[path].with(visit.unique, b""),
             Stage::Ask => self.ask.as_deref().unwrap_or_default(),
             Stage::Form => &user.form,
             Stage::SignedIn => self.requests[path].with(visit.unique, user.cookie.as_bytes()),
