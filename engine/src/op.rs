@@ -167,7 +167,7 @@ impl Chunks {
 /// The families that have a null choice (the same path, and nothing done at the end of it), and the settings that belong
 /// to it: what would vary the others' work.
 const FAMILIES: &[(&str, &[&str])] = &[
-    ("digest", &["bytes"]),
+    ("digest", &["bytes", "input"]),
     ("mac", &["bytes"]),
     ("cipher", &["bytes", "key"]),
     ("signature", &["bytes"]),
