@@ -310,6 +310,7 @@ pub mod tests {
             .expect("rows")
             .map(|hash| hash.expect("a hash"))
             .collect();
+        drop(statement);
         assert_eq!(2, stolen.len());
         for hash in &stolen {
             for shown in

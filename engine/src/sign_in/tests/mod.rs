@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::scheme::{Scheme, Wrong};
-use super::schemes::SCHEMES;
-use super::{jwt, lookup};
+use super::{SCHEMES, jwt, lookup};
 use crate::clock;
 use crate::failure::Failure;
+use crate::load::task::Load;
 use crate::load::trial::Trial;
 use crate::load::verify::verify;
-use crate::load_task::Load;
 use crate::random::Sequence;
 use crate::runner::Advance;
 use crate::serve::tests::Served;
