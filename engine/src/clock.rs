@@ -24,6 +24,29 @@ fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Both clocks at one moment. Elapsed time is read outside of CPU time, so that it is never the smaller one.
+pub struct Clocks {
+    cpu_ns: u64,
+    wall_ns: u64,
+}
+
+impl Clocks {
+    pub fn read() -> Clocks {
+        let wall_ns = wall_ns();
+        Clocks { wall_ns, cpu_ns: process_cpu_ns() }
+    }
+
+    /// CPU time and elapsed time since then.
+    pub fn since(&self) -> (u64, u64) {
+        let cpu_ns = process_cpu_ns() - self.cpu_ns;
+        (cpu_ns, self.elapsed_ns())
+    }
+
+    pub fn elapsed_ns(&self) -> u64 {
+        wall_ns() - self.wall_ns
+    }
+}
+
 /// Memory this process holds now and the most it held since the last `forget_peak`, in bytes (`VmRSS`, `VmHWM`).
 pub fn memory_bytes() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -3,31 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::session::Lines;
+use crate::failure::Failure;
 
 /// The version of the contract that this engine speaks.
 pub const VERSION: u64 = 2;
-
-/// The task on the first line, refused if it is of another version of the contract.
-///
-/// The version is looked at before the rest: another version has other fields, and its refusal names the version.
-pub fn task<Task: DeserializeOwned>(lines: &mut Lines) -> Result<Task, String> {
-    let mut task: serde_json::Value = lines.task()?;
-    let contract = task.as_object_mut().and_then(|fields| fields.remove("contract"));
-    match contract {
-        Some(contract) if contract == VERSION => serde_json::from_value(task)
-            .map_err(|error| format!("the task is not one this engine understands: {error}")),
-        Some(other) => {
-            Err(format!("the task is of contract {other}, and this engine speaks contract {VERSION}"))
-        }
-        None => {
-            Err(format!("the task does not say its `contract`, and this engine speaks contract {VERSION}"))
-        }
-    }
-}
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "kebab-case")]
@@ -196,35 +177,6 @@ impl Task {
     }
 }
 
-/// Why there is no number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// The provider does not have it; in its own words where it has any.
-    Unsupported(String),
-    /// It should have worked.
-    Failed(String),
-    /// It did not come to an end within its limits.
-    TimedOut(String),
-}
-
-impl Failure {
-    pub fn into_words(self) -> String {
-        match self {
-            Failure::Unsupported(words) | Failure::Failed(words) | Failure::TimedOut(words) => words,
-        }
-    }
-
-    /// The same, behind what it is about.
-    pub fn about(mut self, what: &str) -> Failure {
-        match &mut self {
-            Failure::Unsupported(words) | Failure::Failed(words) | Failure::TimedOut(words) => {
-                words.insert_str(0, what);
-            }
-        }
-        self
-    }
-}
-
 /// What an operation shows for itself before it is timed.
 #[derive(Serialize, Default, Debug)]
 pub struct Proof {
@@ -295,13 +247,13 @@ pub struct Offer {
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Record<Done> {
     Ok(Box<Done>),
-    Unsupported(Refusal),
-    Failed(Refusal),
-    TimedOut(Refusal),
+    Unsupported(Reason),
+    Failed(Reason),
+    TimedOut(Reason),
 }
 
 #[derive(Serialize, Debug)]
-pub struct Refusal {
+pub struct Reason {
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
@@ -309,11 +261,11 @@ pub struct Refusal {
 
 impl<Done> Record<Done> {
     pub fn refusal(failure: Failure, receipt: Option<Receipt>) -> Record<Done> {
-        let refusal = |reason| Refusal { reason, receipt };
+        let reason = |reason| Reason { reason, receipt };
         match failure {
-            Failure::Unsupported(reason) => Record::Unsupported(refusal(reason)),
-            Failure::Failed(reason) => Record::Failed(refusal(reason)),
-            Failure::TimedOut(reason) => Record::TimedOut(refusal(reason)),
+            Failure::Unsupported(words) => Record::Unsupported(reason(words)),
+            Failure::Failed(words) => Record::Failed(reason(words)),
+            Failure::TimedOut(words) => Record::TimedOut(reason(words)),
         }
     }
 }

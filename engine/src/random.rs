@@ -1,7 +1,4 @@
-//! What each user random, from its own seeded sequence: which kind of client, which path, which unique query.
-//!
-//! Two sequences a user, one advanced by its connections and one by its requests: what a user asks depends
-//! on how many it asked before, and neither on time nor on how often its connection had to be made again.
+//! What looks random and depends on nothing but a seed: numbers, data to work on, and what each user draws.
 
 /// SplitMix64: 8 bytes of state, and every seed is as good as another.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +31,40 @@ impl Sequence {
     }
 }
 
+/// Bytes of a seed's sequence: any seed, zero included, gives bytes without a pattern that a library could profit from.
+pub fn filled(bytes: usize, seed: u64) -> Vec<u8> {
+    let (mut sequence, mut data) = (Sequence(seed), Vec::with_capacity(bytes + 8));
+    while data.len() < bytes {
+        data.extend_from_slice(&sequence.next().to_le_bytes());
+    }
+    data.truncate(bytes);
+    data
+}
+
+/// A copy with its first bit turned, or one byte more where there is no bit to turn.
+pub fn tampered(data: &[u8]) -> Vec<u8> {
+    let mut other = data.to_vec();
+    match other.first_mut() {
+        Some(byte) => *byte ^= 1,
+        None => other.push(0),
+    }
+    other
+}
+
+/// A copy with the lowest bit of its last byte turned. The first bytes of a signature are DER's in DSA and ECDSA, and
+/// would be refused for their form alone.
+pub fn tampered_at_end(data: &[u8]) -> Vec<u8> {
+    let mut other = data.to_vec();
+    if let Some(byte) = other.last_mut() {
+        *byte ^= 1;
+    }
+    other
+}
+
+/// What a user draws: which kind of client, which path, which unique query.
+///
+/// Two sequences a user, one advanced by its connections and one by its requests: what a user asks depends
+/// on how many it asked before, and neither on time nor on how often its connection had to be made again.
 #[derive(Debug, Clone, Default)]
 pub struct UserRandom {
     connections: Sequence,
@@ -41,7 +72,7 @@ pub struct UserRandom {
 }
 
 impl UserRandom {
-    /// The sequence of one user in one phase. Each chunk random its own, however many requests there was time
+    /// The sequence of one user in one phase. Each chunk draws its own, however many requests there was time
     /// for before it.
     pub fn new(seed: u64, user: u32, phase: u64) -> UserRandom {
         let mut mixer = Sequence::of(seed, [u64::from(user), phase]);

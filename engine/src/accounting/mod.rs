@@ -14,7 +14,8 @@ use std::time::Duration;
 use process::{Process, State};
 use serde::Serialize;
 
-use crate::{clock, proc};
+use crate::clock::{self, Clocks};
+use crate::proc;
 
 /// The accounts of all components of a trial.
 pub struct Accounts(Vec<Account>);
@@ -36,6 +37,48 @@ pub struct Paid {
     /// Whether all of it is on one core.
     #[serde(skip)]
     on_one_core: bool,
+}
+
+/// What was paid between two readings, each with nothing under way.
+#[derive(Serialize, Debug)]
+pub struct Bill {
+    pub components: BTreeMap<String, Paid>,
+    /// CPU time of this process.
+    #[serde(skip)]
+    pub cpu_ns: u64,
+    #[serde(skip)]
+    pub wall_ns: u64,
+    /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ticks: bool,
+    /// A component was at work of its own when its account was opened, or when it was closed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unsettled: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Bill {
+    /// By all components together.
+    pub fn components_ns(&self) -> u64 {
+        self.components.values().map(|paid| paid.cpu_ns).sum()
+    }
+}
+
+/// A bill that has been begun.
+pub struct Opening {
+    settled: bool,
+    reading: Reading,
+    clocks: Clocks,
+}
+
+impl Opening {
+    /// This process's clocks when it was.
+    pub fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
 }
 
 /// What a component held and did from the opening to the end.
@@ -66,7 +109,7 @@ impl Accounts {
     /// Waits until two readings in a row find all clocks standing, and nothing that would run: what a server still
     /// has to do after its last answer, or after hundreds of connections were closed, is paid by then.
     /// False if it was not at rest in time.
-    pub fn settle(&mut self) -> bool {
+    fn settle(&mut self) -> bool {
         if self.0.is_empty() {
             return true;
         }
@@ -99,6 +142,23 @@ impl Accounts {
             reading.components.insert(account.name.clone(), account.paid());
         }
         reading
+    }
+
+    /// Waits until all are at rest, and begins a bill.
+    pub fn begin(&mut self) -> Opening {
+        let settled = self.settle();
+        let reading = self.read();
+        Opening { settled, reading, clocks: Clocks::read() }
+    }
+
+    /// Ends a bill: this process's clocks are read now, and those of the components once they are at rest again.
+    pub fn bill(&mut self, opening: &Opening) -> Bill {
+        let (cpu_ns, wall_ns) = opening.clocks.since();
+        let settled = self.settle() && opening.settled;
+        let closing = self.read();
+        let ticks = closing.inexact != opening.reading.inexact;
+        let components = closing.since(&opening.reading);
+        Bill { components, cpu_ns, wall_ns, ticks, unsettled: !settled }
     }
 
     /// An error names a component that is not there any more.

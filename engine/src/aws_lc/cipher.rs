@@ -9,7 +9,8 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::rand;
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::cipher::{Check, Cipher, Direction, Message, Shape, TAG_BYTES, prepare};
 use crate::families::{Prepared, Row, failed};
 

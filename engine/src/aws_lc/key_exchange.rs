@@ -5,7 +5,8 @@ use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::kem;
 use aws_lc_rs::rsa::{Pkcs1PrivateDecryptingKey, Pkcs1PublicEncryptingKey, PrivateDecryptingKey};
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
 use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto::{self, ExpandSeed};

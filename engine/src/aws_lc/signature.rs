@@ -10,7 +10,8 @@ use aws_lc_rs::signature::{
     EcdsaKeyPair, KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 use crate::rustcrypto;
@@ -38,6 +39,19 @@ fn public_key(
     bytes: &[u8],
 ) -> Result<ParsedPublicKey, Failure> {
     ParsedPublicKey::new(algorithm, bytes).map_err(failed("reading the public key"))
+}
+
+/// The public keys of a scheme whose pairs give them as bytes.
+macro_rules! public_keys {
+    ($scheme:ident, $verification:expr) => {
+        fn public(&$scheme, key: &Self::Private) -> Result<ParsedPublicKey, Failure> {
+            public_key($verification, key.public_key().as_ref())
+        }
+
+        fn read_public(&$scheme, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
+            public_key($verification, der)
+        }
+    };
 }
 
 /// A padding and a digest of RSA, with what signs (where anything does) and what verifies.
@@ -224,13 +238,7 @@ impl Scheme for Ecdsa {
         EcdsaKeyPair::generate(self.keys).map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &EcdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
-        public_key(self.verification, key.public_key().as_ref())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
-        public_key(self.verification, der)
-    }
+    public_keys!(self, self.verification);
 
     fn sign(&self, key: &EcdsaKeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
         let signature = match self.is_raw {
@@ -267,13 +275,7 @@ impl Scheme for Ed25519 {
         api::Ed25519KeyPair::generate().map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &api::Ed25519KeyPair) -> Result<ParsedPublicKey, Failure> {
-        public_key(&api::ED25519, key.public_key().as_ref())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
-        public_key(&api::ED25519, der)
-    }
+    public_keys!(self, &api::ED25519);
 
     fn sign(&self, key: &api::Ed25519KeyPair, message: &[u8]) -> Result<api::Signature, Failure> {
         key.try_sign(message).map_err(failed("signing"))
@@ -295,13 +297,7 @@ impl Scheme for MlDsa {
         api::PqdsaKeyPair::generate(self.0).map_err(failed("generating the key"))
     }
 
-    fn public(&self, key: &api::PqdsaKeyPair) -> Result<ParsedPublicKey, Failure> {
-        public_key(self.1, key.public_key().as_ref())
-    }
-
-    fn read_public(&self, der: &[u8]) -> Result<ParsedPublicKey, Failure> {
-        public_key(self.1, der)
-    }
+    public_keys!(self, self.1);
 
     fn sign(&self, key: &api::PqdsaKeyPair, message: &[u8]) -> Result<Vec<u8>, Failure> {
         // The interface wants the caller's buffer.

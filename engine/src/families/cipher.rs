@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use crate::buffers;
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
+use crate::provider::{Prepared, Primitive};
+use crate::random;
 
 /// How a cipher notices that a ciphertext is not what was encrypted.
 #[derive(Clone, Copy, PartialEq)]
@@ -130,7 +131,7 @@ impl<C: Cipher> Session<C> {
             [("encrypt", (true, false)), ("decrypt", (false, true)), ("round-trip", (true, true))];
         let (encrypts, decrypts) = task.operation(&operations)?;
         let (bytes, shape) = (task.bytes(4096)?, cipher.shape());
-        let key = buffers::filled(shape.key_bytes, !task.seed);
+        let key = random::filled(shape.key_bytes, !task.seed);
         let kept = match task.one_of("key", &[("kept", true), ("fresh", false)])? {
             true => Some([cipher.key(&key, Direction::Encrypt)?, cipher.key(&key, Direction::Decrypt)?]),
             false => None,
@@ -145,8 +146,8 @@ impl<C: Cipher> Session<C> {
         // Some libraries decrypt in place: the buffer for the plaintext has to hold a ciphertext.
         let most = shape.check.sealed_bytes(bytes) + shape.check.block_bytes();
         Ok(Session {
-            iv: buffers::filled(shape.iv_bytes, task.seed.rotate_left(32)),
-            plain: buffers::filled(bytes, task.seed),
+            iv: random::filled(shape.iv_bytes, task.seed.rotate_left(32)),
+            plain: random::filled(bytes, task.seed),
             sealed: Vec::with_capacity(most),
             opened: Vec::with_capacity(most),
             encrypts,
@@ -215,7 +216,7 @@ impl<C: Cipher> Session<C> {
     }
 }
 
-impl<C: Cipher> Operation for Session<C> {
+impl<C: Cipher> Primitive for Session<C> {
     fn perform(&mut self) -> Result<(), Failure> {
         if self.encrypts {
             self.encrypt()?;
@@ -254,10 +255,10 @@ impl<C: Cipher> Operation for Session<C> {
         let check = self.shape.check;
         let wrong =
             |opened: &Option<Vec<u8>>| if check == Check::Tag { opened.is_none() } else { *opened != right };
-        proof.refuse("a tampered ciphertext", wrong(&self.open(key, iv, &buffers::tampered(sealed))?))?;
+        proof.refuse("a tampered ciphertext", wrong(&self.open(key, iv, &random::tampered(sealed))?))?;
         proof.refuse("another key", wrong(&self.open(&other_key(key), iv, sealed)?))?;
         if !iv.is_empty() {
-            proof.refuse("another IV", wrong(&self.open(key, &buffers::tampered(iv), sealed)?))?;
+            proof.refuse("another IV", wrong(&self.open(key, &random::tampered(iv), sealed)?))?;
         }
         match check {
             Check::Tag => {

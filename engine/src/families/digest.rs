@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use rustix::fs::MemfdFlags;
 
-use crate::buffers;
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
+use crate::provider::{Prepared, Primitive};
+use crate::random;
 
 const KEY_BYTES: usize = 32;
 
@@ -25,7 +26,7 @@ pub fn digest<O: AsRef<[u8]> + 'static>(
     match task.one_of("input", &[("memory", false), ("file", true)])? {
         false => prepare(task, None, known.map(|message| (Vec::new(), message)), move |_, data| hash(data)),
         true => {
-            let data = buffers::filled(task.bytes(4096)?, task.seed);
+            let data = random::filled(task.bytes(4096)?, task.seed);
             let file = MemoryFile::holding(&data).map_err(|error| failed(&error))?;
             Ok(Box::new(OfFile { file, data, known, hash }))
         }
@@ -38,7 +39,7 @@ pub fn mac<O: AsRef<[u8]> + 'static>(
     tag: impl Fn(&[u8], &[u8]) -> Result<O, Failure> + 'static,
 ) -> Prepared {
     task.operation(&[("authenticate", ())])?;
-    let key = buffers::filled(KEY_BYTES, !task.seed);
+    let key = random::filled(KEY_BYTES, !task.seed);
     prepare(task, Some(key), task.hex("key")?.zip(task.message()?), tag)
 }
 
@@ -47,7 +48,7 @@ where
     O: AsRef<[u8]> + 'static,
     F: Fn(&[u8], &[u8]) -> Result<O, Failure> + 'static,
 {
-    let (data, is_keyed) = (buffers::filled(task.bytes(4096)?, task.seed), key.is_some());
+    let (data, is_keyed) = (random::filled(task.bytes(4096)?, task.seed), key.is_some());
     Ok(Box::new(Code { key: key.unwrap_or_default(), is_keyed, data, known, compute }))
 }
 
@@ -60,7 +61,7 @@ struct Code<F> {
     compute: F,
 }
 
-impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Operation for Code<F> {
+impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Primitive for Code<F> {
     fn perform(&mut self) -> Result<(), Failure> {
         black_box((self.compute)(black_box(&self.key), black_box(&self.data))?);
         Ok(())
@@ -74,9 +75,9 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Operation for Co
         }
         let right = compute(&self.key, &self.data)?;
         proof.accept("the same message again", right == compute(&self.key, &self.data)?)?;
-        proof.refuse("a tampered message", right != compute(&self.key, &buffers::tampered(&self.data))?)?;
+        proof.refuse("a tampered message", right != compute(&self.key, &random::tampered(&self.data))?)?;
         if self.is_keyed {
-            proof.refuse("another key", right != compute(&buffers::tampered(&self.key), &self.data)?)?;
+            proof.refuse("another key", right != compute(&random::tampered(&self.key), &self.data)?)?;
         }
         Ok(proof)
     }
@@ -90,14 +91,15 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8], &[u8]) -> Result<O, Failure>> Operation for Co
 /// server's files are that are asked for often: what reading it costs is calls into the kernel and a copy.
 struct MemoryFile {
     path: PathBuf,
-    file: File,
+    /// Open for as long as the path is to lead to it.
+    _file: File,
 }
 
 impl MemoryFile {
     fn holding(data: &[u8]) -> io::Result<MemoryFile> {
         let file = File::from(rustix::fs::memfd_create("hashed", MemfdFlags::CLOEXEC)?);
         file.write_all_at(data, 0)?;
-        Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), file })
+        Ok(MemoryFile { path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), _file: file })
     }
 
     /// Opens the file, reads this much of it, and closes it.
@@ -118,7 +120,7 @@ struct OfFile<F> {
     hash: F,
 }
 
-impl<O: AsRef<[u8]>, F: Fn(&[u8]) -> Result<O, Failure>> Operation for OfFile<F> {
+impl<O: AsRef<[u8]>, F: Fn(&[u8]) -> Result<O, Failure>> Primitive for OfFile<F> {
     fn perform(&mut self) -> Result<(), Failure> {
         self.file.read(&mut self.data).map_err(|error| failed(&error))?;
         black_box((self.hash)(black_box(&self.data))?);
@@ -139,7 +141,7 @@ impl<O: AsRef<[u8]>, F: Fn(&[u8]) -> Result<O, Failure>> Operation for OfFile<F>
         let content = self.data.clone();
         let right = (self.hash)(&content)?.as_ref().to_vec();
         proof.accept("the message in memory", right == of_file(&content)?)?;
-        proof.refuse("a tampered file", right != of_file(&buffers::tampered(&content))?)?;
+        proof.refuse("a tampered file", right != of_file(&random::tampered(&content))?)?;
         // The file that is timed, and not what its buffer held before.
         self.data.fill(0);
         self.perform()?;

@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use crate::buffers;
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
+use crate::provider::{Prepared, Primitive};
+use crate::random;
 
 /// Diffie-Hellman on some group: both sides do the same.
 pub trait Agreement: 'static {
@@ -91,7 +92,7 @@ struct Agree<A: Agreement> {
     known: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl<A: Agreement> Operation for Agree<A> {
+impl<A: Agreement> Primitive for Agree<A> {
     fn perform(&mut self) -> Result<(), Failure> {
         let (private, public) = self.scheme.generate()?;
         black_box(public);
@@ -144,7 +145,7 @@ struct Parties<K: Kem> {
     known: Option<(K::Private, Vec<u8>)>,
 }
 
-impl<K: Kem> Operation for Parties<K> {
+impl<K: Kem> Primitive for Parties<K> {
     /// A client generates a key pair and decapsulates. What is decapsulated was made for another key pair, in
     /// preparation: the server's part does not belong to the client's cost, and its secret can be checked.
     fn perform(&mut self) -> Result<(), Failure> {
@@ -175,7 +176,7 @@ impl<K: Kem> Operation for Parties<K> {
             Ok(wrong) => wrong.as_ref() != theirs.as_ref(),
             Err(_) => true,
         };
-        let tampered = scheme.decapsulate(&self.private, &buffers::tampered(ciphertext.as_ref()));
+        let tampered = scheme.decapsulate(&self.private, &random::tampered(ciphertext.as_ref()));
         proof.refuse("a tampered ciphertext", other(tampered))?;
         let (stranger, _) = scheme.generate()?;
         proof.refuse("another key", other(scheme.decapsulate(&stranger, ciphertext.as_ref())))?;
@@ -259,7 +260,7 @@ impl<K: Kem, A: Agreement> Kem for Hybrid<K, A> {
 const SECRET_BYTES: usize = 48;
 
 pub fn transport<T: Transport>(task: &Task, scheme: T) -> Prepared {
-    let secret = buffers::filled(SECRET_BYTES, task.seed);
+    let secret = random::filled(SECRET_BYTES, task.seed);
     let mut sealed = Vec::with_capacity(scheme.key_bytes());
     scheme.encrypt(&secret, &mut sealed)?;
     let opened = vec![0; scheme.key_bytes()];
@@ -276,7 +277,7 @@ struct Sealing<T> {
     known: Option<Vec<u8>>,
 }
 
-impl<T: Transport> Operation for Sealing<T> {
+impl<T: Transport> Primitive for Sealing<T> {
     /// The server's key is read from its certificate before, and the secret itself is not made anew.
     fn perform(&mut self) -> Result<(), Failure> {
         match self.side {

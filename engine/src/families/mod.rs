@@ -9,16 +9,16 @@ pub mod digest;
 pub mod key_exchange;
 pub mod password_hash;
 pub mod signature;
-pub mod storage;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Display;
 
-use crate::contract::{Failure, Receipt, Task};
+use crate::contract::{Receipt, Task};
+use crate::failure::Failure;
 use crate::provider::{Offers, Provider};
 
-pub use crate::operation::Prepared;
+pub use crate::provider::Prepared;
 
 /// One promise: the name of the choice or of its algorithm, and how it is made ready.
 pub type Row = (&'static str, fn(&Task) -> Prepared);
@@ -30,7 +30,23 @@ pub struct Linked {
     pub name: &'static str,
     pub receipt: fn() -> Receipt,
     pub table: Table,
+    /// The choices of `storage` that it performs, which `tollbar-engine store` does, on a database.
+    pub storage: &'static [&'static [&'static str]],
 }
+
+/// What is encrypted by the application, on any database; and what is compared with it.
+pub const IN_APPLICATION: &[&str] =
+    &["plaintext", "aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep"];
+
+/// What a server encrypts itself.
+pub const IN_SERVER: &[&str] = &[
+    "pgp-pub-encrypt",
+    "pgp-sym-encrypt",
+    "encrypt-iv",
+    "encrypt-iv-hmac",
+    "aes-encrypt",
+    "table-encryption",
+];
 
 impl Provider for Linked {
     fn receipt(&self) -> Receipt {
@@ -39,12 +55,16 @@ impl Provider for Linked {
 
     fn offers(&self) -> Offers {
         let choices = |rows: &[Row]| rows.iter().map(|(choice, _)| *choice).collect();
-        self.table.iter().map(|(family, rows)| (*family, choices(rows))).collect()
+        let stored = (!self.storage.is_empty()).then(|| ("storage", self.storage.concat()));
+        self.table.iter().map(|(family, rows)| (*family, choices(rows))).chain(stored).collect()
     }
 
     fn prepare(&self, task: &Task) -> Prepared {
         match self.table.iter().find(|(family, _)| *family == task.family) {
             Some((_, rows)) => row(self.name, task, rows)?(task),
+            None if task.family == "storage" => {
+                Err(Failure::Unsupported("storage is performed by `tollbar-engine store`".to_owned()))
+            }
             None => Err(not_offered(self.name, &format!("the family {}", task.family))),
         }
     }

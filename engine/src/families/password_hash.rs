@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use crate::buffers;
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
+use crate::provider::{Prepared, Primitive};
+use crate::random;
 
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const SALT_BYTES: usize = 16;
@@ -27,7 +28,7 @@ pub fn prepare(
         }
         None => None,
     };
-    let salt = buffers::filled(SALT_BYTES, task.seed);
+    let salt = random::filled(SALT_BYTES, task.seed);
     Ok(Box::new(HashPassword { salt, output: vec![0; bytes], known, hash }))
 }
 
@@ -92,7 +93,7 @@ struct HashPassword<F> {
     hash: F,
 }
 
-impl<F: Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure>> Operation for HashPassword<F> {
+impl<F: Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure>> Primitive for HashPassword<F> {
     fn perform(&mut self) -> Result<(), Failure> {
         (self.hash)(black_box(PASSWORD), black_box(&self.salt), &mut self.output)?;
         black_box(&self.output);
@@ -111,8 +112,8 @@ impl<F: Fn(&[u8], &[u8], &mut [u8]) -> Result<(), Failure>> Operation for HashPa
         let bytes = self.output.len();
         let right = hash(PASSWORD, &self.salt, bytes)?;
         proof.accept("the same password", right == hash(PASSWORD, &self.salt, bytes)?)?;
-        proof.refuse("another password", right != hash(&buffers::tampered(PASSWORD), &self.salt, bytes)?)?;
-        proof.refuse("another salt", right != hash(PASSWORD, &buffers::tampered(&self.salt), bytes)?)?;
+        proof.refuse("another password", right != hash(&random::tampered(PASSWORD), &self.salt, bytes)?)?;
+        proof.refuse("another salt", right != hash(PASSWORD, &random::tampered(&self.salt), bytes)?)?;
         Ok(proof)
     }
 }

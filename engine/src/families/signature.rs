@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use crate::buffers;
-use crate::contract::{Failure, Proof, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
+use crate::provider::{Prepared, Primitive};
+use crate::random;
 
 /// A signature algorithm with its digest and padding.
 pub trait Scheme: 'static {
@@ -53,7 +54,7 @@ pub fn prepare<S: Scheme>(task: &Task, scheme: S) -> Prepared {
         return Ok(Box::new(GenerateKey { known: Known::read(task)?, scheme }));
     };
     let private = scheme.private(task)?;
-    let (public, message) = (scheme.public(&private)?, buffers::filled(task.bytes(32)?, task.seed));
+    let (public, message) = (scheme.public(&private)?, random::filled(task.bytes(32)?, task.seed));
     let signature = if signs {
         // Some settings show only now that they are not offered: before the clock runs.
         scheme.sign(&private, &message)?;
@@ -99,8 +100,8 @@ fn prove<S: Scheme>(
     let answer = known.map(|known| known.answer(scheme)).transpose()?;
     let mut proof = Proof { answer, ..Proof::default() };
     proof.accept("its own signature", scheme.verify(public, message, signature)?)?;
-    proof.refuse("a tampered message", !scheme.verify(public, &buffers::tampered(message), signature)?)?;
-    let tampered = buffers::tampered_at_end(signature);
+    proof.refuse("a tampered message", !scheme.verify(public, &random::tampered(message), signature)?)?;
+    let tampered = random::tampered_at_end(signature);
     proof.refuse("a tampered signature", !scheme.verify(public, message, &tampered)?)?;
     Ok(proof)
 }
@@ -110,7 +111,7 @@ struct GenerateKey<S> {
     known: Option<Known>,
 }
 
-impl<S: Scheme> Operation for GenerateKey<S> {
+impl<S: Scheme> Primitive for GenerateKey<S> {
     fn perform(&mut self) -> Result<(), Failure> {
         black_box(self.scheme.generate()?);
         Ok(())
@@ -138,7 +139,7 @@ struct Pair<S: Scheme> {
     known: Option<Known>,
 }
 
-impl<S: Scheme> Operation for Pair<S> {
+impl<S: Scheme> Primitive for Pair<S> {
     fn perform(&mut self) -> Result<(), Failure> {
         let Pair { scheme, private, public, message, signature, .. } = self;
         let Some(signature) = signature else {

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use crate::binding;
-use crate::contract::Failure;
+use crate::failure::Failure;
 use api::{Api, Buffer, Handle, Lent, Oid, OidSet, Release, TicketCache};
 
 const FILE: &str = "libgssapi_krb5.so.2";

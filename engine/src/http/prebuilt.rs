@@ -2,32 +2,26 @@
 
 use std::ops::Range;
 
+use super::page::Site;
 use super::request::TELL_USER;
-use crate::load_task::{ConnectionReuse, Load};
 
-/// What is said in a request besides the load's own headers.
+/// What is said in a request besides the site's own headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline<'a> {
     pub method: &'a str,
     pub path: &'a str,
     pub body: Option<&'a str>,
-    /// Whether the connection ends with its answer, where the load has a connection for each operation.
+    /// Whether its answer is the last one of a connection that ends.
     pub is_last: bool,
     /// Whether the answer is to say which user the server saw.
     pub tells_user: bool,
 }
 
 impl<'a> Outline<'a> {
-    /// The page that the load asks for, by the last request of an operation.
-    pub fn page(load: &'a Load, path: &'a str) -> Outline<'a> {
-        let request = &load.request;
-        Outline {
-            method: &request.method,
-            path,
-            body: request.body.as_deref(),
-            is_last: true,
-            tells_user: false,
-        }
+    /// A page of the site, by the last request for it.
+    pub fn page(site: &'a Site, path: &'a str) -> Outline<'a> {
+        let body = site.page.body.as_deref();
+        Outline { method: &site.page.method, path, body, is_last: true, tells_user: false }
     }
 }
 
@@ -44,24 +38,24 @@ pub struct Prebuilt {
 }
 
 impl Prebuilt {
-    pub fn new(load: &Load, outline: &Outline<'_>) -> Prebuilt {
+    pub fn new(site: &Site, outline: &Outline<'_>) -> Prebuilt {
         let Outline { method, path, body, is_last, tells_user } = outline;
         let mut bytes = format!("{method} {path}").into_bytes();
         let mut unique_at = None;
-        if load.request.unique_query {
+        if site.page.unique_query {
             bytes.extend(if path.contains('?') { b"&u=" } else { b"?u=" });
             unique_at = Some(bytes.len());
             bytes.extend([b'0'; 16]);
         }
         let target = method.len() + 1..bytes.len();
-        bytes.extend(format!(" HTTP/1.1\r\nHost: {}\r\n", load.host).as_bytes());
-        if *is_last && load.connection == ConnectionReuse::New {
+        bytes.extend(format!(" HTTP/1.1\r\nHost: {}\r\n", site.host).as_bytes());
+        if *is_last && site.closes {
             bytes.extend(b"Connection: close\r\n");
         }
         if *tells_user {
             bytes.extend(format!("{TELL_USER}: yes\r\n").as_bytes());
         }
-        for (name, value) in &load.request.headers {
+        for (name, value) in &site.page.headers {
             bytes.extend(format!("{name}: {value}\r\n").as_bytes());
         }
         if let Some(body) = body {
@@ -106,29 +100,27 @@ pub fn put_digits(number: u64, into: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::Expectation;
     use super::*;
 
-    fn load(connection: &str, request: &str) -> Load {
-        let text = format!(
-            r#"{{"address":"127.0.0.1:1","host":"localhost","clients":[],"users":1,
-                "connection":"{connection}","request":{request}}}"#
-        );
-        serde_json::from_str(&text).expect("a load")
+    fn site(closes: bool, page: &str) -> Site {
+        let page = serde_json::from_str(page).expect("a page");
+        Site { host: "localhost".to_owned(), page, expect: Expectation::default(), closes }
     }
 
-    fn page(load: &Load, path: &str) -> Prebuilt {
-        Prebuilt::new(load, &Outline::page(load, path))
+    fn page(site: &Site, path: &str) -> Prebuilt {
+        Prebuilt::new(site, &Outline::page(site, path))
     }
 
     /// What is sent, to the letter.
     #[test]
     fn a_request_reads_as_it_should() {
-        let kept = load("user", r#"{"paths":["/a"],"headers":[["X-One","1"],["Accept","a, b"]]}"#);
+        let kept = site(false, r#"{"paths":["/a"],"headers":[["X-One","1"],["Accept","a, b"]]}"#);
         assert_eq!(
             "GET /a HTTP/1.1\r\nHost: localhost\r\nX-One: 1\r\nAccept: a, b\r\n\r\n",
             String::from_utf8_lossy(page(&kept, "/a").with(1, b""))
         );
-        let posted = load("new", r#"{"method":"POST","paths":["/a"],"body":"four"}"#);
+        let posted = site(true, r#"{"method":"POST","paths":["/a"],"body":"four"}"#);
         assert_eq!(
             "POST /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\nfour",
             String::from_utf8_lossy(page(&posted, "/a").with(1, b""))
@@ -138,7 +130,7 @@ mod tests {
     /// A unique query joins the path's own, and is written anew each time.
     #[test]
     fn a_unique_query_is_written_in_its_place() {
-        let unique = load("user", r#"{"paths":["/a"],"unique_query":true}"#);
+        let unique = site(false, r#"{"paths":["/a"],"unique_query":true}"#);
         let mut request = page(&unique, "/a");
         assert!(request.with(u64::MAX, b"").starts_with(b"GET /a?u=ffffffffffffffff HTTP/1.1\r\n"));
         assert!(request.with(0x12, b"").starts_with(b"GET /a?u=0000000000000012 HTTP/1.1\r\n"));
@@ -150,7 +142,7 @@ mod tests {
     /// by another leaves the connection open.
     #[test]
     fn headers_are_written_in_their_place() {
-        let posted = load("new", r#"{"method":"POST","paths":["/a"],"headers":[["X","1"]],"body":"four"}"#);
+        let posted = site(true, r#"{"method":"POST","paths":["/a"],"headers":[["X","1"]],"body":"four"}"#);
         let mut request = Prebuilt::new(&posted, &Outline { is_last: false, ..Outline::page(&posted, "/a") });
         for headers in ["A: long\r\nB: x\r\n", "A: b\r\n", "A: longer\r\n"] {
             assert_eq!(

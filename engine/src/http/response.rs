@@ -1,9 +1,8 @@
 //! One answer as it comes in, whatever the pieces it comes in: heads by httparse, bodies counted and not kept.
 
-use super::chunked::Progress;
-use super::head::{self, Body, LONGEST_HEAD};
-use crate::fault::{self, Fault};
-use crate::load_task::Load;
+use super::head::{self, Body, LONGEST_HEAD, Progress};
+use super::page::Site;
+use crate::failure::{self, Fault};
 
 /// What an answer has to be.
 #[derive(Debug, Clone)]
@@ -18,12 +17,12 @@ pub struct Expected {
 }
 
 impl Expected {
-    pub fn of(load: &Load) -> Expected {
+    pub fn of(site: &Site) -> Expected {
         Expected {
-            status: load.expect.status,
-            bytes: load.expect.bytes,
-            body: load.expect.body.as_ref().map(|body| body.clone().into_bytes()),
-            to_head: load.request.method.eq_ignore_ascii_case("HEAD"),
+            status: site.expect.status,
+            bytes: site.expect.bytes,
+            body: site.expect.body.as_ref().map(|body| body.clone().into_bytes()),
+            to_head: site.page.method.eq_ignore_ascii_case("HEAD"),
             keeps_head: false,
         }
     }
@@ -142,7 +141,7 @@ impl Response {
                 format!("the connection ended after {} bytes of a body in chunks", self.bytes)
             }
         };
-        Err(Fault::new(fault::CLOSED_EARLY, words))
+        Err(Fault::new(failure::CLOSED_EARLY, words))
     }
 
     /// What is wrong with a whole answer.
@@ -154,13 +153,13 @@ impl Response {
             if !said.is_empty() {
                 words.push_str(&format!(": {said}"));
             }
-            return Err(Fault::new(fault::WRONG_STATUS, words));
+            return Err(Fault::new(failure::WRONG_STATUS, words));
         }
         if let Some(bytes) = expected.bytes
             && bytes != self.bytes
         {
             let words = format!("expected {bytes} bytes, got {}", self.bytes);
-            return Err(Fault::new(fault::WRONG_LENGTH, words));
+            return Err(Fault::new(failure::WRONG_LENGTH, words));
         }
         let Some(body) = &expected.body else { return Ok(()) };
         let differs_at = self.differs_at.or((self.bytes != body.len() as u64).then_some(self.bytes));
@@ -169,7 +168,7 @@ impl Response {
             Some(at) => {
                 let words =
                     format!("the body of {} bytes is not the expected one from byte {at} on", self.bytes);
-                Err(Fault::new(fault::WRONG_BODY, words))
+                Err(Fault::new(failure::WRONG_BODY, words))
             }
         }
     }

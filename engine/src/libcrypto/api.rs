@@ -18,7 +18,7 @@ pub use super::objects::{Free, Handle, Owned, c_name, text};
 #[cfg(test)]
 use crate::binding::headers::Field;
 use crate::binding::{self, bind};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 type Bytes = *const c_uchar;
 type Out = *mut c_uchar;

@@ -1,6 +1,6 @@
 //! A processor that lacks instructions: what a choice costs on an older machine.
 
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// Bits of OpenSSL's capability vector (OPENSSL_ia32cap(3)): the first word is CPUID leaf 1 (EDX low, ECX high),
 /// the second leaf 7 (EBX low, ECX high).

@@ -10,7 +10,7 @@ use libloading::os::unix::Library;
 
 use super::objects::{Handle, Owned};
 use crate::binding::bind;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 type Bytes = *const c_uchar;
 type Out = *mut c_uchar;

@@ -3,25 +3,26 @@
 use std::ffi::c_int;
 
 use super::api::{Api, Owned, Param, have};
-use super::keys::{self, Kind};
-use crate::contract::{Failure, Task};
+use super::keys::{self, KeyKind};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::key_exchange::{self as family, Agreement, Kem, Transport};
 use crate::families::{self, Prepared};
 
 #[derive(Clone, Copy)]
 enum Method {
-    Agreement(Kind),
+    Agreement(KeyKind),
     Kem(&'static str),
     Transport,
 }
 
 const EXCHANGES: &[(&str, Method)] = &[
-    ("ffdhe2048", Method::Agreement(Kind::Group("ffdhe2048"))),
-    ("ffdhe3072", Method::Agreement(Kind::Group("ffdhe3072"))),
-    ("ecdh-p256", Method::Agreement(Kind::Curve("prime256v1"))),
-    ("ecdh-p384", Method::Agreement(Kind::Curve("secp384r1"))),
-    ("x25519", Method::Agreement(Kind::Named("X25519"))),
-    ("x448", Method::Agreement(Kind::Named("X448"))),
+    ("ffdhe2048", Method::Agreement(KeyKind::Group("ffdhe2048"))),
+    ("ffdhe3072", Method::Agreement(KeyKind::Group("ffdhe3072"))),
+    ("ecdh-p256", Method::Agreement(KeyKind::Curve("prime256v1"))),
+    ("ecdh-p384", Method::Agreement(KeyKind::Curve("secp384r1"))),
+    ("x25519", Method::Agreement(KeyKind::Named("X25519"))),
+    ("x448", Method::Agreement(KeyKind::Named("X448"))),
     ("rsa-2048", Method::Transport),
     ("rsa-3072", Method::Transport),
     ("ml-kem-512", Method::Kem("ML-KEM-512")),
@@ -39,33 +40,33 @@ const RSA_PKCS1_PADDING: c_int = 1;
 pub fn offers(api: &Api) -> Vec<&'static str> {
     families::offered(EXCHANGES, |method| match *method {
         Method::Agreement(kind) => keys::generate(api, kind, None).is_ok(),
-        Method::Kem(name) => keys::generate(api, Kind::Named(name), None).is_ok(),
+        Method::Kem(name) => keys::generate(api, KeyKind::Named(name), None).is_ok(),
         Method::Transport => true,
     })
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     match *families::row("libcrypto", task, EXCHANGES)? {
-        Method::Agreement(kind) => family::agreement(task, Exchange::new(api, kind)?),
-        Method::Kem(name) => family::kem(task, Exchange::new(api, Kind::Named(name))?),
+        Method::Agreement(kind) => family::agreement(task, Shares::new(api, kind)?),
+        Method::Kem(name) => family::kem(task, Shares::new(api, KeyKind::Named(name))?),
         Method::Transport => family::transport(task, Rsa::new(api, task)?),
     }
 }
 
 /// An exchange in which each side makes a key of its own, or one side does.
-struct Exchange {
+struct Shares {
     api: &'static Api,
-    kind: Kind,
+    kind: KeyKind,
     /// A key of this kind, for its parameters.
     like: Owned,
     share_bytes: usize,
 }
 
-impl Exchange {
-    fn new(api: &'static Api, kind: Kind) -> Result<Exchange, Failure> {
+impl Shares {
+    fn new(api: &'static Api, kind: KeyKind) -> Result<Shares, Failure> {
         let like = keys::generate(api, kind, None)?;
         let share_bytes = keys::encoded_public(api, &like)?.len();
-        Ok(Exchange { api, kind, like, share_bytes })
+        Ok(Shares { api, kind, like, share_bytes })
     }
 
     fn new_key(&self) -> Result<(Owned, Vec<u8>), Failure> {
@@ -86,7 +87,7 @@ impl Exchange {
     }
 }
 
-impl Agreement for Exchange {
+impl Agreement for Shares {
     type Private = Owned;
     type Public = Vec<u8>;
     type Secret = Vec<u8>;
@@ -111,7 +112,7 @@ impl Agreement for Exchange {
                     refused => refused,
                 }
             })?;
-        if matches!(self.kind, Kind::Group(_)) && secret.len() < self.share_bytes {
+        if matches!(self.kind, KeyKind::Group(_)) && secret.len() < self.share_bytes {
             // A finite-field secret may begin with zeros; some versions leave them out, and TLS does not.
             secret.splice(0..0, std::iter::repeat_n(0, self.share_bytes - secret.len()));
         }
@@ -119,7 +120,7 @@ impl Agreement for Exchange {
     }
 }
 
-impl Kem for Exchange {
+impl Kem for Shares {
     type Private = Owned;
     type Public = Vec<u8>;
     type Ciphertext = Vec<u8>;
@@ -185,10 +186,10 @@ impl Kem for Exchange {
     }
 }
 
-impl Exchange {
+impl Shares {
     fn key_of(&self, value: Param) -> Result<Owned, Failure> {
         match self.kind {
-            Kind::Named(name) => keys::from_data(self.api, name, keys::EVP_PKEY_KEYPAIR, vec![value]),
+            KeyKind::Named(name) => keys::from_data(self.api, name, keys::EVP_PKEY_KEYPAIR, vec![value]),
             _ => Err(Failure::Failed("such a key is not made of bare values".to_owned())),
         }
     }

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_long};
 
 use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem, c_name, have};
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 
 /// How a kind of key is named to the library.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyKind {
     Rsa {
         bits: c_int,
     },
@@ -151,17 +152,17 @@ pub fn ready(
 }
 
 /// A new key, as a program makes one: context, parameters, key. `like` gives DSA its parameters.
-pub fn generate(api: &Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Failure> {
+pub fn generate(api: &Api, kind: KeyKind, like: Option<&Owned>) -> Result<Owned, Failure> {
     let (name, context) = match (kind, like) {
-        (Kind::Rsa { .. }, _) => ("RSA", context_by_number(api, EVP_PKEY_RSA)),
-        (Kind::Curve(_), _) => ("EC", context_by_number(api, EVP_PKEY_EC)),
-        (Kind::Group(_), _) => {
+        (KeyKind::Rsa { .. }, _) => ("RSA", context_by_number(api, EVP_PKEY_RSA)),
+        (KeyKind::Curve(_), _) => ("EC", context_by_number(api, EVP_PKEY_EC)),
+        (KeyKind::Group(_), _) => {
             have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
             ("DH", context_by_name(api, "DH"))
         }
-        (Kind::Named(name), _) => (name, context_by_name(api, name)),
-        (Kind::Dsa, Some(like)) => ("DSA", context_of(api, like)),
-        (Kind::Dsa, None) => {
+        (KeyKind::Named(name), _) => (name, context_by_name(api, name)),
+        (KeyKind::Dsa, Some(like)) => ("DSA", context_of(api, like)),
+        (KeyKind::Dsa, None) => {
             return Err(Failure::Failed("DSA needs a key to take parameters from".to_owned()));
         }
     };
@@ -180,16 +181,16 @@ pub fn generate(api: &Api, kind: Kind, like: Option<&Owned>) -> Result<Owned, Fa
     key.ok_or_else(|| api.unsupported("key generation"))
 }
 
-fn set_parameters(api: &Api, kind: Kind, context: &Owned) -> Result<bool, Failure> {
+fn set_parameters(api: &Api, kind: KeyKind, context: &Owned) -> Result<bool, Failure> {
     match kind {
-        Kind::Rsa { bits } => Ok(RSA_BITS.set(api, context.raw(), bits)),
-        Kind::Curve(curve) => Ok(CURVE.set(api, context.raw(), number(api, curve))),
-        Kind::Group(group) => {
+        KeyKind::Rsa { bits } => Ok(RSA_BITS.set(api, context.raw(), bits)),
+        KeyKind::Curve(curve) => Ok(CURVE.set(api, context.raw(), number(api, curve))),
+        KeyKind::Group(group) => {
             let set = have(api.EVP_PKEY_CTX_set_group_name, GROUP_BY_NAME)?;
             // SAFETY: the context is alive, and the name ends with a zero.
             Ok(unsafe { set(context.raw(), c_name(group).as_ptr()) } == 1)
         }
-        Kind::Dsa | Kind::Named(_) => Ok(true),
+        KeyKind::Dsa | KeyKind::Named(_) => Ok(true),
     }
 }
 
@@ -228,10 +229,10 @@ pub fn encoded_public(api: &Api, key: &Owned) -> Result<Vec<u8>, Failure> {
 }
 
 /// A peer's key from its key share, with the parameters of one's own: what a TLS stack does with each hello.
-pub fn peer(api: &Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
+pub fn peer(api: &Api, kind: KeyKind, own_key: &Owned, encoded: &[u8]) -> Result<Owned, Failure> {
     const REFUSED: &str = "the peer's key share is refused";
     // Before OpenSSL 3, and in the forks, a kind without parameters is not made by copying them.
-    if let (Kind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
+    if let (KeyKind::Named(name), None) = (kind, api.EVP_PKEY_set1_encoded_public_key) {
         let new = have(api.EVP_PKEY_new_raw_public_key, "EVP_PKEY_new_raw_public_key")?;
         let (kind, none) = (number(api, name), std::ptr::null_mut());
         // SAFETY: the length is that of the share, and the key is the caller's.
@@ -255,9 +256,9 @@ pub fn peer(api: &Api, kind: Kind, own_key: &Owned, encoded: &[u8]) -> Result<Ow
 }
 
 /// A private key from its bare bytes.
-pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Failure> {
+pub fn from_private(api: &Api, kind: KeyKind, private: &[u8]) -> Result<Owned, Failure> {
     match kind {
-        Kind::Named(name) => {
+        KeyKind::Named(name) => {
             let new = have(api.EVP_PKEY_new_raw_private_key, "EVP_PKEY_new_raw_private_key")?;
             let (kind, none) = (number(api, name), std::ptr::null_mut());
             // SAFETY: the length is that of the key, which is the caller's.
@@ -266,12 +267,12 @@ pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Fail
                 api.own(key, api.EVP_PKEY_free, "the private key cannot be read")
             }
         }
-        Kind::Curve(curve) => {
+        KeyKind::Curve(curve) => {
             let der = [pkcs8_before_scalar(curve), private].concat();
             // SAFETY: it reads keys.
             unsafe { from_der(api, api.d2i_AutoPrivateKey, &der) }
         }
-        Kind::Group(group) => {
+        KeyKind::Group(group) => {
             let number: Vec<u8> = private.iter().rev().copied().collect();
             let group = c_name(group);
             from_data(
@@ -281,7 +282,9 @@ pub fn from_private(api: &Api, kind: Kind, private: &[u8]) -> Result<Owned, Fail
                 vec![Param::utf8(c"group", &group), Param::number(c"priv", &number)],
             )
         }
-        Kind::Rsa { .. } | Kind::Dsa => Err(Failure::Failed("such a key is more than one number".to_owned())),
+        KeyKind::Rsa { .. } | KeyKind::Dsa => {
+            Err(Failure::Failed("such a key is more than one number".to_owned()))
+        }
     }
 }
 

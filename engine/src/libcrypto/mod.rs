@@ -7,15 +7,11 @@ mod dialect;
 mod digest;
 mod key_exchange;
 pub mod keys;
-mod legacy;
-mod mac;
 mod modules;
 mod objects;
 mod password_hash;
 mod rsa_api;
 mod signature;
-#[cfg(test)]
-mod signatures;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +19,8 @@ use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 
 use crate::binding::file_of;
-use crate::contract::{Failure, Receipt, Task};
+use crate::contract::{Receipt, Task};
+use crate::failure::Failure;
 use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
 
@@ -35,7 +32,7 @@ type Prepare = fn(&'static Api, &Task) -> Prepared;
 
 const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("digest", digest::offers, digest::prepare),
-    ("mac", mac::offers, mac::prepare),
+    ("mac", digest::mac_offers, digest::prepare_mac),
     ("cipher", cipher::offers, cipher::prepare),
     ("signature", signature::offers, signature::prepare),
     ("key-exchange", key_exchange::offers, key_exchange::prepare),

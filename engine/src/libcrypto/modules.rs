@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LAZY};
 
 use crate::binding::{canonical, file_of};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// What was mapped when the library had just been loaded: modules are among what came later.
 #[derive(Clone)]

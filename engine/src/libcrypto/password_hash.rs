@@ -4,7 +4,8 @@ use std::ffi::c_int;
 
 use super::api::{Api, Handle, Param, have};
 use super::digest;
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::password_hash::{self as family, kibibytes, log2, parameter};
 use crate::families::{self, Prepared};
 

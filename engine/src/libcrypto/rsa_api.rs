@@ -12,10 +12,11 @@ use rsa::pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfoRef};
 
 use super::api::{Api, Handle, Owned, Param, ReadDer, ReadPem};
 use super::{digest, keys};
-use crate::buffers::{filled, tampered, tampered_at_end};
-use crate::contract::{Failure, Proof, Task};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
 use crate::families::{self, Prepared, failed};
-use crate::operation::Operation;
+use crate::provider::Primitive;
+use crate::random::{filled, tampered, tampered_at_end};
 
 /// What OpenSSL 3 calls the numbers of a key: n, e, d, p, q, d mod p−1, d mod q−1, 1/q mod p.
 const PARAMETERS: [&CStr; 8] = [
@@ -441,7 +442,7 @@ impl RsaApi {
     }
 }
 
-impl Operation for RsaApi {
+impl Primitive for RsaApi {
     fn perform(&mut self) -> Result<(), Failure> {
         let RsaApi { signs, signer, verifier, data, signature, .. } = self;
         if *signs {

@@ -5,29 +5,30 @@ use std::rc::Rc;
 
 use super::api::{Api, Handle, Owned};
 use super::digest;
-use super::keys::{self, Kind};
-use crate::contract::{Failure, Task};
+use super::keys::{self, KeyKind};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::signature::{Scheme, long_key, prepare as prepare_scheme};
 use crate::families::{self, Prepared};
 
-const SIGNATURES: &[(&str, Kind)] = &[
-    ("rsa-1024", Kind::Rsa { bits: 1024 }),
-    ("rsa-2048", Kind::Rsa { bits: 2048 }),
-    ("rsa-3072", Kind::Rsa { bits: 3072 }),
-    ("rsa-4096", Kind::Rsa { bits: 4096 }),
-    ("dsa-512", Kind::Dsa),
-    ("dsa-1024", Kind::Dsa),
-    ("dsa-2048", Kind::Dsa),
-    ("ecdsa-p256", Kind::Curve("prime256v1")),
-    ("ecdsa-p384", Kind::Curve("secp384r1")),
-    ("ecdsa-p521", Kind::Curve("secp521r1")),
-    ("ed25519", Kind::Named("ED25519")),
-    ("ed448", Kind::Named("ED448")),
-    ("ml-dsa-44", Kind::Named("ML-DSA-44")),
-    ("ml-dsa-65", Kind::Named("ML-DSA-65")),
-    ("ml-dsa-87", Kind::Named("ML-DSA-87")),
-    ("slh-dsa-128s", Kind::Named("SLH-DSA-SHA2-128s")),
-    ("slh-dsa-128f", Kind::Named("SLH-DSA-SHA2-128f")),
+const SIGNATURES: &[(&str, KeyKind)] = &[
+    ("rsa-1024", KeyKind::Rsa { bits: 1024 }),
+    ("rsa-2048", KeyKind::Rsa { bits: 2048 }),
+    ("rsa-3072", KeyKind::Rsa { bits: 3072 }),
+    ("rsa-4096", KeyKind::Rsa { bits: 4096 }),
+    ("dsa-512", KeyKind::Dsa),
+    ("dsa-1024", KeyKind::Dsa),
+    ("dsa-2048", KeyKind::Dsa),
+    ("ecdsa-p256", KeyKind::Curve("prime256v1")),
+    ("ecdsa-p384", KeyKind::Curve("secp384r1")),
+    ("ecdsa-p521", KeyKind::Curve("secp521r1")),
+    ("ed25519", KeyKind::Named("ED25519")),
+    ("ed448", KeyKind::Named("ED448")),
+    ("ml-dsa-44", KeyKind::Named("ML-DSA-44")),
+    ("ml-dsa-65", KeyKind::Named("ML-DSA-65")),
+    ("ml-dsa-87", KeyKind::Named("ML-DSA-87")),
+    ("slh-dsa-128s", KeyKind::Named("SLH-DSA-SHA2-128s")),
+    ("slh-dsa-128f", KeyKind::Named("SLH-DSA-SHA2-128f")),
 ];
 
 const RSA_PKCS1_PSS_PADDING: c_int = 6;
@@ -36,21 +37,21 @@ const SALT_AS_LONG_AS_DIGEST: c_int = -1;
 pub fn offers(api: &Api) -> Vec<&'static str> {
     // RSA and DSA need a key to be tried with, and every libcrypto has them unless it was built without.
     families::offered(SIGNATURES, |kind| {
-        matches!(kind, Kind::Rsa { .. } | Kind::Dsa) || keys::generate(api, *kind, None).is_ok()
+        matches!(kind, KeyKind::Rsa { .. } | KeyKind::Dsa) || keys::generate(api, *kind, None).is_ok()
     })
 }
 
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let kind = *families::row("libcrypto", task, SIGNATURES)?;
     let given = match kind {
-        Kind::Rsa { .. } | Kind::Dsa => Some(Rc::new(keys::given(api, task)?)),
+        KeyKind::Rsa { .. } | KeyKind::Dsa => Some(Rc::new(keys::given(api, task)?)),
         _ => None,
     };
     let is_pss =
-        matches!(kind, Kind::Rsa { .. }) && task.one_of("padding", &[("pkcs1", false), ("pss", true)])?;
+        matches!(kind, KeyKind::Rsa { .. }) && task.one_of("padding", &[("pkcs1", false), ("pss", true)])?;
     let (digest, is_raw) = match kind {
         // These bring their own.
-        Kind::Named(_) => (std::ptr::null_mut(), false),
+        KeyKind::Named(_) => (std::ptr::null_mut(), false),
         _ => match task.word("digest", "sha-256")? {
             "none" if is_pss => {
                 return Err(Failure::Unsupported("RSA-PSS has no form without a digest".to_owned()));
@@ -64,7 +65,7 @@ pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
 
 struct Signature {
     api: &'static Api,
-    kind: Kind,
+    kind: KeyKind,
     /// The key that came with the task.
     given: Option<Rc<Owned>>,
     /// Null where the algorithm brings its own, or none.
@@ -140,7 +141,7 @@ impl Scheme for Signature {
     }
 
     fn another(&self) -> Result<Key, Failure> {
-        if matches!(self.kind, Kind::Rsa { .. }) { long_key() } else { self.generate() }
+        if matches!(self.kind, KeyKind::Rsa { .. }) { long_key() } else { self.generate() }
     }
 
     fn public(&self, key: &Key) -> Result<Key, Failure> {

@@ -1,11 +1,15 @@
 //! A user's connection, if it has one: made, watched, and moved along as far as its socket lets it.
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 
-use super::socket::{self, Interest, Ready};
-use super::state::LoopState;
-use crate::exchanges::operation::Operation;
-use crate::fault::Fault;
+use super::connector::Connector;
+use super::counts::Counts;
+use super::socket::{self, Epoll, Interest, Ready};
+use super::task::{ConnectionReuse, Load};
+use crate::failure::{Failure, Fault};
+use crate::sign_in::SignIn;
+use crate::sign_in::scheme::Visit;
 use crate::tls::Stream;
 
 #[derive(Default)]
@@ -103,14 +107,9 @@ impl Connection {
 
     /// Sends on; true once all is sent.
     #[inline]
-    pub fn send(
-        &mut self,
-        operation: &Operation,
-        sent: &mut usize,
-        state: &mut LoopState,
-    ) -> Result<bool, Fault> {
+    pub fn send(&mut self, visit: &Visit, sent: &mut usize, state: &mut LoopState) -> Result<bool, Fault> {
         let Some(stream) = &mut self.stream else { return Ok(false) };
-        let bytes = state.exchange.request(operation);
+        let bytes = state.sign_in.request(visit);
         let mut result = Ok(());
         while *sent < bytes.len() && result.is_ok() {
             result = stream.write(&bytes[*sent..]).map(|count| {
@@ -159,5 +158,45 @@ impl Connection {
     #[inline]
     pub fn has_emptied_socket(&self, short: bool) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.has_emptied_socket(short))
+    }
+}
+
+/// What the users of one loop share, so that each of them stays small.
+pub struct LoopState {
+    pub address: SocketAddr,
+    pub epoll: Epoll,
+    pub connectors: Vec<Connector>,
+    pub shares: Vec<u32>,
+    /// Where every connection is to be of one kind, whatever the shares.
+    pub only_connector: Option<u16>,
+    pub sign_in: SignIn,
+    /// Whether a connection is kept for the next operation.
+    pub keeps: bool,
+    /// Everything is read into here, and gone with the next read.
+    pub buffer: Vec<u8>,
+    pub counts: Counts,
+    /// Whether clients that keep sessions have one by now, and have to resume it.
+    pub must_resume: bool,
+}
+
+impl LoopState {
+    pub fn new(
+        load: &Load,
+        connectors: Vec<Connector>,
+        sign_in: SignIn,
+        buffer_bytes: usize,
+    ) -> Result<LoopState, Failure> {
+        Ok(LoopState {
+            address: load.address,
+            epoll: Epoll::new().map_err(|error| Failure::Failed(format!("epoll: {error}")))?,
+            connectors,
+            shares: load.clients.iter().map(|kind| kind.share).collect(),
+            only_connector: None,
+            sign_in,
+            keeps: load.connection == ConnectionReuse::User,
+            buffer: vec![0; buffer_bytes],
+            counts: Counts::default(),
+            must_resume: false,
+        })
     }
 }

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::socket;
-use crate::contract::Failure;
-use crate::fault::{self, Fault};
-use crate::load_task::ClientKind;
+use super::task::ClientKind;
+use crate::failure::{self, Failure, Fault};
 use crate::tls::{Agreement, Client, ClientSpec, Negotiated, Stream};
 
 pub struct Connector {
@@ -44,7 +43,7 @@ impl Connector {
         match &self.tls {
             None => Ok(Stream::plain(socket)),
             Some(tls) => {
-                tls.client.open(socket).map_err(|failure| Fault::new(fault::TLS, failure.into_words()))
+                tls.client.open(socket).map_err(|failure| Fault::new(failure::TLS, failure.into_words()))
             }
         }
     }
@@ -57,7 +56,9 @@ impl Connector {
             Some((known, negotiated)) if agreement == Some(*known) => Arc::clone(negotiated),
             _ => {
                 let Some(negotiated) = stream.negotiated().map(Arc::new) else { return Ok(None) };
-                tls.spec.expects(&negotiated).map_err(|words| Fault::new(fault::WRONG_PARAMETERS, words))?;
+                tls.spec
+                    .expects(&negotiated)
+                    .map_err(|words| Fault::new(failure::WRONG_PARAMETERS, words))?;
                 tls.known = agreement.map(|agreement| (agreement, Arc::clone(&negotiated)));
                 negotiated
             }
@@ -65,11 +66,11 @@ impl Connector {
         match (tls.spec.resume, negotiated.resumed) {
             (false, true) => {
                 let words = "a session was resumed by a client that keeps none";
-                Err(Fault::new(fault::WRONG_PARAMETERS, words))
+                Err(Fault::new(failure::WRONG_PARAMETERS, words))
             }
             (true, false) if must_resume => {
                 let words = "a full handshake, where a session should have been resumed";
-                Err(Fault::new(fault::NOT_RESUMED, words))
+                Err(Fault::new(failure::NOT_RESUMED, words))
             }
             _ => Ok(Some(negotiated)),
         }

@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::arrivals::Arrivals;
+use super::connection::LoopState;
 use super::connector::Connector;
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Timetable, Work};
 use super::socket::Ready;
 use super::source::{OPENING_AT_ONCE, Source, Start};
-use super::state::LoopState;
 use super::user::{Step, User};
 use crate::clock;
-use crate::contract::Failure;
-use crate::exchanges::exchange::Exchange;
-use crate::exchanges::operation::Operation;
-use crate::fault::{self, Fault};
+use crate::failure::{self, Failure, Fault};
 use crate::random::UserRandom;
+use crate::sign_in::SignIn;
+use crate::sign_in::scheme::Visit;
 
 /// A megabyte comes in a few reads, and a small answer touches a page or two of it.
 const BUFFER: usize = 256 << 10;
@@ -61,8 +60,8 @@ impl EventLoop {
         let load = &plan.load;
         let (active, idle) = (plan.share_of(thread, load.users), plan.share_of(thread, load.idle));
         let connectors = load.clients.iter().map(Connector::new).collect::<Result<Vec<_>, _>>()?;
-        let exchange = Exchange::new(load)?;
-        let state = LoopState::new(load, connectors, exchange, BUFFER)?;
+        let sign_in = SignIn::new(&load.visitors())?;
+        let state = LoopState::new(load, connectors, sign_in, BUFFER)?;
         let users = (0..active + idle).map(|_| User::default()).collect();
         Ok(EventLoop {
             plan,
@@ -138,23 +137,23 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Lets the exchange make ready what `leading` and the operations of the phase that follows will need: as many as
+    /// Lets the sign-in make ready what `leading` and the visits of the phase that follows will need: as many as
     /// each user may get to.
-    fn prepare(&mut self, phase: &Phase, leading: &[Operation], next: Work) -> Result<Counts, Failure> {
+    fn prepare(&mut self, phase: &Phase, leading: &[Visit], next: Work) -> Result<Counts, Failure> {
         let least = self.plan.share_of(self.thread, phase.least);
         let hz = if self.most_hz == 0.0 { FIRST_HZ } else { self.most_hz };
         let likely = PREPARED_FOR_ONE * hz * phase.length_ns as f64 / 1e9;
         let each = least.max(likely as u64).div_ceil(u64::from(self.active)) + 1;
-        let operations = [leading, &self.draws(self.active, each, next)].concat();
-        let prepared = self.state.exchange.prepare(&operations);
+        let visits = [leading, &self.draws(self.active, each, next)].concat();
+        let prepared = self.state.sign_in.prepare(&visits);
         prepared.map(|()| Counts::default()).map_err(|fault| Failure::Failed(fault.words))
     }
 
     /// What so many users will draw first in a phase.
-    fn draws(&self, users: u32, each: u64, work: Work) -> Vec<Operation> {
+    fn draws(&self, users: u32, each: u64, work: Work) -> Vec<Visit> {
         let of_user = |index| {
             let mut random = self.random(index, work);
-            (0..each).map(move |_| self.state.exchange.draw(index, 0, &mut random))
+            (0..each).map(move |_| self.state.sign_in.draw(index, 0, &mut random))
         };
         (0..users).flat_map(of_user).collect()
     }
@@ -196,7 +195,7 @@ impl EventLoop {
         let dropped = self.source.arrive(now, is_ended || now >= self.phase.give_up_ns);
         if let Some((dropped, words)) = dropped {
             self.state.counts.ended += dropped;
-            self.state.counts.faults.note_many(Fault::new(fault::BACKLOG, words), dropped);
+            self.state.counts.faults.note_many(Fault::new(failure::BACKLOG, words), dropped);
         }
         while let Some(start) = self.source.next(now, self.under_way) {
             self.start(start, now);
@@ -245,7 +244,7 @@ impl EventLoop {
                 self.under_way -= u32::from(was_busy);
                 if index >= self.active {
                     let words = "the server closed a connection that was to be held";
-                    self.fault(Fault::new(fault::CLOSED_EARLY, words));
+                    self.fault(Fault::new(failure::CLOSED_EARLY, words));
                 }
             }
             Step::Failed(fault) => self.failed(index, fault, was_busy),

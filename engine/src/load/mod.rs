@@ -1,19 +1,17 @@
 //! `load`: clients of a server, and the account of what answering them cost it.
 
 mod arrivals;
-mod check;
 mod connection;
 mod connector;
 mod counts;
 mod event_loop;
-mod latencies;
 mod phase;
 mod probe;
 mod record;
 mod refusals;
 mod socket;
 mod source;
-mod state;
+pub mod task;
 #[cfg(test)]
 mod tests;
 pub mod trial;
@@ -21,17 +19,17 @@ mod user;
 pub mod verify;
 mod workers;
 
-use crate::contract::{Failure, Mode, Ready, Receipt, Record};
-use crate::exchanges::exchange::Exchange;
-use crate::load_task::{Load, Task};
-use crate::op;
-use crate::session::Lines;
+use crate::contract::{Mode, Ready, Receipt, Record};
+use crate::failure::Failure;
+use crate::runner::{self, Lines};
+use crate::sign_in::SignIn;
 use connector::Connector;
 use record::Done;
+use task::{Load, Task};
 use trial::Trial;
 
 pub fn main() -> i32 {
-    op::runner(perform)
+    runner::run(perform)
 }
 
 fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
@@ -52,11 +50,11 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, F
     if task.mode == Mode::Verify {
         return Ok(Done { proof: Some(verify::verify(load)?), ..Done::default() });
     }
-    op::optimised(cfg!(debug_assertions))?;
+    runner::optimised(cfg!(debug_assertions))?;
     let mut trial = Trial::open(load, task.seed)?;
     let operation_ns = trial.warm_up()? as f64;
     let ready = Ready { receipt: known.clone(), operation_ns, memory_bytes: None };
-    op::session(lines, ready, |advance| trial.advance(advance))?;
+    runner::session(lines, ready, |advance| trial.advance(advance))?;
     Ok(Done { load: Some(trial.end(libraries)), ..Done::default() })
 }
 
@@ -70,12 +68,12 @@ fn libraries(load: &Load) -> Result<Vec<String>, Failure> {
             libraries.push(library);
         }
     }
-    libraries.extend(Exchange::new(load)?.library().map(str::to_owned));
+    libraries.extend(SignIn::new(&load.visitors())?.library().map(str::to_owned));
     Ok(libraries)
 }
 
 fn receipt(libraries: &[String]) -> Receipt {
     let name = format!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
     let provider = [&[format!("{name} load")], libraries].concat().join(", ");
-    Receipt { provider, name, engine: op::engine_receipt(), ..Receipt::default() }
+    Receipt { provider, name, engine: runner::engine_receipt(), ..Receipt::default() }
 }

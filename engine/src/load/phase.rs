@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::load_task::{Load, Shape};
+use super::task::{Load, Shape};
 use crate::random::Sequence;
 
 pub struct Plan {
@@ -60,7 +60,7 @@ pub enum Work {
     Prime(u16),
     /// Each user asks once, so that it has what its later requests use.
     SignIn,
-    /// What the operations of the window of this number will need is made ready, if the exchange asks for that.
+    /// What the operations of the window of this number will need is made ready, if the sign-in asks for that.
     PrepareWindow(u32),
     /// The same for a chunk, and what leads to it.
     PrepareChunk(u32),

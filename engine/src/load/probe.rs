@@ -1,17 +1,16 @@
 //! One user that sends one request at a time, each on a connection of its own: what proofs are made with.
 
+use super::connection::LoopState;
 use super::connector::Connector;
 use super::counts::Counts;
 use super::phase::nanoseconds;
-use super::state::LoopState;
+use super::task::{ConnectionReuse, Load};
 use super::user::{Step, User};
 use crate::clock;
-use crate::contract::Failure;
-use crate::exchanges::exchange::Exchange;
-use crate::exchanges::scheme::Wrong;
-use crate::fault::{self, Fault};
-use crate::load_task::{ConnectionReuse, Load};
+use crate::failure::{self, Failure, Fault};
 use crate::random::UserRandom;
+use crate::sign_in::scheme::Wrong;
+use crate::sign_in::{SignIn, Visitors};
 use crate::tls::Negotiated;
 
 pub struct Probe {
@@ -36,28 +35,28 @@ pub struct SignedIn {
 
 impl Probe {
     pub fn new(load: &Load, connector: Connector, path: &str) -> Result<Probe, Failure> {
-        Probe::with(load, connector, |load| Exchange::proof(load, path))
+        Probe::with(load, connector, |visitors| SignIn::proof(visitors, path))
     }
 
     /// One that signs in wrongly, or will (`do_wrong`).
     pub fn wrong(load: &Load, connector: Connector, path: &str, wrong: Wrong) -> Result<Probe, Failure> {
-        Probe::with(load, connector, |load| Exchange::wrong(load, path, wrong))
+        Probe::with(load, connector, |visitors| SignIn::wrong(visitors, path, wrong))
     }
 
     fn with(
         load: &Load,
         connector: Connector,
-        exchange: impl FnOnce(&Load) -> Result<Exchange, Failure>,
+        sign_in: impl FnOnce(&Visitors) -> Result<SignIn, Failure>,
     ) -> Result<Probe, Failure> {
         let load = Load { connection: ConnectionReuse::New, ..load.clone() };
-        let exchange = exchange(&load)?;
-        Probe::of(load, connector, exchange)
+        let sign_in = sign_in(&load.visitors())?;
+        Probe::of(load, connector, sign_in)
     }
 
-    /// One that performs an exchange, on the connections that the load has it perform it on.
-    pub fn of(mut load: Load, connector: Connector, exchange: Exchange) -> Result<Probe, Failure> {
+    /// One that signs in so, on the connections that the load has it do that on.
+    pub fn of(mut load: Load, connector: Connector, sign_in: SignIn) -> Result<Probe, Failure> {
         load.clients.truncate(1);
-        let state = LoopState::new(&load, vec![connector], exchange, 64 << 10)?;
+        let state = LoopState::new(&load, vec![connector], sign_in, 64 << 10)?;
         // Its queries are no user's: those of a trial come to a server that has not seen them.
         let mut user = User::default();
         user.enter(UserRandom::new(0x7665_7269_6679, u32::MAX, clock::wall_ns()), false);
@@ -74,7 +73,7 @@ impl Probe {
                 Step::Answered => break,
                 Step::Failed(fault) => return Err(fault),
                 Step::Waiting | Step::Opened => {}
-                Step::Lost => return Err(Fault::new(fault::CLOSED_EARLY, "the connection was closed")),
+                Step::Lost => return Err(Fault::new(failure::CLOSED_EARLY, "the connection was closed")),
             }
             let now = clock::wall_ns();
             if now >= end_ns {
@@ -93,19 +92,19 @@ impl Probe {
         let negotiated = self.state.counts.negotiated.first();
         let negotiated = negotiated.map(|(negotiated, _)| (**negotiated).clone());
         let seen = self.user.seen().map(str::to_owned);
-        let user = self.state.exchange.user(self.user.operation());
+        let user = self.state.sign_in.user(self.user.visit());
         let signed_in = user.map(|user| SignedIn { user: user.to_owned(), seen });
         Ok(Answer { status, bytes, negotiated, signed_in })
     }
 
     /// Why this server has not to refuse that; None: it has to.
     pub fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
-        self.state.exchange.why_not(wrong)
+        self.state.sign_in.why_not(wrong)
     }
 
     /// From now on does what a scheme's server has to refuse.
     pub fn do_wrong(&mut self, wrong: &'static str) {
-        self.state.exchange.do_wrong(wrong);
+        self.state.sign_in.do_wrong(wrong);
     }
 
     /// How many connections the last request was sent on.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::counts::{Counts, Exchanged, is_zero};
-use crate::accounting::{Paid, Usage};
+use crate::accounting::{Bill, Usage};
 use crate::contract::{self, Proof, Receipt};
 use crate::tls::Negotiated;
 
@@ -23,7 +23,8 @@ pub type Chunk = contract::Chunk<Observed>;
 
 #[derive(Serialize, Debug)]
 pub struct Observed {
-    pub components: BTreeMap<String, Paid>,
+    #[serde(flatten)]
+    pub bill: Bill,
     #[serde(flatten)]
     pub counts: Counts,
     /// Where users sign in, or could.
@@ -32,12 +33,6 @@ pub struct Observed {
     /// Where clients speak TLS: what servers showed of certificates, a metric of the family `tls`.
     #[serde(rename = "certificate-bytes", skip_serializing_if = "Option::is_none")]
     pub certificate_bytes: Option<u64>,
-    /// Part of the CPU time is known to a clock tick only: a child was reaped before it could be read.
-    #[serde(skip_serializing_if = "is_false")]
-    pub ticks: bool,
-    /// A component was at work of its own when its account was opened, or when it was closed.
-    #[serde(skip_serializing_if = "is_false")]
-    pub unsettled: bool,
 }
 
 /// What is told once, of all chunks together.
@@ -62,8 +57,4 @@ pub struct NegotiatedCount {
     #[serde(flatten)]
     pub negotiated: Negotiated,
     pub count: u64,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }

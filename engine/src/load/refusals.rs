@@ -2,11 +2,10 @@
 
 use super::connector::Connector;
 use super::probe::Probe;
-use crate::contract::{Failure, Proof};
-use crate::exchanges::scheme::Wrong;
-use crate::exchanges::schemes::scheme_of;
-use crate::fault::{self, Fault};
-use crate::load_task::{ClientKind, Load};
+use super::task::{ClientKind, Load};
+use crate::contract::Proof;
+use crate::failure::{self, Failure, Fault};
+use crate::sign_in::scheme::Wrong;
 use crate::tls::{ClientSpec, KeyExchange, Protocol, Signer};
 
 /// A certificate that no server under test has: its key was thrown away.
@@ -29,7 +28,7 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
     let expects_refusal = load.expect.status >= 400;
     let why = expects_refusal.then_some("what is expected is a refusal already");
     trials.request("a path that is not there", why, path)?;
-    for wrong in scheme_of(load)?.refused {
+    for wrong in load.visitors().scheme()?.refused {
         trials.sign_in(kind, *wrong)?;
     }
     let Some(spec) = &kind.tls else { return Ok(()) };
@@ -185,7 +184,9 @@ impl Trials<'_> {
         }
         match probe.send() {
             // Refused by the directory, before the server was asked.
-            Err(fault) if fault.kind == fault::SIGN_IN && matches!(wrong, Wrong::Password | Wrong::User) => {
+            Err(fault)
+                if fault.kind == failure::SIGN_IN && matches!(wrong, Wrong::Password | Wrong::User) =>
+            {
                 self.proof.refuse(&format!("{what}: {}", fault.words), true)
             }
             answer => self.note(what, answer.map(|_| ())),
@@ -216,7 +217,7 @@ impl Trials<'_> {
             };
             match Probe::new(self.load, connector, &self.load.request.paths[0])?.send() {
                 // A certificate's own curve is always offered with it, and then taken for the exchange as well.
-                Err(fault) if fault.kind == fault::WRONG_PARAMETERS => why.push(fault.words),
+                Err(fault) if fault.kind == failure::WRONG_PARAMETERS => why.push(fault.words),
                 answer => return self.note(&what, answer.map(|_| ())),
             }
         }
@@ -232,14 +233,14 @@ impl Trials<'_> {
         let Err(fault) = answer else { return self.proof.refuse(what, false) };
         match fault.kind {
             // Wrong parameters: it offered besides what a certificate's curve needs, and was not given the other.
-            fault::TLS
-            | fault::RESET
-            | fault::CLOSED_EARLY
-            | fault::WRONG_STATUS
-            | fault::NOT_HTTP
-            | fault::WRONG_PARAMETERS => self.proof.refuse(what, true),
+            failure::TLS
+            | failure::RESET
+            | failure::CLOSED_EARLY
+            | failure::WRONG_STATUS
+            | failure::NOT_HTTP
+            | failure::WRONG_PARAMETERS => self.proof.refuse(what, true),
             // The status was the right one.
-            fault::WRONG_LENGTH | fault::WRONG_BODY => {
+            failure::WRONG_LENGTH | failure::WRONG_BODY => {
                 self.proof.refuse(&format!("{what} (it got an answer, but {})", fault.words), false)
             }
             kind => {

@@ -9,14 +9,15 @@ use rustix::thread::set_current_timer_slack;
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
+use super::task::{ConnectionReuse, Load};
 use super::workers::Workers;
 use crate::accounting::Accounts;
-use crate::contract::Failure;
-use crate::exchanges::exchange::Exchange;
-use crate::exchanges::schemes::scheme_of;
-use crate::load_task::{ConnectionReuse, Load};
-use crate::session::Advance;
-use crate::{clock, guard, proc};
+use crate::clock::{self, Clocks};
+use crate::failure::Failure;
+use crate::pacing::{WarmUp, Warmth};
+use crate::runner::Advance;
+use crate::sign_in::SignIn;
+use crate::{guard, proc};
 
 pub struct Trial {
     plan: Arc<Plan>,
@@ -30,20 +31,17 @@ pub struct Trial {
     switches: u64,
     /// Of everything.
     reopened: u64,
-    /// Whether the exchange makes something ready before a window or a chunk.
+    /// Whether the sign-in makes something ready before a window or a chunk.
     prepares: bool,
 }
 
-/// Two windows of a warm-up that agree so far are a steady state; more would take longer than it is worth, for
-/// what a window's neighbours do is more than that.
-const STEADY: f64 = 0.05;
+/// Two windows that agree so far are a steady state; more would take longer than it is worth, for what a window's
+/// neighbours do is more than that. Counted from when there were requests enough.
+const WARMTH: Warmth = Warmth { steady: 0.05, least_ns: 0.0, most_ns: 60_000_000.0 };
 const WINDOW_NS: u64 = 10_000_000;
 /// A request of some milliseconds agrees with the next long before its process is warm: password hashes of a server took
 /// 20 ms each until its allocator kept their memory, after ten of them, and 15 ms from then on.
 const LEAST_WARM_REQUESTS: u64 = 12;
-/// For how long two windows may go on to disagree, once there were requests enough.
-const LONGEST_UNSTEADY_NS: u64 = 60_000_000;
-
 /// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
 const LEAST_A_USER: u64 = 2;
 
@@ -58,7 +56,7 @@ impl Trial {
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let accounts = Accounts::open(&load.components).map_err(Failure::Failed)?;
         let plan = Arc::new(Plan::new(load, seed));
-        let prepares = Exchange::new(load)?.prepares();
+        let prepares = SignIn::new(&load.visitors())?.prepares();
         let workers = Workers::start(&plan)?;
         let (total, chunk) = (Counts::default(), 0);
         let mut trial = Trial {
@@ -80,7 +78,7 @@ impl Trial {
                 trial.once(Work::Prime(kind))?;
             }
         }
-        if scheme_of(load)?.keeps_state {
+        if load.visitors().scheme()?.keeps_state {
             trial.once(Work::SignIn)?;
         }
         Ok(trial)
@@ -91,25 +89,24 @@ impl Trial {
     pub fn warm_up(&mut self) -> Result<u64, Failure> {
         let enough =
             if self.plan.is_open_loop() { 1 } else { LEAST_WARM_REQUESTS.max(self.plan.load.users.into()) };
-        let (mut requests, mut enough_ns, mut former) = (0, None, None);
-        for window in 0.. {
+        let (mut warm_up, mut requests, mut enough_since) = (WarmUp::new(WARMTH), 0, None);
+        let mut window = 0;
+        loop {
             self.prepare(Work::PrepareWindow(window), WINDOW_NS, 1)?;
-            let Chunk { cpu_ns, observed, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?;
-            requests += observed.counts.ended;
-            let server_ns = observed.components.values().map(|paid| paid.cpu_ns).sum();
-            let paid_ns: u64 = if observed.components.is_empty() { cpu_ns } else { server_ns };
-            let cost = paid_ns as f64 / observed.counts.ended as f64;
-            let steady = former.is_some_and(|former: f64| (cost / former - 1.0).abs() <= STEADY);
-            former = Some(cost);
-            let now = clock::wall_ns();
-            if requests >= enough && now - *enough_ns.get_or_insert(now) >= LONGEST_UNSTEADY_NS {
-                break;
+            let Observed { bill, counts, .. } = self.account(Work::WarmUp(window), WINDOW_NS, 1)?.observed;
+            requests += counts.ended;
+            let paid_ns = if bill.components.is_empty() { bill.cpu_ns } else { bill.components_ns() };
+            let cost_ns = paid_ns as f64 / counts.ended as f64;
+            let is_enough = requests >= enough;
+            let spent_ns = match is_enough {
+                true => enough_since.get_or_insert_with(Clocks::read).elapsed_ns(),
+                false => 0,
+            };
+            if warm_up.is_over(cost_ns, spent_ns as f64) && is_enough {
+                return Ok(cost_ns as u64);
             }
-            if requests >= enough && steady {
-                break;
-            }
+            window += 1;
         }
-        Ok(former.unwrap_or_default() as u64)
     }
 
     /// A chunk: each user asks once, uncounted; then so long and so many within the accounts.
@@ -163,27 +160,21 @@ impl Trial {
 
     /// A phase between two readings of the accounts, each with nothing in flight.
     fn account(&mut self, work: Work, length_ns: u64, least: u64) -> Result<Chunk, Failure> {
-        let settled = self.accounts.settle();
-        let opening = self.accounts.read();
-        let cpu_ns = clock::process_cpu_ns();
+        let opening = self.accounts.begin();
         let counts = self.pass(work, length_ns, least)?;
         let wall_ns = self.whole(&counts, length_ns);
-        let cpu_ns = clock::process_cpu_ns() - cpu_ns;
-        let settled = self.accounts.settle() && settled;
-        let closing = self.accounts.read();
+        let bill = self.accounts.bill(&opening);
         self.accounts.all_there().map_err(Failure::Failed)?;
         let speaks_tls = self.plan.load.clients.iter().any(|kind| kind.tls.is_some());
         Ok(Chunk {
             operations: counts.right,
-            cpu_ns,
+            cpu_ns: bill.cpu_ns,
             wall_ns,
             observed: Observed {
-                components: closing.since(&opening),
+                bill,
                 exchanged: self.plan.load.exchange.is_some().then_some(counts.exchanged),
                 certificate_bytes: speaks_tls.then_some(counts.certificate_bytes),
                 counts,
-                ticks: closing.inexact != opening.inexact,
-                unsettled: !settled,
             },
         })
     }

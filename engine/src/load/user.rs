@@ -1,13 +1,11 @@
 //! One user: its connection, and the operation that is under way on it. It never waits.
 
-use super::connection::Connection;
+use super::connection::{Connection, LoopState};
 use super::socket::{Interest, Ready};
-use super::state::LoopState;
-use crate::exchanges::client::Judgement;
-use crate::exchanges::operation::Operation;
-use crate::fault::{self, Fault};
+use crate::failure::{self, Fault};
 use crate::http::response::{Response, Taken};
 use crate::random::UserRandom;
+use crate::sign_in::scheme::{Judgement, Visit};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
@@ -27,7 +25,7 @@ pub struct User {
     stage: Stage,
     /// Has a request; without one a connection is made and then rests.
     has_request: bool,
-    operation: Operation,
+    visit: Visit,
     /// When the operation was to start: latency counts from here.
     pub intended_ns: u64,
     /// When it did: its limit counts from here.
@@ -64,8 +62,8 @@ impl User {
         self.response.header("X-User")
     }
 
-    pub fn operation(&self) -> &Operation {
-        &self.operation
+    pub fn visit(&self) -> &Visit {
+        &self.visit
     }
 
     /// Whether an event is about this user's connection of now.
@@ -83,9 +81,9 @@ impl User {
     /// Starts the next operation it draws, on the connection it has or on a new one.
     #[inline]
     pub fn start(&mut self, index: u32, state: &mut LoopState) -> Step {
-        self.operation = state.exchange.draw(index, self.connection.next_generation(), &mut self.random);
+        self.visit = state.sign_in.draw(index, self.connection.next_generation(), &mut self.random);
         self.has_request = true;
-        if let Err(fault) = state.exchange.begin(&self.operation) {
+        if let Err(fault) = state.sign_in.begin(&self.visit) {
             return self.fail(fault);
         }
         self.start_leg(state)
@@ -93,7 +91,7 @@ impl User {
 
     /// Makes a connection that will rest.
     pub fn open(&mut self, index: u32, state: &mut LoopState) -> Step {
-        self.operation.user = index;
+        self.visit.user = index;
         self.has_request = false;
         self.connect(state)
     }
@@ -114,7 +112,7 @@ impl User {
             Stage::Receiving => "no whole answer",
         };
         self.close();
-        Fault::new(fault::TIMEOUT, format!("{state} after {} ms", taken_ns / 1_000_000))
+        Fault::new(failure::TIMEOUT, format!("{state} after {} ms", taken_ns / 1_000_000))
     }
 
     /// Sends the request of this leg.
@@ -127,7 +125,7 @@ impl User {
         if let Err(fault) = self.connection.count(state) {
             return self.fail(fault);
         }
-        self.operation.connection = self.connection.generation();
+        self.visit.connection = self.connection.generation();
         self.stage = Stage::Sending(0);
         self.go_on(Ready::TO_WRITE, state)
     }
@@ -138,10 +136,10 @@ impl User {
         let interest = if self.has_request { Interest::Read } else { Interest::ReadAndWrite };
         // One that is kept was made before anything was asked.
         state.counts.reopened += u64::from(state.keeps && self.has_request);
-        if let Err(fault) = self.connection.open(self.operation.user, connector, interest, state) {
+        if let Err(fault) = self.connection.open(self.visit.user, connector, interest, state) {
             return self.fail(fault);
         }
-        self.operation.connection = self.connection.generation();
+        self.visit.connection = self.connection.generation();
         if !self.has_request {
             // Nothing to send that would find out whether it is connected.
             self.stage = Stage::Connecting;
@@ -192,7 +190,7 @@ impl User {
             Stage::Sending(_) | Stage::Receiving => {}
         }
         if let Stage::Sending(mut sent) = self.stage {
-            let done = self.connection.send(&self.operation, &mut sent, state)?;
+            let done = self.connection.send(&self.visit, &mut sent, state)?;
             self.stage = if done { Stage::Receiving } else { Stage::Sending(sent) };
         }
         if may_have_come { self.receive(ready, state) } else { Ok(Step::Waiting) }
@@ -208,14 +206,14 @@ impl User {
             state.counts.bytes_received += count as u64;
             let taken = match count {
                 0 => self.response.end().map(|()| Taken::Whole(0)),
-                _ => self.response.take(&state.buffer[..count], state.exchange.expected(&self.operation)),
+                _ => self.response.take(&state.buffer[..count], state.sign_in.expected(&self.visit)),
             };
             match taken? {
                 Taken::Whole(length) => {
-                    let judgement = state.exchange.judge(&self.operation, &self.response)?;
+                    let judgement = state.sign_in.judge(&self.visit, &self.response)?;
                     if length < count {
                         let words = format!("{} bytes more than the answer", count - length);
-                        return Err(Fault::new(fault::NOT_HTTP, words));
+                        return Err(Fault::new(failure::NOT_HTTP, words));
                     }
                     // An answer before the request was sent whole: its rest would be taken for the next.
                     let whole = self.stage == Stage::Receiving;
@@ -241,10 +239,10 @@ impl User {
         }
         self.stage = Stage::Resting;
         if done {
-            state.counts.exchanged.sign_ons += u64::from(state.exchange.signs_on(&self.operation));
+            state.counts.exchanged.sign_ons += u64::from(state.sign_in.signs_on(&self.visit));
             return Step::Answered;
         }
-        self.operation.leg += 1;
+        self.visit.leg += 1;
         self.start_leg(state)
     }
 
@@ -253,7 +251,7 @@ impl User {
         match self.connection.read(&mut state.buffer) {
             Ok(None) => Ok(Step::Waiting),
             Ok(Some(count)) if count > 0 => {
-                Err(Fault::new(fault::NOT_HTTP, format!("{count} bytes that no request asked for")))
+                Err(Fault::new(failure::NOT_HTTP, format!("{count} bytes that no request asked for")))
             }
             _ => {
                 self.close();

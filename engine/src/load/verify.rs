@@ -5,9 +5,9 @@
 use super::connector::Connector;
 use super::probe::{Probe, SignedIn};
 use super::refusals;
-use crate::contract::{Failure, Proof};
-use crate::fault::{self, Fault};
-use crate::load_task::{ClientKind, Load};
+use super::task::{ClientKind, Load};
+use crate::contract::Proof;
+use crate::failure::{self, Failure, Fault};
 use crate::tls::{ClientSpec, Negotiated};
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {
@@ -99,7 +99,7 @@ fn not_offered(load: &Load, kind: &ClientKind, fault: &Fault) -> Result<Option<F
     let Some((spec, asked)) = kind.tls.as_ref().and_then(|spec| Some((spec, spec.protocol?))) else {
         return Ok(None);
     };
-    if load.is_lab || ![fault::TLS, fault::RESET, fault::CLOSED_EARLY].contains(&fault.kind) {
+    if load.is_lab || ![failure::TLS, failure::RESET, failure::CLOSED_EARLY].contains(&fault.kind) {
         return Ok(None);
     }
     let any = Connector::secured(&ClientSpec { protocol: None, ..spec.clone() })?;

@@ -9,7 +9,7 @@ use super::counts::Counts;
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan};
 use crate::clock;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 pub struct Workers {
     plan: Arc<Plan>,

@@ -15,7 +15,7 @@ use cipher::{
 use ctr::CtrCore;
 use ctr::flavors::Ctr128BE;
 
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::families::cipher::{Check, Cipher, Direction, Message, Shape, TAG_BYTES, prepare};
 use crate::families::{Row, failed};
 

@@ -2,10 +2,11 @@
 
 use std::marker::PhantomData;
 
-use rsa::pkcs8::DecodePrivateKey;
+use rsa::RsaPrivateKey;
+use rsa::pkcs8::{DecodePrivateKey, EncodePublicKey};
 
 use super::signature::{P256, P384, P521, Pkcs1, with_digest};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::families::failed;
 use crate::families::signature::Scheme;
 
@@ -28,6 +29,13 @@ where
 {
     let key = S::Private::from_pkcs8_der(pkcs8).map_err(failed("reading the private key"))?;
     Ok(scheme.sign(&key, message)?.as_ref().to_vec())
+}
+
+/// The SubjectPublicKeyInfo of a private RSA key.
+pub fn rsa_public_key_der(pkcs8: &[u8]) -> Result<Vec<u8>, Failure> {
+    let key = RsaPrivateKey::from_pkcs8_der(pkcs8).map_err(failed("reading the private key"))?;
+    let der = key.to_public_key().to_public_key_der().map_err(failed("writing the public key"))?;
+    Ok(der.into_vec())
 }
 
 /// Expands an ML-KEM seed into the private key of FIPS 203.

@@ -10,8 +10,9 @@ use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::PublicKeyParts;
 use rsa::{Pkcs1v15Encrypt, RsaPrivateKey, RsaPublicKey};
 
-use super::pkcs8::private_key;
-use crate::contract::{Failure, Task};
+use super::signature::private_key;
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::key_exchange::{self as family, Agreement, Hybrid, Kem, Transport};
 use crate::families::{Prepared, Row, failed};
 

@@ -5,16 +5,15 @@ mod digest;
 mod foreign;
 mod key_exchange;
 mod password_hash;
-mod pkcs8;
 mod signature;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
 use crate::contract::Receipt;
-use crate::crates;
 use crate::families::Linked;
-pub use foreign::{ExpandSeed, expand_seed, sign};
-pub use pkcs8::{private_key as pkcs8_der, rsa_public_key_der};
+use crate::provider::{BUILD, parts};
+pub use foreign::{ExpandSeed, expand_seed, rsa_public_key_der, sign};
+pub use signature::private_key as pkcs8_der;
 
 pub const RUSTCRYPTO: Linked = Linked {
     name: "rustcrypto",
@@ -27,6 +26,7 @@ pub const RUSTCRYPTO: Linked = Linked {
         ("key-exchange", key_exchange::KEY_EXCHANGES),
         ("password-hash", password_hash::ALGORITHMS),
     ],
+    storage: &[],
 };
 
 /// The crates that are this provider: what they cost is what its rows say.
@@ -69,16 +69,13 @@ const CRATES: &[&str] = &[
     "x25519-dalek",
 ];
 
-fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    crates::all().filter(|(name, _)| CRATES.contains(name))
-}
-
 /// `rustcrypto 3f9a1c2b-rc`: crates are released one by one, so that a version is the hash of theirs, and another set of
 /// them is another library. Some are release candidates; which, the parts of the receipt say.
 fn name() -> String {
-    let all: String = parts().map(|(name, version)| format!("{name} {version}\n")).collect();
+    let parts = parts(CRATES);
+    let all: String = parts.iter().map(|(name, version)| format!("{name} {version}\n")).collect();
     let hash = hex::encode(&digest(&SHA256, all.as_bytes()).as_ref()[..4]);
-    let early = if parts().any(|(_, version)| version.contains("-rc")) { "-rc" } else { "" };
+    let early = if parts.values().any(|version| version.contains("-rc")) { "-rc" } else { "" };
     format!("rustcrypto {hash}{early}")
 }
 
@@ -86,8 +83,8 @@ fn receipt() -> Receipt {
     Receipt {
         provider: format!("RustCrypto, as locked by tollbar-engine {}", env!("CARGO_PKG_VERSION")),
         name: name(),
-        cflags: Some(crates::BUILD.to_owned()),
-        parts: parts().map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
+        cflags: Some(BUILD.to_owned()),
+        parts: parts(CRATES),
         ..Receipt::default()
     }
 }
@@ -95,6 +92,7 @@ fn receipt() -> Receipt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::crates;
 
     /// What the engine is built from besides.
     const OTHERS: &[&str] = &[
@@ -125,17 +123,17 @@ mod tests {
 
     #[test]
     fn every_crate_is_known_to_be_the_provider_or_not() {
-        for (name, _) in crates::all() {
+        for (name, _) in crates() {
             assert!(CRATES.contains(&name) != OTHERS.contains(&name), "{name}");
         }
         for name in CRATES {
-            assert!(crates::all().any(|(found, _)| found == *name), "{name}");
+            assert!(crates().any(|(found, _)| found == *name), "{name}");
         }
     }
 
     #[test]
     fn a_release_candidate_is_in_the_name() {
-        let early: Vec<_> = parts().filter(|(_, version)| version.contains('-')).collect();
+        let early: Vec<_> = parts(CRATES).into_values().filter(|version| version.contains('-')).collect();
         assert_eq!(!early.is_empty(), name().ends_with("-rc"), "{early:?}");
     }
 }

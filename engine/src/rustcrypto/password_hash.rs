@@ -1,11 +1,14 @@
 //! Password hashes.
 
 use argon2::{Algorithm, Argon2, Params, Version};
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::NO_PAD;
+use base64::{Engine, alphabet};
 use hmac::EagerHash;
 use pbkdf2::pbkdf2_hmac;
 use sha2::Digest;
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
 use crate::families::password_hash::{affordable, copy, kibibytes, log2, parameter, prepare};
 use crate::families::{Prepared, Row, failed};
 
@@ -38,6 +41,7 @@ fn pbkdf2<D: EagerHash>(task: &Task) -> Prepared {
 
 /// What a bcrypt hash keeps of the 24 bytes it computes.
 const BCRYPT_BYTES: usize = 23;
+const BCRYPT_BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
 
 fn bcrypt(task: &Task) -> Prepared {
     let cost = parameter(task, "cost")?;
@@ -45,24 +49,8 @@ fn bcrypt(task: &Task) -> Prepared {
         let salt = salt.try_into().map_err(failed("the salt is of 16 bytes"))?;
         // The crate gives the hash as text only; reading it back is nothing beside what bcrypt costs.
         let text = bcrypt::hash_with_salt_bytes(password, cost, salt).map_err(failed("bcrypt"))?;
-        copy(&bcrypt_base64(&text[29..])?, output)
+        copy(&BCRYPT_BASE64.decode(&text[29..]).map_err(failed("bcrypt's text"))?, output)
     })
-}
-
-/// Reads bcrypt's own alphabet.
-fn bcrypt_base64(text: &[u8]) -> Result<Vec<u8>, Failure> {
-    const ALPHABET: &[u8] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(BCRYPT_BYTES), 0_u32, 0);
-    for character in text {
-        let value = ALPHABET.iter().position(|known| known == character);
-        let value = value.ok_or_else(|| Failure::Failed("a bcrypt hash that is not one".to_owned()))?;
-        (bits, held) = (bits << 6 | value as u32, held + 6);
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-        }
-    }
-    Ok(bytes)
 }
 
 fn scrypt(task: &Task) -> Prepared {

@@ -6,15 +6,15 @@ use getrandom::SysRng;
 use getrandom::rand_core::UnwrapErr;
 use hmac::EagerHash;
 use ml_dsa::{Generate, MlDsa44, MlDsa65, MlDsa87, MlDsaParams};
-use rsa::pkcs8::{AssociatedOid, DecodePrivateKey, DecodePublicKey};
+use rsa::pkcs8::{AssociatedOid, DecodePrivateKey, DecodePublicKey, SecretDocument};
 use rsa::{RsaPrivateKey, pkcs1v15, pss};
 use sha2::Digest;
 use sha2::digest::{FixedOutputReset, Output};
 use signature::hazmat::{PrehashSigner, PrehashVerifier};
 use signature::{Keypair, RandomizedSigner, SignatureEncoding, Signer, Verifier};
 
-use super::pkcs8::private_key;
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::families::signature::{Scheme, long_key, prepare};
 use crate::families::{Prepared, Row, failed};
 
@@ -35,6 +35,17 @@ pub const SIGNATURES: &[Row] = &[
     ("slh-dsa-128s", |task| prepare(task, SlhDsa::<slh_dsa::Sha2_128s>(PhantomData))),
     ("slh-dsa-128f", |task| prepare(task, SlhDsa::<slh_dsa::Sha2_128f>(PhantomData))),
 ];
+
+/// The task's private key, a PKCS#8 document.
+pub fn private_key(task: &Task) -> Result<Vec<u8>, Failure> {
+    let pem = task.text("private_key_pem");
+    let pem = pem.ok_or_else(|| Failure::Failed("the input `private_key_pem` is missing".to_owned()))?;
+    let (label, document) = SecretDocument::from_pem(pem).map_err(failed("reading the private key's PEM"))?;
+    match label {
+        "PRIVATE KEY" => Ok(document.as_bytes().to_vec()),
+        label => Err(Failure::Failed(format!("the private key is a {label}, not a PKCS#8 document"))),
+    }
+}
 
 /// What is signed of a message: its hash, or itself.
 pub trait Prehash: 'static {
@@ -95,7 +106,7 @@ macro_rules! with_digest {
                 type $hash = AsIs;
                 $prepared
             }
-            other => Err($crate::contract::Failure::Unsupported(format!("rustcrypto does not sign {other}"))),
+            other => Err($crate::failure::Failure::Unsupported(format!("rustcrypto does not sign {other}"))),
         }
     }};
 }

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::ops::Range;
 
-use crate::buffers;
-use crate::exchanges::accounts::LONGEST_NAME;
+use crate::random;
+use crate::sign_in::accounts::LONGEST_NAME;
 
-use crate::http::protocol::{Persistence, Status};
+use crate::http::request::{Persistence, Status};
 
 /// The longest body of `/bytes/N`.
 pub const MOST_BYTES: usize = 64 << 20;
@@ -40,7 +40,7 @@ pub struct Answers {
 
 impl Answers {
     pub fn new() -> Answers {
-        let filled = buffers::filled(HEAD_ROOM + FIRST_FILLER, SEED);
+        let filled = random::filled(HEAD_ROOM + FIRST_FILLER, SEED);
         Answers { text: Vec::with_capacity(1024), filled, head: None }
     }
 
@@ -75,7 +75,7 @@ impl Answers {
         if self.filled.len() - HEAD_ROOM < bytes {
             // Freed first: there may not be room for both.
             self.filled = Vec::new();
-            self.filled = buffers::filled(HEAD_ROOM + bytes.next_power_of_two(), SEED);
+            self.filled = random::filled(HEAD_ROOM + bytes.next_power_of_two(), SEED);
         }
         self.text.clear();
         let headers = user.map_or([""; 3], |user| ["X-User: ", user, "\r\n"]);

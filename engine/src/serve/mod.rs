@@ -17,9 +17,11 @@ use std::net::{SocketAddr, TcpListener};
 use rustix::net::{listen, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Failure, Mode, Receipt, Record, Task};
-use crate::session::say;
-use crate::{calls, exchanges, guard, tls};
+use crate::contract::{Mode, Receipt, Record, Task};
+use crate::failure::Failure;
+use crate::runner::say;
+use crate::sign_in::Gate;
+use crate::{calls, guard, tls};
 
 use event_loop::Loop;
 use operations::Operations;
@@ -76,7 +78,7 @@ struct Config {
     tls: Option<tls::ServerSpec>,
     /// How users sign in before they are given `/bytes/N`; without, none has to.
     #[serde(default)]
-    sign_in: Option<exchanges::sign_in::SignIn>,
+    sign_in: Option<Gate>,
     /// What is made ready to be performed, each under a path of its own.
     #[serde(default)]
     operations: Vec<Task>,
@@ -117,7 +119,7 @@ fn prepare() -> Result<Ready, Failure> {
         operations.refuse_another_libcrypto(spec, library)?;
     }
     let receipt = operations.receipt();
-    let sign_in = config.sign_in.as_ref().map(exchanges::sign_in::SignIn::prepare).transpose()?;
+    let sign_in = config.sign_in.as_ref().map(Gate::prepare).transpose()?;
     let asks_for_certificates = config.tls.as_ref().is_some_and(|tls| tls.client_authority_pem.is_some());
     if sign_in.as_ref().is_some_and(|sign_in| sign_in.needs_certificates()) && !asks_for_certificates {
         let words = "this sign-in needs certificates of clients: `tls` with `client_authority_pem`";

@@ -1,32 +1,32 @@
 //! The operations a server performs, each proved before the first connection is accepted.
 
-use crate::contract::{Failure, ProviderName, Receipt, Task};
+use crate::contract::{ProviderName, Receipt, Task};
+use crate::failure::Failure;
 use crate::op;
-use crate::operation::Operation;
-use crate::provider::Provider;
-use crate::providers;
+use crate::provider::{Primitive, Provider};
+use crate::runner::engine_receipt;
 use crate::tls::ServerSpec;
 
 #[derive(Default)]
 pub struct Operations {
-    prepared: Vec<Prepared>,
+    prepared: Vec<Served>,
     providers: Vec<Opened>,
 }
 
-pub struct Prepared {
+pub struct Served {
     family: String,
     choice: String,
     op: String,
     /// The setting `bytes`, where the task has one.
     bytes: Option<u64>,
-    operation: Box<dyn Operation>,
+    operation: Box<dyn Primitive>,
     /// The body of each answer: of one length, whatever happened before.
     done: String,
 }
 
 /// What a path asks to be performed.
 #[derive(Debug, PartialEq, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Query<'a> {
     pub family: &'a str,
     pub choice: &'a str,
     /// As it was written: a number that is none matches nothing.
@@ -66,8 +66,8 @@ impl Operations {
     }
 
     /// Puts an operation under its path.
-    pub fn push(&mut self, task: &Task, operation: Box<dyn Operation>) -> Result<(), Failure> {
-        let prepared = Prepared {
+    pub fn push(&mut self, task: &Task, operation: Box<dyn Primitive>) -> Result<(), Failure> {
+        let prepared = Served {
             family: task.family.clone(),
             choice: task.choice.clone(),
             op: task.op.clone(),
@@ -100,7 +100,7 @@ impl Operations {
                         path_or_system(task.provider.path.as_deref()),
                     )));
                 }
-                let provider = providers::open(&task.provider, cpu)?;
+                let provider = op::open(&task.provider, cpu)?;
                 self.providers.push(Opened { name: task.provider.clone(), cpu: cpu.to_owned(), provider });
                 self.providers.len() - 1
             }
@@ -139,11 +139,11 @@ impl Operations {
             all.cpu = all.cpu.or(receipt.cpu);
             all.parts.extend(receipt.parts);
         }
-        Some(Receipt { engine: op::engine_receipt(), ..all })
+        Some(Receipt { engine: engine_receipt(), ..all })
     }
 
     /// Does once what a path asks for, and says what to answer.
-    pub fn perform(&mut self, asked: Asked<'_>) -> Result<&str, Refusal> {
+    pub fn perform(&mut self, asked: Query<'_>) -> Result<&str, Refusal> {
         let mut fitting = (0..self.prepared.len()).filter(|index| self.prepared[*index].fits(asked));
         let index = fitting.next().ok_or(Refusal::NotPrepared)?;
         if fitting.next().is_some() {
@@ -158,12 +158,12 @@ impl Operations {
 
     /// The paths that perform something.
     pub fn paths(&self) -> impl Iterator<Item = String> {
-        self.prepared.iter().map(Prepared::path)
+        self.prepared.iter().map(Served::path)
     }
 }
 
-impl Prepared {
-    fn fits(&self, asked: Asked<'_>) -> bool {
+impl Served {
+    fn fits(&self, asked: Query<'_>) -> bool {
         self.family == asked.family
             && self.choice == asked.choice
             && asked.op.is_none_or(|op| op == self.op)

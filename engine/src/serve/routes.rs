@@ -1,10 +1,9 @@
 //! What is where: `/bytes/N` and `/op/FAMILY/CHOICE?bytes=N&op=OP`.
 
 use super::answers::{Answer, Answers, MOST_BYTES};
-use super::operations::{Asked, Operations, Refusal};
-use crate::exchanges::server::{Reply, Server, Verdict};
-use crate::http::protocol::{Method, Persistence, Status};
-use crate::http::request::{Body, Refused, Request};
+use super::operations::{Operations, Query, Refusal};
+use crate::http::request::{Body, Method, Persistence, Refused, Request, Status};
+use crate::sign_in::scheme::{Reply, Server, Verdict};
 
 /// What answers requests.
 pub struct Service {
@@ -19,7 +18,7 @@ const MOST_FORM_BYTES: usize = 8 * 1024;
 #[derive(Debug, PartialEq)]
 pub enum Route<'a> {
     Bytes(usize),
-    Operation(Asked<'a>),
+    Operation(Query<'a>),
     Nowhere,
 }
 
@@ -146,7 +145,7 @@ pub fn route(target: &str) -> Route<'_> {
                 query.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))
             };
             let (bytes, op) = (value("bytes").map(|pair| pair.1), value("op").map(|pair| pair.1));
-            Route::Operation(Asked { family, choice, bytes, op })
+            Route::Operation(Query { family, choice, bytes, op })
         }
         None => Route::Nowhere,
     }

@@ -1,6 +1,7 @@
 //! How many steps each operation takes: as many as the last one, more in a part of a period, or drawn.
 
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use crate::random::Sequence;
 
 pub enum Lengths {

@@ -7,9 +7,10 @@ mod work;
 use lengths::Lengths;
 use work::{Chain, START, Wide, Work};
 
-use crate::contract::{Failure, Proof, Receipt, Task};
-use crate::operation::{Operation, Prepared};
+use crate::contract::{Proof, Receipt, Task};
+use crate::failure::Failure;
 use crate::provider::{Offers, Provider};
+use crate::provider::{Prepared, Primitive};
 
 pub struct Spin;
 
@@ -55,7 +56,7 @@ impl Provider for Spin {
 }
 
 fn spin(task: &Task) -> Prepared {
-    let prepare = task.one_of::<fn(Lengths) -> Box<dyn Operation>>(
+    let prepare = task.one_of::<fn(Lengths) -> Box<dyn Primitive>>(
         "work",
         &[
             ("chain", |lengths| Box::new(Spinning::<Chain>::of(lengths, 0))),
@@ -82,7 +83,7 @@ impl<W: Work> Spinning<W> {
     }
 }
 
-impl<W: Work> Operation for Spinning<W> {
+impl<W: Work> Primitive for Spinning<W> {
     fn perform(&mut self) -> Result<(), Failure> {
         self.work.steps(self.lengths.next());
         Ok(())
@@ -114,10 +115,10 @@ impl<W: Work> Operation for Spinning<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunks::Chunks;
-    use crate::session::Advance;
+    use crate::op::Chunks;
+    use crate::runner::Advance;
 
-    fn answer(operation: &mut impl Operation) -> Option<String> {
+    fn answer(operation: &mut impl Primitive) -> Option<String> {
         operation.prove().expect("a proof").answer
     }
 

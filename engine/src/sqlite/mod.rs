@@ -7,16 +7,20 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
 
 use crate::contract::Receipt;
-use crate::crates;
-use crate::families::{Linked, storage};
+use crate::families::{IN_APPLICATION, Linked};
+use crate::provider;
 
 pub use api::{Api, SQLITE as PLAIN, sqlcipher};
 pub use connection::{Connection, Statement};
 
 pub const SQLITE: Linked =
-    Linked { name: "sqlite", receipt: of_sqlite, table: &[("storage", storage::IN_APPLICATION)] };
-pub const SQLCIPHER: Linked =
-    Linked { name: "sqlcipher", receipt: of_sqlcipher, table: &[("storage", storage::IN_SQLCIPHER)] };
+    Linked { name: "sqlite", receipt: of_sqlite, table: &[], storage: &[IN_APPLICATION] };
+pub const SQLCIPHER: Linked = Linked {
+    name: "sqlcipher",
+    receipt: of_sqlcipher,
+    table: &[],
+    storage: &[IN_APPLICATION, &["sqlcipher"]],
+};
 
 fn of_sqlite() -> Receipt {
     let version = version(&PLAIN);
@@ -55,9 +59,7 @@ fn version(api: &Api) -> String {
 
 /// The crates that it is built from, and how it was compiled.
 fn parts(api: &Api, names: &[&str]) -> BTreeMap<String, String> {
-    let built_from = crates::all().filter(|(name, _)| names.contains(name));
-    let mut parts: BTreeMap<String, String> =
-        built_from.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+    let mut parts = provider::parts(names);
     parts.insert("compile options".to_owned(), options(api).join(" "));
     parts
 }

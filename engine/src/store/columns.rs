@@ -1,27 +1,95 @@
-//! The table's columns, as servers are told of them, how a row is found, and how much a loop inside a server does at once.
+//! The table's columns, those that are protected and their values as they are stored, and how a row is found and many are
+//! walked through.
 
-use super::table::{Column, Extra};
+use std::ops::Range;
 
-/// All columns, in their order.
-pub const COLUMNS: [&str; 13] = [
-    "card_id",
-    "card_number1",
-    "card_number2",
-    "card_number3",
-    "card_number4",
-    "security_code1",
-    "security_code2",
-    "security_code3",
-    "security_code4",
-    "secure_string1",
-    "secure_string2",
-    "secure_string3",
-    "secure_string4",
+/// All columns, in their order, with their types. (name, type)
+pub const COLUMNS: [(&str, &str); 13] = [
+    ("card_id", "integer"),
+    ("card_number1", BIGINT),
+    ("card_number2", BIGINT),
+    ("card_number3", BIGINT),
+    ("card_number4", BIGINT),
+    ("security_code1", SMALLINT),
+    ("security_code2", SMALLINT),
+    ("security_code3", SMALLINT),
+    ("security_code4", SMALLINT),
+    ("secure_string1", TEXT),
+    ("secure_string2", TEXT),
+    ("secure_string3", TEXT),
+    ("secure_string4", TEXT),
 ];
+pub const BIGINT: &str = "bigint";
+pub const SMALLINT: &str = "smallint";
+pub const TEXT: &str = "varchar(36)";
+
+/// Their names.
+pub fn names() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The three columns that a choice protects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    Number,
+    Code,
+    String,
+}
+
+impl Column {
+    pub const ALL: [Column; 3] = [Column::Number, Column::Code, Column::String];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::Number => "card_number1",
+            Column::Code => "security_code1",
+            Column::String => "secure_string1",
+        }
+    }
+
+    /// Its place in the table, from 1: what a value is bound to besides its row.
+    pub fn place(self) -> u8 {
+        match self {
+            Column::Number => 2,
+            Column::Code => 6,
+            Column::String => 10,
+        }
+    }
+}
+
+/// What the application adds to a row beside its thirteen columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extra {
+    Nothing,
+    /// A column `data_key`.
+    DataKey,
+    /// A column `number_code`, indexed: by it a row is found.
+    NumberCode,
+}
+
+/// The three protected values as they were read.
+#[derive(Debug, Clone, Copy)]
+pub enum Stored<'a> {
+    /// As they are, or as a server that encrypts itself gave them back.
+    Plain { number: i64, code: i16, string: &'a [u8] },
+    /// As the application sealed them.
+    Sealed { number: &'a [u8], code: &'a [u8], string: &'a [u8], extra: &'a [u8] },
+}
 
 /// How many rows a server's loop has in one call: a sum of so many card numbers is still a number of 64 bits, and one
 /// call more does not show.
 pub const ROWS_OF_A_CALL: usize = 1000;
+
+/// Ids by so many at a time: the rows of a commit, or of a call.
+pub fn by(count: usize, ids: Range<i64>) -> impl Iterator<Item = Range<i64>> {
+    let end = ids.end;
+    ids.step_by(count).map(move |first| first..first.saturating_add(count as i64).min(end))
+}
+
+/// How many rows a call has that has whole commits.
+pub fn rows_of_a_call(rows_per_commit: u64) -> usize {
+    rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1)
+}
 
 /// How a row is found by its card number: a prepared statement.
 #[derive(Clone)]
@@ -54,9 +122,16 @@ pub fn protected(place: usize) -> Option<Column> {
     Column::ALL.into_iter().find(|column| usize::from(column.place()) == place)
 }
 
-/// Each column with its place, from 1.
+/// Each column with its place, from 1. (place, name)
 pub fn placed() -> impl Iterator<Item = (usize, &'static str)> {
-    (1..).zip(COLUMNS)
+    (1..).zip(names())
+}
+
+/// What a row is read as: the three protected columns as `open` has them, the nine others, and a data key.
+pub fn selected(open: impl Fn(Column) -> String, data_key: bool) -> String {
+    let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
+    let words = Column::ALL.into_iter().map(open).chain(others.map(|(_, name)| name.to_owned()));
+    words.chain(data_key.then(|| "data_key".to_owned())).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -66,7 +141,7 @@ mod tests {
     #[test]
     fn the_protected_columns_are_where_they_say() {
         for column in Column::ALL {
-            assert_eq!(column.name(), COLUMNS[usize::from(column.place()) - 1]);
+            assert_eq!(column.name(), COLUMNS[usize::from(column.place()) - 1].0);
         }
         assert_eq!(3, placed().filter(|(place, _)| protected(*place).is_some()).count());
     }

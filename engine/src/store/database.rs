@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::table::Column;
-use crate::contract::{Failure, Proof};
+use super::columns::Column;
+use crate::contract::Proof;
+use crate::failure::Failure;
 
 /// A database that is open, with a table that is protected as the choice says.
 ///
@@ -39,7 +40,9 @@ pub trait Database {
     fn size(&mut self) -> Result<u64, Failure>;
 
     /// Which code this is beside the engine: the server, its extensions (name, version).
-    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure>;
+    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
+        Ok(Vec::new())
+    }
 
     /// Which wrong things the proof may try, and what keeps it from trying the others.
     fn promise(&self) -> Promise;
@@ -67,20 +70,20 @@ pub trait Database {
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// Whether a wrong thing is refused, and so tried: `Err` says why it is not.
-pub type Refused = Result<(), &'static str>;
+/// Whether a wrong thing is tried, since it is to be refused: `Err` says why it is not.
+pub type Tried = Result<(), &'static str>;
 
 /// What a choice promises of a value that is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
     /// A wrong key reads nothing.
-    pub wrong_key: Refused,
+    pub wrong_key: Tried,
     /// A value whose bytes were changed is not read.
-    pub changed: Refused,
+    pub changed: Tried,
     /// A value is not read in another row.
-    pub moved_row: Refused,
+    pub moved_row: Tried,
     /// A value is not read in another column.
-    pub moved_column: Refused,
+    pub moved_column: Tried,
 }
 
 impl Promise {

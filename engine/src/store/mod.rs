@@ -3,35 +3,31 @@
 mod card;
 mod columns;
 mod database;
-mod embedded;
-mod flush;
-mod keys;
 mod mariadb;
 mod nothing;
 mod openpgp;
-mod pages;
 mod postgresql;
 mod protection;
-mod rows;
-mod session;
-mod stored;
+mod sqlite;
 mod table;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod verify;
 
-use crate::contract::{Done, Failure, Mode, Receipt, Record};
-use crate::session::Lines;
-use crate::{families, op, sqlite};
+use crate::contract::{Done, Mode, Receipt, Record};
+use crate::failure::Failure;
+use crate::runner::{self, Lines};
+use crate::{families, op};
 use card::Cards;
 use database::Database;
-use session::Trial;
 use table::Table;
 use task::{Place, ServerKind, Settings, Task};
+use trial::Trial;
 
 pub fn main() -> i32 {
-    op::runner(perform)
+    runner::run(perform)
 }
 
 fn perform(task: &Task, lines: &mut Lines) -> Record<Done> {
@@ -61,9 +57,9 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result
             if task.choice == "none" { nothing::prove() } else { verify::verify(database, &settings)? };
         return Ok(Done { receipt: Some(receipt), proof: Some(proof), ..Done::default() });
     }
-    op::optimised(cfg!(debug_assertions))?;
+    runner::optimised(cfg!(debug_assertions))?;
     let (mut trial, ready) = Trial::open(database, place, &settings, task, receipt)?;
-    op::session(lines, ready, |advance| trial.advance(advance))?;
+    runner::session(lines, ready, |advance| trial.advance(advance))?;
     trial.end()?;
     Ok(Done::default())
 }
@@ -80,7 +76,7 @@ fn open(
             "a database cannot be told to leave instruction sets unused".to_owned(),
         ));
     }
-    let provider = crate::providers::open(&task.provider, "native")?;
+    let provider = crate::op::open(&task.provider, "native")?;
     let receipt = op::receipt(provider.as_ref());
     let provider_kind = task.provider.kind.as_str();
     let protection = protection::of(&task.choice, &protection::Keys::of(task)?)?;
@@ -97,10 +93,10 @@ fn open(
     }
     let database: Box<dyn Database> = match (provider_kind, &place.server) {
         ("sqlite", None) => {
-            Box::new(embedded::open(&sqlite::PLAIN, &place.directory, task, settings, table)?)
+            Box::new(sqlite::open(&crate::sqlite::PLAIN, &place.directory, task, settings, table)?)
         }
         ("sqlcipher", None) => {
-            Box::new(embedded::open(sqlite::sqlcipher(), &place.directory, task, settings, table)?)
+            Box::new(sqlite::open(crate::sqlite::sqlcipher(), &place.directory, task, settings, table)?)
         }
         ("aws-lc", Some(server)) => match server.kind {
             ServerKind::Postgresql => postgresql::open(task, server, settings, table)?,

@@ -3,16 +3,18 @@
 use std::hint::black_box;
 use std::ops::Range;
 
+use super::columns::{Column, Stored};
 use super::database::{Database, Promise};
-use super::table::{Column, Found, Stored, Table};
-use super::task::{Operation, Settings};
-use crate::contract::{Failure, Proof, Task};
+use super::table::{Found, Table};
+use super::task::{Access, Settings};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
 
 struct Nothing(Table);
 
 /// Fails for an operation that is no loop of reads.
 pub fn open(task: &Task, settings: &Settings, table: Table) -> Result<Box<dyn Database>, Failure> {
-    if settings.operation != Operation::Read {
+    if settings.access != Access::Read {
         let words = format!("`none` of storage is the loop that reads, and not `{}`", task.op);
         return Err(Failure::Unsupported(words));
     }
@@ -69,10 +71,6 @@ impl Database for Nothing {
 
     fn size(&mut self) -> Result<u64, Failure> {
         Ok(0)
-    }
-
-    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
-        Ok(Vec::new())
     }
 
     fn promise(&self) -> Promise {

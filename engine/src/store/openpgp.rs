@@ -8,7 +8,7 @@ use getrandom::rand_core::UnwrapErr;
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::{EncodeRsaPrivateKey, RsaPrivateKeyRef};
 
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// A pair of transferable keys, in binary.
 pub struct KeyPair {

@@ -8,8 +8,9 @@ use aws_lc_rs::rsa::{
 };
 
 use super::card::{Card, STRING_BYTES, Text};
-use super::stored::{Column, Extra, Stored};
-use crate::contract::{Failure, Task};
+use super::columns::{Column, Extra, Stored};
+use crate::contract::Task;
+use crate::failure::Failure;
 
 /// What is stored of a row's protected values: bytes.
 #[derive(Debug, Default, Clone)]

@@ -1,9 +1,9 @@
 //! The table as a database sees it: its rows as they are to be stored, and whether what was read is right.
 
 use super::card::{Card, Cards, Text};
+use super::columns::{Column, Extra, Stored};
 use super::protection::{Protection, Sealed};
-pub use super::stored::{Column, Extra, Stored};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// A row as it is to be stored.
 pub struct Row<'a> {

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::table::Table;
-use crate::contract::{self, Failure};
+use crate::contract;
+use crate::failure::Failure;
 
 #[derive(Deserialize, Debug)]
 #[serde(try_from = "Value")]
@@ -73,8 +74,9 @@ impl TryFrom<Value> for Task {
     }
 }
 
+/// How rows are used by one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum Access {
     Insert,
     Read,
     /// As many rows as are inserted are read afterwards.
@@ -83,10 +85,10 @@ pub enum Operation {
     Open,
 }
 
-impl Operation {
+impl Access {
     /// Whether it changes the table.
     pub fn inserts(self) -> bool {
-        matches!(self, Operation::Insert | Operation::InsertAndRead)
+        matches!(self, Access::Insert | Access::InsertAndRead)
     }
 }
 
@@ -101,7 +103,7 @@ pub enum Durability {
 /// The settings that all databases understand alike.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    pub operation: Operation,
+    pub access: Access,
     /// In the table before the first operation.
     pub rows: i64,
     pub rows_per_commit: u64,
@@ -113,18 +115,18 @@ const MOST_ROWS: u64 = 1_000_000_000;
 
 impl Settings {
     pub fn of(task: &contract::Task) -> Result<Settings, Failure> {
-        let operation = task.operation(&[
-            ("insert", Operation::Insert),
-            ("read", Operation::Read),
-            ("insert-and-read", Operation::InsertAndRead),
-            ("find", Operation::Find),
-            ("open", Operation::Open),
+        let access = task.operation(&[
+            ("insert", Access::Insert),
+            ("read", Access::Read),
+            ("insert-and-read", Access::InsertAndRead),
+            ("find", Access::Find),
+            ("open", Access::Open),
         ])?;
-        let rows = if operation == Operation::Insert { 0 } else { number(task, "rows", 10_000)? as i64 };
-        let rows_per_commit = if operation.inserts() { number(task, "rows-per-commit", 250)? } else { 1 };
+        let rows = if access == Access::Insert { 0 } else { number(task, "rows", 10_000)? as i64 };
+        let rows_per_commit = if access.inserts() { number(task, "rows-per-commit", 250)? } else { 1 };
         let durability =
             task.one_of("durability", &[("off", Durability::Off), ("flushed", Durability::Flushed)])?;
-        Ok(Settings { operation, rows, rows_per_commit, durability })
+        Ok(Settings { access, rows, rows_per_commit, durability })
     }
 }
 

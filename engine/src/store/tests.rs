@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::card::Cards;
+use super::columns::{Extra, Stored};
 use super::database::Database;
-use super::embedded::{self, Embedded};
 use super::protection::{self, Keys, Sealed};
-use super::table::{Extra, Stored, Table};
+use super::sqlite::{self, Embedded};
+use super::table::Table;
 use super::task::Settings;
-use crate::contract::{self, Failure};
-use crate::sqlite;
+use crate::contract;
+use crate::failure::Failure;
 
 const IN_APPLICATION: [&str; 5] = ["aes-256-gcm", "blind-index", "envelope-aes", "envelope-rsa", "rsa-oaep"];
 
@@ -42,7 +43,7 @@ fn database(directory: &Path, choice: &str) -> Result<Embedded, Failure> {
     let task = task(choice, "{}");
     let settings = Settings::of(&task)?;
     let table = Table::new(Cards::new(7, ""), choice, protection::of(choice, &Keys::default())?);
-    embedded::open(&sqlite::PLAIN, directory, &task, &settings, table)
+    sqlite::open(&crate::sqlite::PLAIN, directory, &task, &settings, table)
 }
 
 fn stored(sealed: &Sealed) -> Stored<'_> {

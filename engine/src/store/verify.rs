@@ -1,9 +1,10 @@
 //! Proof before a number: what was written is read again, and what must be refused is.
 
-use super::database::Database;
-use super::table::Column;
+use super::columns::Column;
+use super::database::{Database, Tried};
 use super::task::Settings;
-use crate::contract::{Failure, Proof};
+use crate::contract::Proof;
+use crate::failure::Failure;
 
 const ROWS: i64 = 20;
 
@@ -51,7 +52,7 @@ type Wrong = fn(&mut dyn Database, Column) -> Result<Vec<u8>, Failure>;
 
 fn tamper(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failure> {
     let promise = database.promise();
-    let wrongs: [(&str, super::database::Refused, Wrong); 3] = [
+    let wrongs: [(&str, Tried, Wrong); 3] = [
         ("a changed value", promise.changed, |database, column| {
             let mut bytes = database.stored(TAMPERED, column)?;
             let last = bytes.last_mut().ok_or_else(|| Failure::Failed("nothing is stored".to_owned()))?;

@@ -12,7 +12,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
 use super::spec::{Identity, Signer};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// All certificates of a PEM text, leaf first.
 pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {

@@ -4,7 +4,7 @@
 use super::certificate::{self, Key};
 use super::rustls::lacks;
 use super::spec::{Asked, ClientSpec, KeyExchange, Library, Negotiated, ServerSpec, Signer};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 impl ClientSpec {
     pub(super) fn asked(&self) -> Asked {

@@ -17,7 +17,7 @@ pub mod tests;
 
 use std::os::fd::OwnedFd;
 
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 pub use spec::{Agreement, ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
 pub use stream::Stream;

@@ -2,11 +2,11 @@
 //! specifications register.
 
 use super::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// Who proves itself how in a suite of TLS 1.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exchange {
+pub enum SuiteKind {
     Rsa,
     DheRsa,
     EcdheRsa,
@@ -40,21 +40,21 @@ impl KeyExchange {
 
 impl Asked {
     /// What goes together in a suite of TLS 1.2, for each cipher and kind of certificate that could answer.
-    pub fn suites_12(&self) -> Vec<(Cipher, Exchange)> {
-        let exchanges = match self.key_exchange {
-            Some(KeyExchange::Rsa) => vec![Exchange::Rsa],
-            Some(KeyExchange::Dhe) => vec![Exchange::DheRsa],
-            Some(_) | None => vec![Exchange::EcdheEcdsa, Exchange::EcdheRsa],
+    pub fn suites_12(&self) -> Vec<(Cipher, SuiteKind)> {
+        let kinds = match self.key_exchange {
+            Some(KeyExchange::Rsa) => vec![SuiteKind::Rsa],
+            Some(KeyExchange::Dhe) => vec![SuiteKind::DheRsa],
+            Some(_) | None => vec![SuiteKind::EcdheEcdsa, SuiteKind::EcdheRsa],
         };
-        let signed = |exchange: &Exchange| self.signer.is_none_or(|signer| exchange.is_signed_by(signer));
-        let exchanges: Vec<Exchange> = exchanges.into_iter().filter(signed).collect();
-        self.ciphers().flat_map(|cipher| exchanges.iter().map(move |exchange| (cipher, *exchange))).collect()
+        let signed = |kind: &SuiteKind| self.signer.is_none_or(|signer| kind.is_signed_by(signer));
+        let kinds: Vec<SuiteKind> = kinds.into_iter().filter(signed).collect();
+        self.ciphers().flat_map(|cipher| kinds.iter().map(move |kind| (cipher, *kind))).collect()
     }
 
     /// The registered names of all suites that are as asked, of every version that is.
     pub fn suites(&self) -> Vec<String> {
         let newer = self.ciphers().filter_map(Cipher::suite_13).map(str::to_owned);
-        let older = self.suites_12().into_iter().filter_map(|(cipher, exchange)| cipher.suite_12(exchange));
+        let older = self.suites_12().into_iter().filter_map(|(cipher, kind)| cipher.suite_12(kind));
         match self.protocol {
             None => newer.chain(older).collect(),
             Some(Protocol::Tls13) => newer.collect(),
@@ -94,30 +94,30 @@ impl Asked {
     }
 }
 
-impl Exchange {
+impl SuiteKind {
     fn is_signed_by(self, signer: Signer) -> bool {
         match self {
-            Exchange::Rsa | Exchange::DheRsa | Exchange::EcdheRsa => signer == Signer::Rsa,
+            SuiteKind::Rsa | SuiteKind::DheRsa | SuiteKind::EcdheRsa => signer == Signer::Rsa,
             // RFC 8422: Ed25519 goes by the suites of ECDSA.
-            Exchange::EcdheEcdsa => matches!(signer, Signer::Ecdsa | Signer::Ed25519),
+            SuiteKind::EcdheEcdsa => matches!(signer, Signer::Ecdsa | Signer::Ed25519),
         }
     }
 
     fn registered(self) -> &'static str {
         match self {
-            Exchange::Rsa => "TLS_RSA",
-            Exchange::DheRsa => "TLS_DHE_RSA",
-            Exchange::EcdheRsa => "TLS_ECDHE_RSA",
-            Exchange::EcdheEcdsa => "TLS_ECDHE_ECDSA",
+            SuiteKind::Rsa => "TLS_RSA",
+            SuiteKind::DheRsa => "TLS_DHE_RSA",
+            SuiteKind::EcdheRsa => "TLS_ECDHE_RSA",
+            SuiteKind::EcdheEcdsa => "TLS_ECDHE_ECDSA",
         }
     }
 
     fn openssl(self) -> &'static str {
         match self {
-            Exchange::Rsa => "",
-            Exchange::DheRsa => "DHE-RSA-",
-            Exchange::EcdheRsa => "ECDHE-RSA-",
-            Exchange::EcdheEcdsa => "ECDHE-ECDSA-",
+            SuiteKind::Rsa => "",
+            SuiteKind::DheRsa => "DHE-RSA-",
+            SuiteKind::EcdheRsa => "ECDHE-RSA-",
+            SuiteKind::EcdheEcdsa => "ECDHE-ECDSA-",
         }
     }
 }
@@ -138,27 +138,27 @@ impl Cipher {
     }
 
     /// The registered suite of TLS 1.2; RSA key exchange was never given ChaCha20.
-    pub fn suite_12(self, exchange: Exchange) -> Option<String> {
+    pub fn suite_12(self, kind: SuiteKind) -> Option<String> {
         let tail = match self {
             Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
             Cipher::Aes256Gcm => "AES_256_GCM_SHA384",
             Cipher::Aes128Cbc => "AES_128_CBC_SHA",
-            Cipher::ChaCha20Poly1305 if exchange == Exchange::Rsa => return None,
+            Cipher::ChaCha20Poly1305 if kind == SuiteKind::Rsa => return None,
             Cipher::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA256",
         };
-        Some(format!("{}_WITH_{tail}", exchange.registered()))
+        Some(format!("{}_WITH_{tail}", kind.registered()))
     }
 
     /// The same suite as OpenSSL spells it in a cipher list.
-    pub fn openssl_12(self, exchange: Exchange) -> Option<String> {
+    pub fn openssl_12(self, kind: SuiteKind) -> Option<String> {
         let tail = match self {
             Cipher::Aes128Gcm => "AES128-GCM-SHA256",
             Cipher::Aes256Gcm => "AES256-GCM-SHA384",
             Cipher::Aes128Cbc => "AES128-SHA",
-            Cipher::ChaCha20Poly1305 if exchange == Exchange::Rsa => return None,
+            Cipher::ChaCha20Poly1305 if kind == SuiteKind::Rsa => return None,
             Cipher::ChaCha20Poly1305 => "CHACHA20-POLY1305",
         };
-        Some(format!("{}{tail}", exchange.openssl()))
+        Some(format!("{}{tail}", kind.openssl()))
     }
 }
 

@@ -5,14 +5,15 @@ mod settings;
 
 use serde_json::{Value, json};
 
-use crate::contract::{Failure, Proof, ProviderName, Task};
+use crate::contract::{Proof, ProviderName, Task};
+use crate::failure::Failure;
 use crate::provider::Provider;
 
 /// Those that are linked in, and the system's libcrypto where there is one.
 fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
     let open = |kind: &'static str| {
         let name = ProviderName { kind: kind.to_owned(), path: None };
-        Some((kind, crate::providers::open(&name, "native").ok()?))
+        Some((kind, crate::op::open(&name, "native").ok()?))
     };
     ["aws-lc", "rustcrypto", "libcrypto"].into_iter().filter_map(open).collect()
 }

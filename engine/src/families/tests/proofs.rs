@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{is_long, light, operations, proved, providers, task};
-use crate::buffers;
-use crate::contract::Failure;
+use crate::failure::Failure;
+use crate::random;
 use crate::rustcrypto;
 
 /// Cells that are not offered with default settings, for a reason of the library's own.
@@ -115,7 +115,7 @@ fn published_answers_are_met_by_every_provider_that_offers_the_choice() {
 
 #[test]
 fn providers_agree_on_the_secret_of_the_same_keys() {
-    let bytes = |bytes: usize, seed: u64| hex::encode(buffers::filled(bytes, seed));
+    let bytes = |bytes: usize, seed: u64| hex::encode(random::filled(bytes, seed));
     let agreement = |peer: String| json!({"private_hex": bytes(32, 3), "peer_hex": peer});
     let kem = |ciphertext| json!({"seed_hex": bytes(64, 5), "ciphertext_hex": bytes(ciphertext, 6)});
     // The peers' public values are the curves' base points.

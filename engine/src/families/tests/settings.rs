@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{is_long, key_of, light, operations, proved, providers, task};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::op;
 use crate::spin::Spin;
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::server::Server;
 use super::{Advance, advanced, latencies, load, trial};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::load::phase::Work;
 use crate::load::workers;
 use crate::random::UserRandom;

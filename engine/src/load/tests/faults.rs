@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{Advance, Trial, advanced, good, load, trial};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// Nothing here takes a second on a machine that has nothing else to do; a hang takes for ever.
 const FAR_TOO_LONG: Duration = Duration::from_secs(30);

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::server::GOOD;
 use super::{Advance, load, trial};
-use crate::contract::Failure;
+use crate::failure::Failure;
+use crate::load::task::Load;
 use crate::load::verify::verify;
-use crate::load_task::Load;
 
 const CHAIN: &str = include_str!("../../tls/fixtures/ecdsa-p256.pem");
 const KEY: &str = include_str!("../../tls/fixtures/ecdsa-p256.key.pem");
@@ -88,7 +88,7 @@ fn both_versions_of_a_users_own_server() {
 
         let mut trial = trial(&load);
         let chunk = trial.advance(Advance { seconds: 0.0, operations: 5 }).expect("a chunk");
-        assert!(chunk.observed.components.is_empty() && chunk.cpu_ns > 0);
+        assert!(chunk.observed.bill.components.is_empty() && chunk.cpu_ns > 0);
         assert_eq!(
             (chunk.operations, 0),
             (chunk.observed.counts.handshakes_full, chunk.observed.counts.handshakes_resumed)
@@ -137,5 +137,5 @@ fn a_users_own_server_with_an_account() {
     let load = asking(server(rustls::ALL_VERSIONS), "tls-1.2", web);
     assert_eq!(6, verify(&load).expect("a proof").not_tried.len());
     let chunk = trial(&load).advance(Advance { seconds: 0.0, operations: 5 }).expect("a chunk");
-    assert!(chunk.observed.components["web"].cpu_ns > 0);
+    assert!(chunk.observed.bill.components["web"].cpu_ns > 0);
 }

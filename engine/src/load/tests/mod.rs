@@ -1,21 +1,21 @@
 //! The load client against servers that behave, and servers that do not.
 
 mod chunks;
-mod exchanges;
 mod faults;
 mod https;
 mod parser;
 mod server;
 mod shapes;
+mod sign_in;
 mod verification;
 
 use std::net::SocketAddr;
 
 use super::record::Chunk;
 use super::trial::Trial;
-use crate::contract::Failure;
-use crate::load_task::Load;
-use crate::session::Advance;
+use crate::failure::Failure;
+use crate::load::task::Load;
+use crate::runner::Advance;
 
 /// A load on a server of the test, with these fields changed. Without components it is one of the user's own.
 fn load(address: SocketAddr, change: serde_json::Value) -> Load {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::server::{GOOD, Server, Then, say};
 use super::{advanced, good, latencies, load, trial};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// Two users that think 50 ms cannot ask more than so often.
 #[test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::load;
 use super::server::{GOOD, Server, Then, say};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::load::verify::verify;
 
 fn verified(server: &Server, change: serde_json::Value) -> Result<(Vec<String>, Vec<String>), String> {

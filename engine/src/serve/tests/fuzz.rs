@@ -6,8 +6,8 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::super::routes::route;
 use super::{Served, get};
-use crate::buffers;
 use crate::http::request::{MOST_HEAD_BYTES, parse};
+use crate::random;
 
 /// Seeded, so that a failure comes again.
 struct Chance(u64);
@@ -15,7 +15,7 @@ struct Chance(u64);
 impl Chance {
     fn next(&mut self) -> u64 {
         self.0 += 1;
-        u64::from_le_bytes(buffers::filled(8, self.0).try_into().expect("8 bytes"))
+        u64::from_le_bytes(random::filled(8, self.0).try_into().expect("8 bytes"))
     }
 
     fn below(&mut self, limit: usize) -> usize {

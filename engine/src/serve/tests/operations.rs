@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::super::operations::{Asked, Operations, Refusal};
+use super::super::operations::{Operations, Query, Refusal};
 use super::super::routes::Service;
 use super::{Served, get, refused};
-use crate::contract::{Failure, Proof, ProviderName, Task};
+use crate::contract::{Proof, ProviderName, Task};
+use crate::failure::Failure;
 use crate::http::request;
-use crate::operation::Operation;
-use crate::providers;
+use crate::op;
+use crate::provider::Primitive;
 
 fn task(kind: &str, family: &str, op: &str, choice: &str, bytes: u64) -> Value {
     let mut inputs = json!({});
@@ -22,7 +23,7 @@ fn task(kind: &str, family: &str, op: &str, choice: &str, bytes: u64) -> Value {
 
 fn has_libcrypto() -> bool {
     let libcrypto = ProviderName { kind: "libcrypto".to_owned(), path: None };
-    providers::open(&libcrypto, "native").is_ok()
+    op::open(&libcrypto, "native").is_ok()
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn an_operation_is_really_performed_each_time() {
 /// An operation that works twice and then no more.
 struct Failing(u32);
 
-impl Operation for Failing {
+impl Primitive for Failing {
     fn perform(&mut self) -> Result<(), Failure> {
         self.0 += 1;
         if self.0 > 2 { Err(Failure::Failed("a wrong answer".to_owned())) } else { Ok(()) }
@@ -141,9 +142,9 @@ fn a_failing_operation_is_answered_with_its_reason() {
     .unwrap();
     let mut operations = Operations::default();
     operations.push(&task, Box::new(Failing(0))).unwrap();
-    let asked = Asked { family: "f", choice: "c", bytes: None, op: None };
+    let asked = Query { family: "f", choice: "c", bytes: None, op: None };
     assert_eq!(Ok("done 0\n"), operations.perform(asked));
-    assert_eq!(Err(Refusal::NotPrepared), operations.perform(Asked { choice: "d", ..asked }));
+    assert_eq!(Err(Refusal::NotPrepared), operations.perform(Query { choice: "d", ..asked }));
 
     let mut service = Service::new(operations, None);
     // `bytes` is not asked of an operation that has none.

@@ -10,7 +10,7 @@ use mysql::{Conn, Error, LocalInfileHandler, OptsBuilder, Params, Row, Statement
 
 use super::super::database::unanswered;
 use super::super::task::Server;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 pub struct Connection {
     inner: Conn,

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lc_rs::rand;
 use mysql::{Statement, Value};
 
-use super::columns::{Find, ROWS_OF_A_CALL};
+use super::columns::{Column, Find, ROWS_OF_A_CALL, by, rows_of_a_call};
 use super::database::{Database, Promise};
-use super::table::{Column, Search, Table, wrong};
+use super::table::{Search, Table, wrong};
 use super::task::{self, Durability, Server, Settings};
-use crate::contract::{Failure, Proof, Task};
+use crate::contract::{Proof, Task};
+use crate::failure::Failure;
 use connection::Connection;
 use rows::{check, check_loop, look, parameters, write_line};
 use sql::{DIGITS, Form};
@@ -134,8 +135,8 @@ impl Database for Mariadb {
     fn fill(&mut self, ids: Range<i64>) -> Result<(), Failure> {
         const AT_ONCE: usize = 5000;
         let name = if self.key.is_some() { "staged" } else { "cards" };
-        for first in ids.clone().step_by(AT_ONCE) {
-            self.load(name, first..(first + AT_ONCE as i64).min(ids.end))?;
+        for ids in by(AT_ONCE, ids) {
+            self.load(name, ids)?;
             if let Some(key) = &self.key {
                 let text = self.form.insert_staged("", "?");
                 let keys = vec![key.clone(); Column::ALL.len()];
@@ -148,24 +149,21 @@ impl Database for Mariadb {
 
     fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure> {
         let statement = self.statements()?.insert.clone();
-        // A call has whole commits.
-        let step = rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1);
         if self.in_server {
-            for first in ids.clone().step_by(step) {
-                let end = (first + step as i64).min(ids.end);
-                self.load("staged", first..end)?;
-                let numbers = [first, end - 1, rows_per_commit as i64].map(Value::Int);
+            for ids in by(rows_of_a_call(rows_per_commit), ids) {
+                self.load("staged", ids.clone())?;
+                let numbers = [ids.start, ids.end - 1, rows_per_commit as i64].map(Value::Int);
                 let parameters: Vec<Value> = numbers.into_iter().chain([self.key_or_null()]).collect();
                 self.connection.execute(&statement, parameters)?;
                 self.tell("delete from staged")?;
             }
             return Ok(());
         }
-        for first in ids.clone().step_by(rows_per_commit as usize) {
+        for ids in by(rows_per_commit as usize, ids) {
             if rows_per_commit > 1 {
                 self.tell("start transaction")?;
             }
-            for id in first..(first + rows_per_commit as i64).min(ids.end) {
+            for id in ids {
                 let row = parameters(&self.table.row(id)?, self.key.as_ref());
                 self.connection.execute(&statement, row)?;
             }

@@ -2,8 +2,9 @@
 
 use mysql::{Row as Answer, Value};
 
-use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
-use crate::contract::Failure;
+use super::super::columns::{Column, Stored};
+use super::super::table::{Found, Row, Search, Table, wrong};
+use crate::failure::Failure;
 
 /// The parameters of an insert; after each value that the server encrypts comes its key.
 pub fn parameters(row: &Row<'_>, key: Option<&Value>) -> Vec<Value> {

@@ -1,14 +1,7 @@
 //! What MariaDB is told: the table and the statements of each choice.
 
-use super::super::columns::{COLUMNS, placed, protected};
-use super::super::table::{Column, Extra};
+use super::super::columns::{COLUMNS, Column, Extra, placed, protected, selected};
 
-const INT: &str = "int";
-const BIGINT: &str = "bigint";
-const SMALLINT: &str = "smallint";
-const TEXT: &str = "varchar(36)";
-const TYPES: [&str; 13] =
-    [INT, BIGINT, BIGINT, BIGINT, BIGINT, SMALLINT, SMALLINT, SMALLINT, SMALLINT, TEXT, TEXT, TEXT, TEXT];
 /// Of what is encrypted: as long as an RSA ciphertext, the longest.
 const BYTES: &str = "varbinary(256)";
 
@@ -44,7 +37,7 @@ impl Form {
 
     /// Makes the table, empty.
     pub fn table(self) -> Vec<String> {
-        let kinds = placed().zip(TYPES).map(|((place, name), plain)| match protected(place) {
+        let kinds = (1..).zip(COLUMNS).map(|(place, (name, plain))| match protected(place) {
             Some(_) if !self.is_plain() => (name, BYTES),
             _ => (name, plain),
         });
@@ -68,8 +61,8 @@ impl Form {
 
     /// Makes the place where rows wait for the server to encrypt them: in memory, and gone with the connection.
     pub fn staged() -> Vec<String> {
-        let columns = COLUMNS.into_iter().zip(TYPES).map(|(name, kind)| format!("{name} {kind} not null"));
-        let columns = columns.collect::<Vec<_>>().join(", ");
+        let columns = COLUMNS.map(|(name, kind)| format!("{name} {kind} not null"));
+        let columns = columns.join(", ");
         vec![
             "drop temporary table if exists staged".to_owned(),
             format!("create temporary table staged ({columns}, primary key (card_id)) engine = MEMORY"),
@@ -130,11 +123,7 @@ impl Form {
 
     /// What a row is read as: the three protected columns, the nine others, and a data key.
     fn selected(self, key: &str) -> String {
-        let opened = Column::ALL.into_iter().map(|column| self.open(column, key));
-        let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
-        let data_key = self.extra().filter(|name| *name == "data_key");
-        let words = opened.chain(others.map(|(_, name)| name.to_owned())).chain(data_key.map(str::to_owned));
-        words.collect::<Vec<_>>().join(", ")
+        selected(|column| self.open(column, key), self.extra() == Some("data_key"))
     }
 
     /// By an index where there is one: `AES_ENCRYPT`, which gives equal numbers equal ciphertexts, is done once, of the

@@ -8,7 +8,7 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, ErrorResponseBody};
 use postgres_types::{FromSql, Type, WrongType};
 
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// A statement that the server has parsed.
 pub type Statement = Rc<Prepared>;

@@ -15,7 +15,7 @@ use postgres_types::{IsNull, ToSql, Type};
 
 use super::super::database::unanswered;
 use super::answer::{Answer, Prepared, Statement, broken, garbled, said, unsaid};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// How much is read at once, and sent at once of rows that are copied: some hundred rows of this table.
 const PIECE_BYTES: usize = 16 * 1024;

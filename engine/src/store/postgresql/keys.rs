@@ -5,7 +5,7 @@ use postgres_types::ToSql;
 
 use super::super::openpgp::KeyPair;
 use super::sql::Form;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 const KEY_BYTES: usize = 32;
 

@@ -10,11 +10,12 @@ use std::ops::Range;
 
 use postgres_types::ToSql;
 
-use super::columns::{Find, ROWS_OF_A_CALL};
+use super::columns::{Column, Find, ROWS_OF_A_CALL, by, rows_of_a_call};
 use super::database::{Database, Promise};
-use super::table::{Column, Search, Table, wrong};
+use super::table::{Search, Table, wrong};
 use super::task::{self, Durability, Server, Settings};
-use crate::contract::{Failure, Task};
+use crate::contract::Task;
+use crate::failure::Failure;
 use answer::{Answer, Statement, broken};
 use client::Client;
 use keys::Keys;
@@ -151,9 +152,8 @@ impl Database for Postgresql {
         match self.statements()?.insert_all.clone() {
             None => self.copy(ids)?,
             Some(statement) => {
-                for first in ids.clone().step_by(ROWS_OF_A_CALL) {
-                    let arrays =
-                        Arrays::of(&self.table, first..(first + ROWS_OF_A_CALL as i64).min(ids.end))?;
+                for ids in by(ROWS_OF_A_CALL, ids) {
+                    let arrays = Arrays::of(&self.table, ids)?;
                     let mut parameters = arrays.parameters();
                     parameters.extend(self.keys.to_insert());
                     self.client.execute(&statement, &parameters)?;
@@ -165,11 +165,9 @@ impl Database for Postgresql {
 
     fn insert(&mut self, ids: Range<i64>, rows_per_commit: u64) -> Result<(), Failure> {
         let statement = self.statements()?.insert.clone();
-        // A call has whole commits.
-        let step = rows_per_commit as usize * (ROWS_OF_A_CALL / rows_per_commit as usize).max(1);
         if self.in_server {
-            for first in ids.clone().step_by(step) {
-                let arrays = Arrays::of(&self.table, first..(first + step as i64).min(ids.end))?;
+            for ids in by(rows_of_a_call(rows_per_commit), ids) {
+                let arrays = Arrays::of(&self.table, ids)?;
                 let mut parameters = arrays.parameters();
                 parameters.extend(self.keys.to_insert());
                 let rows_per_commit = rows_per_commit as i64;
@@ -178,11 +176,11 @@ impl Database for Postgresql {
             }
             return Ok(());
         }
-        for first in ids.clone().step_by(rows_per_commit as usize) {
+        for ids in by(rows_per_commit as usize, ids) {
             if rows_per_commit > 1 {
                 self.client.tell("begin")?;
             }
-            for id in first..(first + rows_per_commit as i64).min(ids.end) {
+            for id in ids {
                 self.insert_one(id, &statement)?;
             }
             if rows_per_commit > 1 {

@@ -7,9 +7,10 @@ use std::str::from_utf8;
 use postgres_types::{FromSql, ToSql};
 
 use super::super::card::Text;
-use super::super::table::{Column, Found, Row, Search, Stored, Table, wrong};
+use super::super::columns::{Column, Stored};
+use super::super::table::{Found, Row, Search, Table, wrong};
 use super::answer::{Answer, broken};
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 pub type Parameters<'a> = Vec<&'a (dyn ToSql + Sync)>;
 

@@ -1,16 +1,9 @@
 //! What PostgreSQL is told: the table and the statements of each choice. pgcrypto's calls stand in the statements
 //! themselves: functions in SQL around them would cost more than they do.
 
-use super::super::columns::{COLUMNS, placed, protected};
-use super::super::table::{Column, Extra};
-
-const INTEGER: &str = "integer";
-const BIGINT: &str = "bigint";
-const SMALLINT: &str = "smallint";
-const TEXT: &str = "varchar(36)";
-/// As the table's columns have them.
-const TYPES: [&str; 13] =
-    [INTEGER, BIGINT, BIGINT, BIGINT, BIGINT, SMALLINT, SMALLINT, SMALLINT, SMALLINT, TEXT, TEXT, TEXT, TEXT];
+use super::super::columns::{
+    BIGINT, COLUMNS, Column, Extra, SMALLINT, TEXT, names, placed, protected, selected,
+};
 
 /// The type of a parameter for a column of this one: its length is checked once, by the table.
 fn bare(kind: &str) -> &str {
@@ -79,7 +72,7 @@ impl Form {
 
     /// The types of the columns, in their order.
     fn types(self) -> impl Iterator<Item = &'static str> {
-        placed().zip(TYPES).map(move |((place, _), plain)| match protected(place) {
+        (1..).zip(COLUMNS).map(move |(place, (_, plain))| match protected(place) {
             Some(_) if self != Form::Plain => "bytea",
             _ => plain,
         })
@@ -87,7 +80,7 @@ impl Form {
 
     /// Makes the table, empty.
     pub fn table(self) -> String {
-        let columns = COLUMNS.into_iter().zip(self.types()).chain(self.extra().map(|name| (name, "bytea")));
+        let columns = names().into_iter().zip(self.types()).chain(self.extra().map(|name| (name, "bytea")));
         let columns: Vec<String> = columns.map(|(name, kind)| format!("{name} {kind} not null")).collect();
         let index = match self.extra() {
             Some(NUMBER_CODE) => "create index on cards (number_code)",
@@ -109,8 +102,8 @@ impl Form {
 
     /// Inserts all rows of thirteen arrays that the server encrypts, or that are plain; then the keys.
     pub fn insert_all(self) -> String {
-        let array = |(place, kind)| format!("${place}::{}[]", bare(kind));
-        let arrays: Vec<String> = (1..).zip(TYPES).map(array).collect();
+        let arrays = (1..).zip(Form::Plain.types());
+        let arrays: Vec<String> = arrays.map(|(place, kind)| format!("${place}::{}[]", bare(kind))).collect();
         // A reference to the row: else one vector would be drawn for all of them.
         let drawn = match self {
             Form::Iv { .. } => {
@@ -118,7 +111,7 @@ impl Form {
             }
             _ => "",
         };
-        let from = format!(" from unnest({}) as r ({}){drawn}", arrays.join(", "), COLUMNS.join(", "));
+        let from = format!(" from unnest({}) as r ({}){drawn}", arrays.join(", "), names().join(", "));
         self.insert_from(values_of_r(), &Keys::parameters(self, 14), &from)
     }
 
@@ -138,7 +131,7 @@ impl Form {
             Some(column) => self.seal(column, &value, keys),
             None => value,
         });
-        let (names, values): (Vec<&str>, Vec<String>) = COLUMNS.into_iter().zip(values).chain(added).unzip();
+        let (names, values): (Vec<&str>, Vec<String>) = names().into_iter().zip(values).chain(added).unzip();
         format!("insert into cards ({}) select {}{from}", names.join(", "), values.join(", "))
     }
 
@@ -179,12 +172,8 @@ impl Form {
 
     /// What a row is read as: the three protected columns, the nine others, and a data key.
     fn selected(self, keys: &Keys) -> String {
-        let opened =
-            Column::ALL.into_iter().map(|column| format!("{} as {}", self.open(column, keys), column.name()));
-        let others = placed().filter(|(place, _)| *place > 1 && protected(*place).is_none());
-        let data_key = self.extra().filter(|name| *name == DATA_KEY);
-        let words = opened.chain(others.map(|(_, name)| name.to_owned())).chain(data_key.map(str::to_owned));
-        words.collect::<Vec<_>>().join(", ")
+        let open = |column: Column| format!("{} as {}", self.open(column, keys), column.name());
+        selected(open, self.extra() == Some(DATA_KEY))
     }
 
     /// By an index where there is one. What has none is decrypted row by row: equal numbers have unequal ciphertexts.
@@ -224,7 +213,7 @@ impl Form {
         let by_number = self.where_number_is("wanted", &Keys::named());
         [
             self.insert_loop(),
-            self.read_loop("read_cards", INTEGER, "card_id = wanted"),
+            self.read_loop("read_cards", "integer", "card_id = wanted"),
             self.read_loop("find_cards", BIGINT, &by_number),
         ]
         .concat()
@@ -232,10 +221,10 @@ impl Form {
 
     /// Takes thirteen arrays, the keys, and how many rows a commit has.
     fn insert_loop(self) -> String {
-        let (keys, of_r) = (self.key_parameters(), COLUMNS.join(", "));
-        let array = |(place, kind)| format!("a{place} {}[]", bare(kind));
-        let arrays: Vec<String> = (1..).zip(TYPES).map(array).collect();
-        let unnested: Vec<String> = (1..=TYPES.len()).map(|place| format!("a{place}")).collect();
+        let (keys, of_r) = (self.key_parameters(), names().join(", "));
+        let arrays = (1..).zip(Form::Plain.types());
+        let arrays: Vec<String> = arrays.map(|(place, kind)| format!("a{place} {}[]", bare(kind))).collect();
+        let unnested: Vec<String> = placed().map(|(place, _)| format!("a{place}")).collect();
         let (arrays, unnested) = (arrays.join(", "), unnested.join(", "));
         let insert = self.insert_from(values_of_r(), &Keys::named(), self.drawn());
         format!(
@@ -300,7 +289,7 @@ impl Form {
 }
 
 fn values_of_r() -> Vec<String> {
-    COLUMNS.map(|name| format!("r.{name}")).into()
+    names().into_iter().map(|name| format!("r.{name}")).collect()
 }
 
 fn bytes_of(value: &str) -> String {

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_long, c_uchar, c_uint, c_ulong, c_void};
 use libloading::os::unix::Library;
 
 use crate::binding::bind;
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::libcrypto::api as libcrypto;
 pub use crate::libcrypto::api::{Handle, Owned, c_name, text};
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use super::api::c_name;
 use super::context::{CACHE_CLIENT_OWN, CACHE_OFF, Context, Method, OPTION_NO_TICKET};
 use super::library;
-use super::sessions::{self, Sessions};
-use super::shared::Shared;
+use super::shared::{Sessions, Shared, granted};
 use super::stream::Tls;
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::tls::certificate::Pin;
 use crate::tls::spec::ClientSpec;
 
@@ -28,7 +27,7 @@ impl Client {
         if spec.resume {
             context.session_cache(CACHE_CLIENT_OWN);
             // SAFETY: the context is alive, and the callback is of this type.
-            unsafe { (api.SSL_CTX_sess_set_new_cb)(context.raw(), sessions::granted) };
+            unsafe { (api.SSL_CTX_sess_set_new_cb)(context.raw(), granted) };
         } else {
             context.session_cache(CACHE_OFF);
             context.option(OPTION_NO_TICKET);

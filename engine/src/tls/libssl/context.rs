@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_long, c_void};
 
 use super::api::{Api, Handle, Owned, c_name};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::libcrypto::keys;
 use crate::tls::spec::{Asked, Cipher, Identity, KeyExchange, Protocol, Signer};
 

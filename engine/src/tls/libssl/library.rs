@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::api::Api;
 use crate::binding;
-use crate::contract::Failure;
+use crate::failure::Failure;
 
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libssl.so.3", "libssl.so.1.1"];

@@ -5,7 +5,6 @@ mod client;
 mod context;
 mod library;
 mod server;
-mod sessions;
 mod shared;
 mod stream;
 

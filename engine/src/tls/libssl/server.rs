@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use super::context::{CACHE_OFF, CACHE_SERVER, Context, Method, OPTION_NO_TICKET, VERIFY_PEER};
 use super::library;
 use super::stream::Tls;
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::tls::spec::{KeyExchange, Resumption, ServerSpec, TICKETS};
 
 const VERIFY_FAIL_WITHOUT: c_int = 2;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::api::{Api, Handle, Owned, text};
 use super::context::Context;
 use super::shared::{Shared, der, refusal};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::tls::spec::{Negotiated, Protocol};
 
 const ERROR_SSL: c_int = 1;

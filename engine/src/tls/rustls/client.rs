@@ -1,20 +1,24 @@
-//! Clients.
+//! Clients: how they make sure of a server, and the sessions that they keep.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ::rustls::ClientConfig;
-use ::rustls::client::{Resumption, UnbufferedClientConnection};
-use ::rustls::pki_types::ServerName;
+use ::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use ::rustls::client::{
+    ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue,
+    UnbufferedClientConnection,
+};
+use ::rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use ::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use ::rustls::{ClientConfig, DigitallySignedStruct, Error, NamedGroup, SignatureScheme};
 
 use super::provider::{self, unsupported};
-use super::sessions::Sessions;
 use super::stream::{ClientStream, Tls};
-use super::verifier::Verifier;
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::tls::certificate::{self, Pin};
-use crate::tls::spec::ClientSpec;
+use crate::tls::spec::{ClientSpec, Signer};
 
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -63,5 +67,136 @@ impl Client {
         let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
         let connection = connection.map_err(|error| Failure::Failed(format!("rustls: {error}")))?;
         Ok(Tls::new(socket, connection, Some(self.pin.clone())))
+    }
+}
+
+/// How a client makes sure of a server: by the certificate it holds to and the signature in the handshake.
+#[derive(Debug)]
+struct Verifier {
+    pin: Arc<Pin>,
+    algorithms: WebPkiSupportedAlgorithms,
+    /// What is offered; a server with several certificates chooses by this.
+    schemes: Vec<SignatureScheme>,
+}
+
+impl Verifier {
+    fn new(pin: Arc<Pin>, algorithms: WebPkiSupportedAlgorithms, signer: Option<Signer>) -> Verifier {
+        Verifier { pin, algorithms, schemes: schemes(signer) }
+    }
+}
+
+/// SHA-256 first, as certificates have it on the web.
+fn schemes(signer: Option<Signer>) -> Vec<SignatureScheme> {
+    use SignatureScheme as S;
+    match signer {
+        Some(Signer::Rsa) => vec![
+            S::RSA_PSS_SHA256,
+            S::RSA_PSS_SHA384,
+            S::RSA_PSS_SHA512,
+            S::RSA_PKCS1_SHA256,
+            S::RSA_PKCS1_SHA384,
+            S::RSA_PKCS1_SHA512,
+        ],
+        Some(Signer::Ecdsa) => {
+            vec![S::ECDSA_NISTP256_SHA256, S::ECDSA_NISTP384_SHA384, S::ECDSA_NISTP521_SHA512]
+        }
+        Some(Signer::Ed25519) => vec![S::ED25519],
+        Some(Signer::MlDsa) => vec![S::ML_DSA_44, S::ML_DSA_65, S::ML_DSA_87],
+        None => [Signer::Ecdsa, Signer::Rsa, Signer::Ed25519, Signer::MlDsa]
+            .into_iter()
+            .flat_map(|signer| schemes(Some(signer)))
+            .collect(),
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.pin.hold(end_entity).map(|()| ServerCertVerified::assertion()).map_err(Error::General)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}
+
+/// rustls' own store keeps eight tickets of a server, and each is used once: with more users than that at a
+/// time, full handshakes would be counted where resumed ones are asked for.
+const MOST_TICKETS: usize = 4096;
+
+/// The sessions that a client keeps: of one server, for all its users.
+#[derive(Debug, Default)]
+struct Sessions {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// May be resumed any number of times.
+    tls12: Option<Tls12ClientSessionValue>,
+    /// Each may be resumed once.
+    tls13: VecDeque<Tls13ClientSessionValue>,
+}
+
+impl Sessions {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _server: ServerName<'static>, _group: NamedGroup) {}
+
+    fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
+        // The first group offered is the one asked for, whatever a server took before.
+        None
+    }
+
+    fn set_tls12_session(&self, _server: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.kept().tls12 = Some(value);
+    }
+
+    fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.kept().tls12.clone()
+    }
+
+    fn remove_tls12_session(&self, _server: &ServerName<'static>) {
+        self.kept().tls12 = None;
+    }
+
+    fn insert_tls13_ticket(&self, _server: ServerName<'static>, value: Tls13ClientSessionValue) {
+        let mut kept = self.kept();
+        if kept.tls13.len() == MOST_TICKETS {
+            kept.tls13.pop_front();
+        }
+        kept.tls13.push_back(value);
+    }
+
+    fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.kept().tls13.pop_back()
     }
 }

@@ -4,10 +4,7 @@ mod client;
 mod provider;
 mod records;
 mod server;
-mod sessions;
-mod side;
 mod stream;
-mod verifier;
 
 pub use client::Client;
 pub use provider::{lacks, library};

@@ -5,8 +5,8 @@ use ::rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use ::rustls::version::{TLS12, TLS13};
 use ::rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
-use crate::contract::Failure;
-use crate::crates;
+use crate::failure::Failure;
+use crate::provider::crates;
 use crate::tls::spec::{Asked, Cipher, KeyExchange, Protocol, Signer};
 
 /// Below this AWS-LC neither signs nor verifies with RSA.
@@ -73,7 +73,7 @@ pub fn name(suite: SupportedCipherSuite) -> String {
 
 /// `rustls 0.23.46 (aws-lc-rs 1.19.1)`
 pub fn library() -> String {
-    let version = |name| crates::all().find(|(found, _)| *found == name).map_or("", |(_, version)| version);
+    let version = |name| crates().find(|(found, _)| *found == name).map_or("", |(_, version)| version);
     format!("rustls {} (aws-lc-rs {})", version("rustls"), version("aws-lc-rs"))
 }
 

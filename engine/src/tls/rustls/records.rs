@@ -1,11 +1,41 @@
-//! Records that rustls makes, into the buffer that they are sent from.
+//! The two ends of a connection as one, and the records that rustls makes, into the buffer that they are sent from.
 
 use std::io::{self, ErrorKind};
 
-use ::rustls::SideData;
-use ::rustls::unbuffered::{EncodeError, EncodeTlsData, EncryptError, WriteTraffic};
+use ::rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use ::rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use ::rustls::unbuffered::{EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
+use ::rustls::{CommonState, SideData};
 
 use crate::tls::socket::Buffer;
+
+/// What clients and servers share, though rustls gives them no name for it.
+pub trait Side {
+    type Data: SideData;
+
+    fn records<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    fn state(&self) -> &CommonState;
+}
+
+macro_rules! side {
+    ($connection:ty, $data:ty) => {
+        impl Side for $connection {
+            type Data = $data;
+
+            fn records<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, $data> {
+                self.process_tls_records(incoming)
+            }
+
+            fn state(&self) -> &CommonState {
+                self
+            }
+        }
+    };
+}
+
+side!(UnbufferedClientConnection, ClientConnectionData);
+side!(UnbufferedServerConnection, ServerConnectionData);
 
 /// The largest plaintext of a record.
 pub const RECORD: usize = 16 * 1024;

@@ -15,7 +15,7 @@ use ::rustls::{RootCertStore, ServerConfig, SignatureScheme};
 
 use super::provider::{self, unsupported};
 use super::stream::{ServerStream, Tls};
-use crate::contract::Failure;
+use crate::failure::Failure;
 use crate::tls::certificate;
 use crate::tls::spec::{Identity, Resumption, ServerSpec, TICKETS};
 

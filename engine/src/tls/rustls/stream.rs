@@ -10,8 +10,7 @@ use ::rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use ::rustls::{HandshakeKind, ProtocolVersion};
 
 use super::provider;
-use super::records::{OVERHEAD, RECORD, Then, encode, fault, finish};
-use super::side::Side;
+use super::records::{OVERHEAD, RECORD, Side, Then, encode, fault, finish};
 use crate::tls::certificate::Pin;
 use crate::tls::names;
 use crate::tls::socket::{Buffer, receive, send};

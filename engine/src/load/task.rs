@@ -1,0 +1,252 @@
+//! What a `load` task asks, as it comes in; and whether that can be done at all, in words that name the field if not.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::Deserialize;
+
+use crate::contract::Mode;
+use crate::http::page::{Expectation, Page, Site};
+use crate::sign_in::{SignInSpec, Visitors};
+use crate::tls::ClientSpec;
+
+/// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
+#[derive(Deserialize, Debug)]
+pub struct Task {
+    pub mode: Mode,
+    pub load: Option<Load>,
+    #[serde(default)]
+    pub seed: u64,
+}
+
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    pub address: SocketAddr,
+    /// The Host header.
+    pub host: String,
+    pub clients: Vec<ClientKind>,
+    #[serde(default)]
+    pub shape: Shape,
+    pub users: u32,
+    /// Open loop: arrivals a second, on average.
+    #[serde(default)]
+    pub rate_hz: f64,
+    /// Closed loop: how long a user waits after each answer.
+    #[serde(default)]
+    pub think_s: f64,
+    pub connection: ConnectionReuse,
+    pub request: Page,
+    /// How its users sign in; without, they do not.
+    pub exchange: Option<SignInSpec>,
+    #[serde(default)]
+    pub expect: Expectation,
+    /// Whether the lab has configured and started the server. One of the user's own may be asked by others too, close
+    /// the connections it likes, and has to prove no configuration.
+    #[serde(default = "yes")]
+    pub is_lab: bool,
+    /// Component to the process at the root of its tree.
+    #[serde(default)]
+    pub components: BTreeMap<String, i32>,
+    /// Connections that are opened beforehand, held and silent.
+    #[serde(default)]
+    pub idle: u32,
+    #[serde(default = "ten_seconds")]
+    pub request_limit_s: f64,
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Whether each user asks once before a chunk's accounts are opened; without, for the bias that this leaves out.
+    #[serde(default = "yes")]
+    pub lead: bool,
+}
+
+/// A kind of client; each connection draws its kind, by shares.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct ClientKind {
+    pub share: u32,
+    pub tls: Option<ClientSpec>,
+    /// The server would resume a session, even where this kind of client offers none.
+    #[serde(default)]
+    pub server_resumes: bool,
+}
+
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// So many users, each waiting for its answer before it asks again.
+    #[default]
+    Closed,
+    /// Arrivals at a rate, whether or not the server keeps up.
+    Open,
+}
+
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConnectionReuse {
+    /// A connection for each request.
+    New,
+    /// One kept alive for each user.
+    User,
+}
+
+fn ten_seconds() -> f64 {
+    10.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What the engine itself says in every request, and no task may say a second time.
+const OWN_HEADERS: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
+
+impl Task {
+    /// The load, once every number in it makes sense.
+    pub fn load(&self) -> Result<&Load, String> {
+        let load = self.load.as_ref().ok_or("the task has no `load`")?;
+        load.check()?;
+        Ok(load)
+    }
+}
+
+impl Load {
+    /// Its users as those who sign in.
+    pub fn visitors(&self) -> Visitors {
+        let used = self.clients.iter().filter(|kind| kind.share > 0);
+        let name = |kind: &ClientKind| kind.tls.as_ref()?.identity.as_ref()?.common_name();
+        Visitors {
+            site: Site {
+                host: self.host.clone(),
+                page: self.request.clone(),
+                expect: self.expect.clone(),
+                closes: self.connection == ConnectionReuse::New,
+            },
+            users: self.users as usize,
+            certificate_names: used.map(name).collect(),
+            sign_in: self.exchange.clone(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        seconds("load.think_s", self.think_s)?;
+        seconds("load.request_limit_s", self.request_limit_s)?;
+        let threads = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
+        let too_many = format!("holds more than {MOST_OF_A_KIND}");
+        let is_rate = self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ;
+        let impossible = [
+            (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),
+            (self.users == 0, "users", "is 0"),
+            (!(1..=self.users.min(MOST_THREADS)).contains(&self.threads), "threads", &threads),
+            (self.shape == Shape::Open && !is_rate, "rate_hz", "is not a rate that arrivals can come at"),
+            (self.clients.iter().all(|kind| kind.share == 0), "clients", "has no share above 0"),
+            (self.clients.len() > MOST_OF_A_KIND, "clients", &too_many),
+            (self.request.paths.is_empty(), "request.paths", "is empty"),
+            (self.request.paths.len() > MOST_OF_A_KIND, "request.paths", &too_many),
+        ];
+        if let Some((_, field, why)) = impossible.into_iter().find(|(is_so, ..)| *is_so) {
+            return Err(format!("`load.{field}` {why}"));
+        }
+        check_page(&self.host, &self.request)
+    }
+}
+
+/// More loops than that are a mistake, not a load.
+const MOST_THREADS: u32 = 256;
+
+/// Users remember what they drew in two bytes.
+const MOST_OF_A_KIND: usize = 1 << 16;
+
+/// An arrival each 10 ns is past what any machine sends.
+const MOST_HZ: f64 = 1e8;
+
+fn check_page(host: &str, page: &Page) -> Result<(), String> {
+    word("load.host", host)?;
+    word("load.request.method", &page.method)?;
+    for path in &page.paths {
+        word("load.request.paths", path)?;
+        if !path.starts_with('/') {
+            return Err(format!("`load.request.paths` holds {path:?}, which does not begin with /"));
+        }
+    }
+    for (name, value) in &page.headers {
+        word("load.request.headers", name)?;
+        if name.contains(':') || value.contains(['\r', '\n', '\0']) {
+            return Err(format!("the header {name:?} cannot be sent as it is"));
+        }
+        if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(format!("the header {name:?} is the engine's own to say"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what would end a line or a word of the request early.
+fn word(field: &str, text: &str) -> Result<(), String> {
+    let is_valid = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
+    if is_valid { Ok(()) } else { Err(format!("`{field}` holds {text:?}, which cannot be sent as it is")) }
+}
+
+fn seconds(field: &str, value: f64) -> Result<(), String> {
+    // A day: past it another unit was meant.
+    let is_valid = (0.0..=86_400.0).contains(&value);
+    if is_valid { Ok(()) } else { Err(format!("`{field}` is {value}, which is not a time in seconds")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(change: &str) -> Result<(), String> {
+        let text = r#"{"mode":"measure","provider":{"kind":"x"},"setting":{"a":1},
+            "load":{"address":"127.0.0.1:80","host":"localhost","clients":[{"share":1,"tls":null}],"users":2,
+            "connection":"user","request":{"paths":["/"]},"threads":1,"EXTRA":0}}"#;
+        let text = text.replace(r#""threads":1,"EXTRA":0"#, change);
+        let task: Task = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        task.load().map(|_| ())
+    }
+
+    /// What cannot be done is refused with the field's name, before anything is sent.
+    #[test]
+    fn a_task_that_makes_no_sense_is_refused_by_name() {
+        assert_eq!(Ok(()), read(r#""threads":1"#));
+        for (change, expected) in [
+            (r#""colour":"red""#, "unknown field `colour`"),
+            (r#""threads":3"#, "`load.threads` is 3"),
+            (r#""requests":5"#, "unknown field `requests`"),
+            (r#""shape":"open""#, "`load.rate_hz`"),
+            (r#""think_s":-1"#, "`load.think_s` is -1"),
+            (r#""request_limit_s":0"#, "`load.request_limit_s`"),
+            (r#""shape":"square""#, "unknown variant `square`"),
+        ] {
+            let refusal = read(change).expect_err(change);
+            assert!(refusal.contains(expected), "{change}: {refusal}");
+        }
+    }
+
+    /// A header that the engine says itself, or that would end its line early, never leaves.
+    #[test]
+    fn a_request_that_cannot_be_sent_is_refused() {
+        let request = |path: &str, name: &str, value: &str| Page {
+            method: "GET".to_owned(),
+            paths: vec![path.to_owned()],
+            headers: vec![(name.to_owned(), value.to_owned())],
+            body: None,
+            unique_query: false,
+        };
+        assert_eq!(Ok(()), check_page("localhost", &request("/a?b", "X-Name", "a value")));
+        for wrong in [
+            request("a", "X", "y"),
+            request("/a b", "X", "y"),
+            request("/", "X", "y\r\nZ: 1"),
+            request("/", "Host", "elsewhere"),
+            request("/", "content-LENGTH", "3"),
+        ] {
+            assert!(check_page("localhost", &wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

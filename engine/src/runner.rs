@@ -1,0 +1,180 @@
+//! A runner, whatever it measures: a task on the first line, then `advance` lines, each answered by a chunk, and a last
+//! line with the outcome.
+
+use std::io::{BufRead, BufReader, Read, Stdin, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::calls;
+use crate::contract::{Chunk, Ready, Record, VERSION};
+use crate::failure::Failure;
+
+/// How far a session is to go on: at least so long and at least so many.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Advance {
+    #[serde(default)]
+    pub seconds: f64,
+    #[serde(default)]
+    pub operations: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    advance: Advance,
+}
+
+/// An hour: past it the number was meant in another unit.
+const MOST_SECONDS: f64 = 3600.0;
+
+/// Keys and messages of a task are some kilobytes: what is longer is no line of the contract, and is not read to its end.
+const MOST_LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What the lab says, line by line.
+pub struct Lines<Input = BufReader<Stdin>> {
+    input: Input,
+    line: String,
+}
+
+impl Lines {
+    pub fn new() -> Lines {
+        Lines { input: BufReader::new(std::io::stdin()), line: String::new() }
+    }
+}
+
+impl<Input: BufRead> Lines<Input> {
+    /// The task on the first line, refused if it is of another version of the contract: that has other fields, so it is
+    /// looked at before the rest, and the refusal names it.
+    fn task<Task: DeserializeOwned>(&mut self) -> Result<Task, String> {
+        if !self.read("the task")? {
+            return Err("the task is missing: standard input is empty".to_owned());
+        }
+        let unknown =
+            |error: serde_json::Error| format!("the task is not one this engine understands: {error}");
+        let mut task: Value = serde_json::from_str(&self.line).map_err(unknown)?;
+        match task.as_object_mut().and_then(|fields| fields.remove("contract")) {
+            Some(contract) if contract == VERSION => serde_json::from_value(task).map_err(unknown),
+            Some(other) => {
+                Err(format!("the task is of contract {other}, and this engine speaks contract {VERSION}"))
+            }
+            None => Err(format!(
+                "the task does not say its `contract`, and this engine speaks contract {VERSION}"
+            )),
+        }
+    }
+
+    /// How far to go on; None once the input has ended. Sleeps until one of them comes.
+    pub fn advance(&mut self) -> Result<Option<Advance>, String> {
+        if !self.read("the next line")? {
+            return Ok(None);
+        }
+        let command: Command = serde_json::from_str(&self.line)
+            .map_err(|error| format!("not a line of the runner contract: {error}"))?;
+        let Advance { seconds, operations } = command.advance;
+        if !(0.0..=MOST_SECONDS).contains(&seconds) || (seconds == 0.0 && operations == 0) {
+            return Err(format!("cannot advance {seconds} seconds and {operations} operations"));
+        }
+        Ok(Some(command.advance))
+    }
+
+    /// False at the end of the input.
+    fn read(&mut self, what: &str) -> Result<bool, String> {
+        self.line.clear();
+        let read = self.input.by_ref().take(MOST_LINE_BYTES).read_line(&mut self.line);
+        let count = read.map_err(|error| format!("{what} cannot be read: {error}"))?;
+        if count as u64 == MOST_LINE_BYTES && !self.line.ends_with('\n') {
+            return Err(format!("{what} is longer than {MOST_LINE_BYTES} bytes"));
+        }
+        Ok(count > 0)
+    }
+}
+
+/// Writes one line; false if there is nothing to write to any more.
+pub fn say<Line: Serialize>(line: &Line) -> bool {
+    let mut out = std::io::stdout().lock();
+    let Ok(mut text) = serde_json::to_vec(line) else { return false };
+    text.push(b'\n');
+    out.write_all(&text).and_then(|()| out.flush()).is_ok()
+}
+
+/// Has a task performed by this, and answers it with one last line; the exit status.
+pub fn run<Task: DeserializeOwned, Done: Serialize>(
+    perform: impl FnOnce(&Task, &mut Lines) -> Record<Done>,
+) -> i32 {
+    crate::guard::die_with_parent();
+    let mut lines = Lines::new();
+    let record = match lines.task() {
+        Ok(task) => perform(&task, &mut lines),
+        Err(reason) => Record::refusal(Failure::Failed(reason), None),
+    };
+    i32::from(!say(&record))
+}
+
+pub fn engine_receipt() -> String {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "optimised" };
+    format!("tollbar-engine {} ({profile})", env!("CARGO_PKG_VERSION"))
+}
+
+/// What a debug build says instead of a number.
+pub fn optimised(debug: bool) -> Result<(), Failure> {
+    match debug {
+        true => Err(Failure::Failed("this engine is a debug build, and measures nothing".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// A session up to the end of the input: ready, and a chunk for each line that says how far to go on.
+pub fn session<Observed: Serialize>(
+    lines: &mut Lines,
+    ready: Ready,
+    mut advance: impl FnMut(Advance) -> Result<Chunk<Observed>, Failure>,
+) -> Result<(), Failure> {
+    tell(&Line::<Observed>::Ready(ready))?;
+    while let Some(asked) = lines.advance().map_err(Failure::Failed)? {
+        tell(&Line::Chunk(advance(asked)?))?;
+        calls::say();
+    }
+    Ok(())
+}
+
+/// What a session says before its last line.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line<Observed> {
+    Ready(Ready),
+    #[serde(untagged)]
+    Chunk(Chunk<Observed>),
+}
+
+fn tell(line: &impl Serialize) -> Result<(), Failure> {
+    say(line).then_some(()).ok_or_else(|| Failure::Failed("nothing reads what this runner says".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_refused() {
+        let endless = BufReader::new(std::io::repeat(b' '));
+        let mut lines = Lines { input: endless, line: String::new() };
+        assert_eq!(
+            Err("the next line is longer than 16777216 bytes".to_owned()),
+            lines.advance().map(|_| ())
+        );
+        let mut lines =
+            Lines { input: b"{\"advance\": {\"operations\": 2}}\n".as_slice(), line: String::new() };
+        assert_eq!(Ok(Some(Advance { seconds: 0.0, operations: 2 })), lines.advance());
+        assert_eq!(Ok(None), lines.advance());
+    }
+
+    #[test]
+    fn a_debug_build_measures_nothing() {
+        let refusal = optimised(true).expect_err("a debug build");
+        assert!(matches!(refusal, Failure::Failed(reason) if reason.contains("debug build")));
+        assert!(optimised(false).is_ok());
+    }
+}

@@ -1,0 +1,112 @@
+//! Certificates of clients (mutual TLS): the connection's handshake says who asks, and requests have nothing to add.
+//!
+//! A kind of client has one certificate, and a load as many users as it has kinds: the cost is the handshake's, and
+//! does not depend on which user's certificate is shown.
+
+use super::accounts;
+use super::scheme::{
+    Client, Judgement, NoSettings, Reply, Scheme, Server, Settings, Setup, Verdict, Visit, read_server,
+};
+use crate::failure::{Failure, Fault};
+use crate::http::prebuilt::Prebuilt;
+use crate::http::request::{Request, Status};
+use crate::http::response::{Expected, Response};
+
+/// What has to be refused is TLS' to refuse: a client without a certificate, or with a revoked one.
+pub const SCHEME: Scheme = Scheme {
+    name: "client-certificate",
+    client,
+    server: Some(server),
+    keeps_state: false,
+    has_sign_on: false,
+    refused: &[],
+};
+
+struct CertificateClient {
+    requests: Vec<Prebuilt>,
+    expected: Expected,
+    /// In the certificates of the load's kinds of client.
+    names: Vec<String>,
+    /// The one that the server saw, of these.
+    seen: usize,
+    /// Of each user, the connection that it last asked on.
+    connections: Vec<Option<u32>>,
+    signs_on: bool,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let NoSettings {} = setup.settings()?;
+    let missing = || {
+        let words = "`load.clients`: client-certificate needs a TLS identity with a common name of each kind";
+        Failure::Failed(words.to_owned())
+    };
+    Ok(Box::new(CertificateClient {
+        requests: setup.requests(),
+        expected: setup.expected(),
+        names: setup.certificate_names.ok_or_else(missing)?.to_vec(),
+        seen: 0,
+        connections: vec![None; setup.users],
+        signs_on: false,
+    }))
+}
+
+impl Client for CertificateClient {
+    #[inline]
+    fn request(&mut self, visit: &Visit) -> &[u8] {
+        self.requests[usize::from(visit.path)].with(visit.unique, b"")
+    }
+
+    #[inline]
+    fn expected(&self, _visit: &Visit) -> &Expected {
+        &self.expected
+    }
+
+    #[inline]
+    fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
+        response.check(&self.expected)?;
+        let connection = Some(visit.connection);
+        let former = std::mem::replace(&mut self.connections[visit.user as usize], connection);
+        self.signs_on = former != connection;
+        // Which kind of client the connection is of, it alone knows.
+        let seen = response.header("X-User");
+        self.seen = self.names.iter().position(|name| Some(name.as_str()) == seen).unwrap_or(0);
+        Ok(Judgement::Done)
+    }
+
+    fn user(&self, _visit: &Visit) -> Option<&str> {
+        Some(&self.names[self.seen])
+    }
+
+    /// With the first request of each connection.
+    fn signs_on(&self, _visit: &Visit) -> bool {
+        self.signs_on
+    }
+}
+
+struct CertificateServer(String);
+
+fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let NoSettings {} = read_server(settings)?;
+    Ok(Box::new(CertificateServer(String::new())))
+}
+
+impl Server for CertificateServer {
+    fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
+        match request.certificate_name.filter(|name| accounts::is_name(name.as_bytes())) {
+            Some(name) => {
+                self.0.clear();
+                self.0.push_str(name);
+                Verdict::User(&self.0)
+            }
+            None => Verdict::Answer(Reply {
+                status: Status::Forbidden,
+                headers: "",
+                text: "a certificate without a name\n",
+            }),
+        }
+    }
+
+    fn needs_certificates(&self) -> bool {
+        true
+    }
+}

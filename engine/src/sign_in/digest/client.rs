@@ -1,0 +1,189 @@
+//! The client of Digest: challenged once, it answers ahead of being asked.
+
+use serde::Deserialize;
+
+use super::hash::{Algorithm, Answered, Hex};
+use super::header::Challenge;
+use crate::failure::{self, Failure, Fault};
+use crate::http::prebuilt::{Prebuilt, put_digits};
+use crate::http::response::{Expected, Response};
+use crate::sign_in::accounts::{Account, Accounts};
+use crate::sign_in::scheme::{Client, Judgement, Setup, Visit, VisitKind};
+
+pub const REPLAYED: &str = "a request that was sent before";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    #[serde(default)]
+    algorithm: Algorithm,
+}
+
+struct DigestClient {
+    algorithm: Algorithm,
+    kind: VisitKind,
+    method: String,
+    /// Requests that are to be challenged, and those with credentials.
+    bare: Vec<Prebuilt>,
+    requests: Vec<Prebuilt>,
+    challenged: Expected,
+    expected: Expected,
+    accounts: Accounts,
+    realm: String,
+    /// Of each account, for that realm.
+    hashes: Vec<Hex>,
+    users: Vec<User>,
+    header: Vec<u8>,
+    /// Sends a user's last request again, to the letter.
+    replays: bool,
+}
+
+/// What a user has of the server.
+#[derive(Default, Clone)]
+struct User {
+    /// Empty until it was challenged.
+    nonce: String,
+    opaque: Option<String>,
+    /// Which use of the nonce is under way.
+    count: u32,
+    /// The operation whose request is sent.
+    visit: Visit,
+}
+
+pub fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let ClientSettings { algorithm } = setup.settings()?;
+    Ok(Box::new(DigestClient {
+        algorithm,
+        kind: setup.kind,
+        method: setup.site.page.method.clone(),
+        bare: setup.followed(),
+        requests: setup.requests(),
+        challenged: setup.answered(401),
+        expected: setup.expected(),
+        accounts: setup.accounts()?,
+        realm: String::new(),
+        hashes: Vec::new(),
+        users: vec![User::default(); setup.users],
+        header: Vec::new(),
+        replays: false,
+    }))
+}
+
+impl Client for DigestClient {
+    fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
+        let user = &mut self.users[visit.user as usize];
+        if self.replays {
+            return Ok(());
+        }
+        if self.kind == VisitKind::SignOn {
+            user.nonce.clear();
+        }
+        user.count += 1;
+        user.visit = *visit;
+        Ok(())
+    }
+
+    fn request(&mut self, visit: &Visit) -> &[u8] {
+        let user = &self.users[visit.user as usize];
+        let Visit { path, unique, .. } = user.visit;
+        if user.nonce.is_empty() {
+            return self.bare[usize::from(path)].with(unique, b"");
+        }
+        let account = self.accounts.drawn(user.visit.unique);
+        let request = &mut self.requests[usize::from(path)];
+        let (mut count, mut client_nonce) = ([0; 8], [0; 16]);
+        put_digits(u64::from(user.count) << 32, &mut count);
+        put_digits(unique, &mut client_nonce);
+        let answered = Answered {
+            uri: request.target(unique),
+            nonce: user.nonce.as_bytes(),
+            count: &count,
+            client_nonce: &client_nonce,
+        };
+        let response = self.algorithm.response(self.hashes[account].as_bytes(), &self.method, &answered);
+        self.header.clear();
+        let parts: [&[u8]; 17] = [
+            b"Authorization: Digest username=\"",
+            self.accounts[account].name.as_bytes(),
+            b"\", realm=\"",
+            self.realm.as_bytes(),
+            b"\", nonce=\"",
+            answered.nonce,
+            b"\", uri=\"",
+            answered.uri,
+            b"\", algorithm=",
+            self.algorithm.name().as_bytes(),
+            b", qop=auth, nc=",
+            answered.count,
+            b", cnonce=\"",
+            answered.client_nonce,
+            b"\", response=\"",
+            response.as_bytes(),
+            b"\"",
+        ];
+        for part in parts {
+            self.header.extend_from_slice(part);
+        }
+        if let Some(opaque) = &user.opaque {
+            for part in [", opaque=\"", opaque, "\""] {
+                self.header.extend_from_slice(part.as_bytes());
+            }
+        }
+        self.header.extend_from_slice(b"\r\n");
+        request.with(unique, &self.header)
+    }
+
+    fn expected(&self, visit: &Visit) -> &Expected {
+        match self.users[visit.user as usize].nonce.is_empty() {
+            true => &self.challenged,
+            false => &self.expected,
+        }
+    }
+
+    fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
+        let expected = self.expected(visit);
+        let is_challenged = expected.status == 401;
+        // A nonce may have become too old twice in an operation, if hardly ever.
+        let may_be_stale = response.status == 401 && visit.leg < 2 && !self.replays;
+        if !is_challenged && !may_be_stale {
+            return response.check(expected).map(|()| Judgement::Done);
+        }
+        let challenge = response
+            .headers("WWW-Authenticate")
+            .filter_map(|header| Challenge::parse(header, self.algorithm))
+            .find(|challenge| is_challenged || challenge.is_stale);
+        match challenge {
+            Some(challenge) => {
+                self.take(visit.user, &challenge);
+                Ok(Judgement::Continue)
+            }
+            None => {
+                response.check(expected)?;
+                let words = format!("no challenge for Digest with {}", self.algorithm.name());
+                Err(Fault::new(failure::NOT_HTTP, words))
+            }
+        }
+    }
+
+    fn user(&self, visit: &Visit) -> Option<&str> {
+        Some(&self.accounts[self.accounts.drawn(visit.unique)].name)
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.replays = wrong == REPLAYED;
+    }
+}
+
+impl DigestClient {
+    fn take(&mut self, user: u32, challenge: &Challenge<'_>) {
+        let Challenge { realm, nonce, opaque, .. } = challenge;
+        let user = &mut self.users[user as usize];
+        (user.nonce, user.count) = ((*nonce).to_owned(), 1);
+        user.opaque = opaque.map(str::to_owned);
+        if self.hashes.is_empty() || self.realm != *realm {
+            self.realm = (*realm).to_owned();
+            let hash = |account: &Account| self.algorithm.of_user(&account.name, realm, &account.password);
+            self.hashes = self.accounts.iter().map(hash).collect();
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The server of Digest: who made these credentials for this request, and for the first time.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use serde::Deserialize;
+
+use super::hash::Algorithm;
+use super::header::Credentials;
+use crate::clock;
+use crate::failure::Failure;
+use crate::http::request::{Method, Request};
+use crate::sign_in::lookup::{Store, StoreSpec};
+use crate::sign_in::scheme::{Reply, Server, Settings, Verdict, read_server};
+
+pub const REALM: &str = "tollbar";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerSettings {
+    #[serde(default)]
+    algorithm: Algorithm,
+    /// Stored of a user is `REALM:HASH`, the hash that of name, realm and password.
+    store: StoreSpec,
+    /// How long a nonce is taken.
+    #[serde(default = "five_minutes")]
+    nonce_s: f64,
+}
+
+fn five_minutes() -> f64 {
+    300.0
+}
+
+struct DigestServer {
+    algorithm: Algorithm,
+    store: Store,
+    nonces: Nonces,
+    challenge: String,
+    name: String,
+}
+
+pub fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let ServerSettings { algorithm, store, nonce_s } = read_server(settings)?;
+    let nonces = Nonces::new((nonce_s * 1e9) as u64);
+    let (store, challenge, name) = (Store::open(&store)?, String::new(), String::new());
+    Ok(Box::new(DigestServer { algorithm, store, nonces, challenge, name }))
+}
+
+impl Server for DigestServer {
+    fn check(&mut self, request: &Request<'_>) -> Verdict<'_> {
+        let now_ns = clock::wall_ns();
+        let credentials = request.authorization.and_then(Credentials::parse);
+        let is_stale = match credentials.map(|credentials| self.is_right(&credentials, request)) {
+            None | Some(Ok(None)) => false,
+            Some(Err(why)) => return Verdict::Answer(Reply::failed(&why)),
+            Some(Ok(Some((nonce, count)))) => match self.nonces.take(nonce, count, now_ns) {
+                Use::First => return Verdict::User(&self.name),
+                Use::Again => false,
+                Use::Unknown => true,
+            },
+        };
+        let nonce = match self.nonces.issue(now_ns) {
+            Ok(nonce) => nonce,
+            Err(why) => return Verdict::Answer(Reply::failed(&why)),
+        };
+        let algorithm = self.algorithm.name();
+        let stale = if is_stale { ", stale=true" } else { "" };
+        self.challenge = format!(
+            "WWW-Authenticate: Digest realm=\"{REALM}\", qop=\"auth\", algorithm={algorithm}, nonce=\"{nonce}\"{stale}\r\n"
+        );
+        Verdict::Answer(Reply::unauthorized(&self.challenge))
+    }
+}
+
+impl DigestServer {
+    /// The nonce and its count, if a user of ours made these credentials for this request; then its name is kept.
+    fn is_right<'a>(
+        &mut self,
+        credentials: &Credentials<'a>,
+        request: &Request<'_>,
+    ) -> Result<Option<(&'a [u8], u32)>, String> {
+        let Credentials { name, realm, algorithm, answered, count, response } = credentials;
+        let is_ours = *realm == REALM.as_bytes()
+            && algorithm.eq_ignore_ascii_case(self.algorithm.name().as_bytes())
+            && answered.uri == request.target.as_bytes();
+        if !is_ours {
+            return Ok(None);
+        }
+        let (stored, is_user) = self.store.find_any(name)?;
+        let hash = stored.strip_prefix(REALM).and_then(|rest| rest.strip_prefix(':'));
+        let hash = hash.ok_or_else(|| format!("what is stored of {name} is not {REALM}: and a hash"))?;
+        let method = match request.method {
+            Method::Head => "HEAD",
+            _ => "GET",
+        };
+        let expected = self.algorithm.response(hash.as_bytes(), method, answered);
+        if verify_slices_are_equal(expected.as_bytes(), response).is_err() || !is_user {
+            return Ok(None);
+        }
+        self.name.clear();
+        self.name.push_str(name);
+        Ok(Some((answered.nonce, *count)))
+    }
+}
+
+/// The nonces that were issued. As many as fit are known; of clients that ask for more, the oldest are forgotten.
+pub struct Nonces {
+    issued: Vec<Nonce>,
+    next: usize,
+    lifetime_ns: u64,
+}
+
+struct Nonce {
+    random: [u8; 12],
+    issued_ns: u64,
+    /// The highest count that it was used with.
+    count: u32,
+}
+
+/// More than there are connections; two megabytes.
+const MOST_NONCES: usize = 1 << 16;
+/// The digits of a nonce: where it is in the table, and its random bytes.
+const PLACE_DIGITS: usize = 8;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Use {
+    First,
+    /// The count, or a higher one, was seen before.
+    Again,
+    /// None of ours, too old, or forgotten.
+    Unknown,
+}
+
+impl Nonces {
+    pub fn new(lifetime_ns: u64) -> Nonces {
+        Nonces { issued: Vec::new(), next: 0, lifetime_ns }
+    }
+
+    pub fn issue(&mut self, now_ns: u64) -> Result<String, String> {
+        let mut random = [0; 12];
+        aws_lc_rs::rand::fill(&mut random).map_err(|_| "no random bytes are to be had".to_owned())?;
+        let place = self.next;
+        self.next = (place + 1) % MOST_NONCES;
+        let nonce = Nonce { random, issued_ns: now_ns, count: 0 };
+        match self.issued.get_mut(place) {
+            Some(oldest) => *oldest = nonce,
+            None => self.issued.push(nonce),
+        }
+        Ok(format!("{place:08x}{}", hex::encode(random)))
+    }
+
+    /// Takes a use of a nonce, whose count has to be above the ones before.
+    pub fn take(&mut self, nonce: &[u8], count: u32, now_ns: u64) -> Use {
+        let lifetime_ns = self.lifetime_ns;
+        match self.find(nonce) {
+            Some(nonce) if now_ns.saturating_sub(nonce.issued_ns) > lifetime_ns => Use::Unknown,
+            Some(nonce) if count <= nonce.count => Use::Again,
+            Some(nonce) => {
+                nonce.count = count;
+                Use::First
+            }
+            None => Use::Unknown,
+        }
+    }
+
+    fn find(&mut self, nonce: &[u8]) -> Option<&mut Nonce> {
+        let (place, random) = nonce.split_at_checked(PLACE_DIGITS)?;
+        let place = usize::from_str_radix(std::str::from_utf8(place).ok()?, 16).ok()?;
+        let random = hex::decode(random).ok()?;
+        let issued = self.issued.get_mut(place)?;
+        verify_slices_are_equal(&issued.random, &random).ok().map(|()| issued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::hash::Answered;
+    use super::*;
+    use crate::http::request::parse;
+
+    /// What is stored of a user is looked at for a name that no user has, and makes no user of that name.
+    #[test]
+    fn a_user_s_own_hash_is_good_for_no_other_name() {
+        let algorithm = Algorithm::Sha256;
+        let hash = algorithm.of_user("u1", REALM, "password");
+        let path = std::env::temp_dir().join(format!("tollbar-{}-digest", std::process::id()));
+        let line = format!("u1:{REALM}:{}\n", String::from_utf8_lossy(hash.as_bytes()));
+        std::fs::write(&path, line).expect("a file");
+        let spec = serde_json::from_value(json!({"file": path})).expect("a store");
+        let store = Store::open(&spec);
+        let _ = std::fs::remove_file(&path);
+        let (store, nonces) =
+            (store.unwrap_or_else(|failure| panic!("{failure:?}")), Nonces::new(1_000_000_000_000));
+        let mut server =
+            DigestServer { algorithm, store, nonces, challenge: String::new(), name: String::new() };
+        for (expected, name) in [(true, "u1"), (false, "u2")] {
+            let nonce = server.nonces.issue(clock::wall_ns()).expect("a nonce");
+            let answered =
+                Answered { uri: b"/", nonce: nonce.as_bytes(), count: b"00000001", client_nonce: b"c" };
+            let response = algorithm.response(hash.as_bytes(), "GET", &answered);
+            let text = format!(
+                "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Digest username=\"{name}\", realm=\"{REALM}\", \
+                 nonce=\"{nonce}\", uri=\"/\", algorithm=SHA-256, qop=auth, nc=00000001, cnonce=\"c\", \
+                 response=\"{}\"\r\n\r\n",
+                String::from_utf8_lossy(response.as_bytes())
+            );
+            let request = parse(text.as_bytes()).expect("a request").expect("a whole one");
+            assert_eq!(expected, server.check(&request) == Verdict::User(name), "{name}");
+        }
+    }
+
+    /// Each count is taken once, in rising order, until the nonce is too old or forgotten.
+    #[test]
+    fn a_nonce_is_used_up() {
+        let mut nonces = Nonces::new(100);
+        let first = nonces.issue(1000).expect("a nonce");
+        let take = |nonces: &mut Nonces, count, now_ns| nonces.take(first.as_bytes(), count, now_ns);
+        assert_eq!(Use::First, take(&mut nonces, 1, 1000));
+        assert_eq!(Use::Again, take(&mut nonces, 1, 1000));
+        assert_eq!(Use::First, take(&mut nonces, 7, 1100));
+        assert_eq!(Use::Again, take(&mut nonces, 3, 1100));
+        assert_eq!(Use::Unknown, take(&mut nonces, 8, 1101));
+        for _ in 0..MOST_NONCES {
+            nonces.issue(1100).expect("a nonce");
+        }
+        assert_eq!(Use::Unknown, take(&mut nonces, 8, 1100));
+        assert_eq!(MOST_NONCES, nonces.issued.len());
+        for wrong in ["", "0", "00000000", "0000000\u{e9}", "+0000000aaaaaaaaaaaaaaaaaaaaaaaa", "ffffffff00"]
+        {
+            assert_eq!(Use::Unknown, nonces.take(wrong.as_bytes(), 9, 1100), "{wrong}");
+        }
+    }
+}

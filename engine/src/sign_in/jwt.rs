@@ -1,0 +1,329 @@
+//! JSON Web Tokens (RFC 7519) as bearer tokens: an issuer has signed who asks and until when, and the server verifies
+//! that without looking anything up.
+//!
+//! By `jsonwebtoken`, as servers in Rust do, on the AWS-LC of the rest of the engine.
+
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode, errors};
+use serde::{Deserialize, Serialize};
+
+use super::accounts::{Account, is_name};
+use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
+use super::jwt_keys;
+use super::scheme::{Client, Scheme, Server, Settings, Setup, Wrong, read_server};
+use crate::clock;
+use crate::failure::Failure;
+
+pub const SCHEME: Scheme = Scheme {
+    name: "jwt",
+    client,
+    server: Some(server),
+    keeps_state: false,
+    has_sign_on: false,
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Own(EXPIRED),
+        Wrong::Own(FORGED),
+        Wrong::Own(UNSIGNED),
+        Wrong::Own(ANOTHER_ALGORITHM),
+        Wrong::Own(ANOTHER_AUDIENCE),
+    ],
+};
+
+const EXPIRED: &str = "an expired token";
+const FORGED: &str = "a forged signature";
+const UNSIGNED: &str = "a token without a signature (alg none)";
+/// HS256, by which a public key would be a secret that all know; where HS256 is the right one, HS512.
+const ANOTHER_ALGORITHM: &str = "a token by another algorithm with the verification key as its secret";
+const ANOTHER_AUDIENCE: &str = "a token for another audience";
+
+const ISSUER: &str = "https://issuer.tollbar.test";
+const AUDIENCE: &str = "https://web.tollbar.test";
+const LIFETIME_S: u64 = 3600;
+/// RFC 7518, 3.2: as long as the hash, at least.
+const LEAST_SECRET_BYTES: usize = 32;
+
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Signature {
+    Hs256,
+    Rs256,
+    Es256,
+    EdDsa,
+}
+
+impl Signature {
+    fn algorithm(self) -> Algorithm {
+        match self {
+            Signature::Hs256 => Algorithm::HS256,
+            Signature::Rs256 => Algorithm::RS256,
+            Signature::Es256 => Algorithm::ES256,
+            Signature::EdDsa => Algorithm::EdDSA,
+        }
+    }
+
+    /// From a secret as it is, or a private key in PEM (PKCS #8).
+    fn signing_key(self, key: &[u8]) -> errors::Result<EncodingKey> {
+        match self {
+            Signature::Hs256 => Ok(EncodingKey::from_secret(key)),
+            Signature::Rs256 => EncodingKey::from_rsa_pem(key),
+            Signature::Es256 => EncodingKey::from_ec_pem(key),
+            Signature::EdDsa => EncodingKey::from_ed_pem(key),
+        }
+    }
+
+    /// From a secret as it is, or a public key in PEM (SPKI).
+    fn verification_key(self, key: &[u8]) -> errors::Result<DecodingKey> {
+        match self {
+            Signature::Hs256 => Ok(DecodingKey::from_secret(key)),
+            Signature::Rs256 => DecodingKey::from_rsa_pem(key),
+            Signature::Es256 => DecodingKey::from_ec_pem(key),
+            Signature::EdDsa => DecodingKey::from_ed_pem(key),
+        }
+    }
+
+    /// A key from a file.
+    fn read<K>(
+        self,
+        path: &Path,
+        parse: impl Fn(Signature, &[u8]) -> errors::Result<K>,
+    ) -> Result<K, Failure> {
+        let refuse = |why: String| Failure::Failed(format!("the key in {}: {why}", path.display()));
+        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        if self == Signature::Hs256 && bytes.len() < LEAST_SECRET_BYTES {
+            return Err(refuse(format!("a secret of fewer than {LEAST_SECRET_BYTES} bytes")));
+        }
+        parse(self, &bytes).map_err(|error| refuse(error.to_string()))
+    }
+}
+
+// The client, and the issuer that it stands for.
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    signature: Signature,
+    /// The issuer's.
+    key: PathBuf,
+    /// The server's, to be tried as what it is not.
+    verification_key: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Issued<'a> {
+    iss: &'a str,
+    sub: &'a str,
+    aud: &'a str,
+    exp: u64,
+    iat: u64,
+    jti: String,
+}
+
+struct TokenIssuer {
+    algorithm: Algorithm,
+    key: EncodingKey,
+    verification_key: Vec<u8>,
+    wrong: Option<&'static str>,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let ClientSettings { signature, key, verification_key } = setup.settings()?;
+    let issuer = TokenIssuer {
+        algorithm: signature.algorithm(),
+        key: signature.read(&key, Signature::signing_key)?,
+        verification_key: signature.read(&verification_key, |_, bytes| Ok(bytes.to_vec()))?,
+        wrong: None,
+    };
+    // A key that cannot sign is refused now.
+    let refuse = |why: String| Failure::Failed(format!("the key in {}: {why}", key.display()));
+    issuer.issue(&Account { name: "u".to_owned(), password: String::new() }).map_err(refuse)?;
+    BearerClient::made(setup, issuer)
+}
+
+impl Issuer for TokenIssuer {
+    fn issue(&self, account: &Account) -> Result<String, String> {
+        let mut jti = [0; 16];
+        rand::fill(&mut jti).map_err(|_| "no random bytes are to be had")?;
+        let mut iat = clock::unix_s();
+        if self.wrong == Some(EXPIRED) {
+            iat -= 2 * LIFETIME_S;
+        }
+        let aud = if self.wrong == Some(ANOTHER_AUDIENCE) { "https://other.tollbar.test" } else { AUDIENCE };
+        let claims = Issued {
+            iss: ISSUER,
+            sub: &account.name,
+            aud,
+            exp: iat + LIFETIME_S,
+            iat,
+            jti: hex::encode(jti),
+        };
+        let words = |error: errors::Error| error.to_string();
+        let signed = || encode(&Header::new(self.algorithm), &claims, &self.key).map_err(words);
+        match self.wrong {
+            Some(UNSIGNED) => {
+                let claims = serde_json::to_vec(&claims).map_err(|error| error.to_string())?;
+                let header = URL_SAFE_NO_PAD.encode(r#"{"typ":"JWT","alg":"none"}"#);
+                Ok(format!("{header}.{}.", URL_SAFE_NO_PAD.encode(claims)))
+            }
+            Some(ANOTHER_ALGORITHM) => {
+                let is_hs256 = self.algorithm == Algorithm::HS256;
+                let other = if is_hs256 { Algorithm::HS512 } else { Algorithm::HS256 };
+                let key = EncodingKey::from_secret(&self.verification_key);
+                encode(&Header::new(other), &claims, &key).map_err(words)
+            }
+            Some(FORGED) => signed().map(|mut token| {
+                let signature = token.rfind('.').map_or(0, |dot| dot + 1);
+                let other = if token[signature..].starts_with('A') { "B" } else { "A" };
+                token.replace_range(signature..=signature, other);
+                token
+            }),
+            _ => signed(),
+        }
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.wrong = Some(wrong);
+    }
+}
+
+// The server.
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerSettings {
+    /// The only one that is taken (RFC 8725, 3.1).
+    signature: Signature,
+    verification_key: PathBuf,
+}
+
+struct Tokens {
+    key: DecodingKey,
+    validation: Validation,
+}
+
+fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let ServerSettings { signature, verification_key } = read_server(settings)?;
+    jwt_keys::keep();
+    let key = signature.read(&verification_key, Signature::verification_key)?;
+    let verifier = Tokens { key, validation: validation(signature) };
+    Ok(Box::new(BearerServer { verifier, user: String::new() }))
+}
+
+/// Of algorithm, issuer, audience and expiry, the last as clocks go: with a minute's leeway.
+fn validation(signature: Signature) -> Validation {
+    let mut validation = Validation::new(signature.algorithm());
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.set_issuer(&[ISSUER]);
+    validation.set_audience(&[AUDIENCE]);
+    validation
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+}
+
+impl Verifier for Tokens {
+    fn user(&mut self, token: &[u8]) -> Result<Option<String>, String> {
+        let decoded = decode::<Claims>(token, &self.key, &self.validation);
+        Ok(decoded.ok().map(|decoded| decoded.claims.sub).filter(|name| is_name(name.as_bytes())))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use base64::engine::general_purpose::STANDARD;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::server::ParsedCertificate;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::sign_in::tests::any_bytes;
+    use crate::tls::tests::identity;
+
+    const SECRET: &str = "a secret of at least 32 characters";
+
+    /// Each algorithm with its keys as files hold them: the issuer's and the server's.
+    pub fn keys() -> [(&'static str, String, String); 4] {
+        let pair = |certificate: &str| {
+            let identity = identity(certificate);
+            let leaf = CertificateDer::from_pem_slice(identity.chain_pem.as_bytes()).expect("a certificate");
+            let leaf = ParsedCertificate::try_from(&leaf).expect("a certificate");
+            let key = STANDARD.encode(leaf.subject_public_key_info());
+            (identity.key_pem, format!("-----BEGIN PUBLIC KEY-----\n{key}\n-----END PUBLIC KEY-----\n"))
+        };
+        let of = |signature, (key, verification_key)| (signature, key, verification_key);
+        [
+            of("hs256", (SECRET.to_owned(), SECRET.to_owned())),
+            of("rs256", pair("rsa-2048")),
+            of("es256", pair("ecdsa-p256")),
+            of("eddsa", pair("ed25519")),
+        ]
+    }
+
+    fn tokens() -> Tokens {
+        let key = DecodingKey::from_secret(SECRET.as_bytes());
+        Tokens { key, validation: validation(Signature::Hs256) }
+    }
+
+    /// Each claim that the server goes by has to be there, and right.
+    #[test]
+    fn a_token_is_taken_with_all_its_claims() {
+        let now_s = clock::unix_s();
+        let right = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "u1", "exp": now_s + 9});
+        let user = |claims: &Value| {
+            let key = EncodingKey::from_secret(SECRET.as_bytes());
+            let token = encode(&Header::default(), claims, &key).expect("a token");
+            tokens().user(token.as_bytes()).expect("an answer")
+        };
+        assert_eq!(Some("u1".to_owned()), user(&right));
+        for (claim, wrong) in [
+            ("iss", json!("https://other.test")),
+            ("aud", json!("https://other.test")),
+            ("sub", json!("a\r\nb")),
+            ("sub", json!("")),
+            ("exp", json!(now_s - 61)),
+            ("exp", json!("tomorrow")),
+        ] {
+            let mut claims = right.clone();
+            claims[claim] = wrong;
+            assert_eq!(None, user(&claims), "{claims}");
+            claims.as_object_mut().expect("claims").remove(claim);
+            assert_eq!(None, user(&claims), "{claims}");
+        }
+    }
+
+    #[test]
+    fn any_token_is_taken_for_none() {
+        let mut tokens = tokens();
+        for bytes in
+            any_bytes(&[b"eyJhbGciOiJIUzI1NiJ9", b".", b"e30", b"eyJhbGciOiJub25lIn0", b"=", b"\xff"])
+        {
+            assert_eq!(Ok(None), tokens.user(&bytes));
+        }
+    }
+
+    /// A server, or an issuer, whose key is none of its algorithm does not start.
+    #[test]
+    fn a_key_that_is_none_is_refused() {
+        let folder = std::env::temp_dir().join(format!("tollbar-{}-jwt", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let path = folder.join("key");
+        for (signature, text) in [
+            (Signature::Hs256, SECRET[..31].to_owned()),
+            (Signature::Rs256, SECRET.to_owned()),
+            (Signature::Es256, identity("ed25519").key_pem),
+            (Signature::EdDsa, identity("ecdsa-p256").key_pem),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            assert!(signature.read(&path, Signature::signing_key).is_err(), "{signature:?}");
+            assert!(signature.read(&path, Signature::verification_key).is_err(), "{signature:?}");
+        }
+        std::fs::remove_dir_all(&folder).expect("the folder");
+    }
+}

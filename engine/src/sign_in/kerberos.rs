@@ -1,0 +1,391 @@
+//! Kerberos (RFC 4559: SPNEGO in HTTP): a ticket from the directory, and in each request a token made with it.
+//!
+//! The client half alone: the machine's GSSAPI library makes the tokens. It asks the directory while the loop waits,
+//! so tickets are fetched before a chunk's accounts are opened, and only a sign-on fetches them within: which begins with
+//! a request that is refused, as a browser's does that does not know yet that it is to sign in.
+
+use std::collections::VecDeque;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::accounts::Accounts;
+use super::negotiate::{header, refused, token};
+use super::scheme::{Client, Judgement, Scheme, Setup, Visit, VisitKind, Wrong};
+use crate::failure::{self, Failure, Fault};
+use crate::gssapi::{self, Context, Credentials, Library, Mechanism, Name};
+use crate::http::prebuilt::Prebuilt;
+use crate::http::response::{Expected, Response};
+
+pub const SCHEME: Scheme = Scheme {
+    name: "kerberos",
+    client,
+    server: None,
+    keeps_state: true,
+    has_sign_on: true,
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Password,
+        Wrong::User,
+        Wrong::Own(REPLAYED),
+        Wrong::Own(ANOTHER_SERVICE),
+    ],
+};
+
+const REPLAYED: &str = "a replayed token";
+const ANOTHER_SERVICE: &str = "a token for another service";
+
+const NEGOTIATE: &str = "Negotiate";
+/// Tickets are good for ten hours, of Samba as of MIT; a trial takes seconds.
+const KEPT_FOR: Duration = Duration::from_secs(4 * 3600);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// Where the directory is.
+    krb5_config: PathBuf,
+    /// `HTTP@web1.tollbar.test`.
+    service: String,
+    /// One that the directory knows and the server is not.
+    another_service: String,
+    #[serde(default)]
+    persistence: Persistence,
+    /// Whether the directory trusts the service's account for delegation: its servers are given the user's ticket, to
+    /// act in its name. The client forwards it as the directory says; a proof holds it to this.
+    #[serde(default)]
+    delegate: bool,
+    /// Whether the token in `Negotiate` is SPNEGO's, with Kerberos' in it, or Kerberos' own. RFC 4559 sends the first;
+    /// servers take either.
+    mechanism: Mechanism,
+    /// Where the tickets of its users are kept for the next trial; none: each trial fetches its own.
+    tickets: Option<PathBuf>,
+    /// Whether tokens are made before a chunk's accounts are opened, and not in its requests.
+    #[serde(default)]
+    ahead: bool,
+}
+
+/// What a token is good for.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Persistence {
+    /// The request that carries it.
+    #[default]
+    Request,
+    /// Its connection.
+    Connection,
+    /// The cookie that the server answers with.
+    Session,
+}
+
+struct KerberosClient {
+    library: &'static Library,
+    settings: Settings,
+    kind: VisitKind,
+    /// Whether each operation is a request with a token of its own.
+    has_token_each: bool,
+    /// A proof holds the server to its own token.
+    is_proof: bool,
+    requests: Vec<Prebuilt>,
+    /// Without a token.
+    bare: Vec<Prebuilt>,
+    /// The same, before the request with the token: how a sign-on begins.
+    first: Vec<Prebuilt>,
+    /// What answers that.
+    challenged: Expected,
+    /// What the answer has to be; and where the client reads its head as well.
+    expected: [Expected; 2],
+    accounts: Accounts,
+    service: Name<'static>,
+    /// Of each account, once it has signed in.
+    credentials: Vec<Option<Credentials<'static>>>,
+    users: Vec<User>,
+    /// Tokens that were made ahead, of the accounts that operations will draw. An operation takes the next one, also
+    /// where another operation drew its account: a user of the load that gets to more operations than were planned
+    /// would else have a token made while the server is measured.
+    tokens: VecDeque<(usize, Token)>,
+    repeats: bool,
+}
+
+struct Token {
+    header: Vec<u8>,
+    /// To be told the server's token; a proof alone keeps it.
+    context: Option<Context<'static>>,
+}
+
+#[derive(Default)]
+struct User {
+    /// The account that it is signed in as.
+    account: usize,
+    /// Of the request under way: a token, a cookie, or nothing.
+    header: Vec<u8>,
+    context: Option<Context<'static>>,
+    /// The connection on which a token was last accepted.
+    connection: Option<u32>,
+    cookie: Option<Vec<u8>>,
+    /// Whether the request under way has a token.
+    signs_on: bool,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let settings: Settings = setup.settings()?;
+    let has_token_each = setup.kind == VisitKind::Request
+        && match settings.persistence {
+            Persistence::Request => true,
+            Persistence::Connection => setup.site.closes,
+            Persistence::Session => false,
+        };
+    if settings.ahead && !has_token_each {
+        let words = "`load.exchange.ahead` means something only where each request has a token of its own";
+        return Err(Failure::Failed(words.to_owned()));
+    }
+    let library = gssapi::open(settings.mechanism, Some(&settings.krb5_config))?;
+    let service = library.service(&settings.service).map_err(Failure::Failed)?;
+    let accounts = setup.accounts()?;
+    let expected = setup.expected();
+    let with_head = Expected { keeps_head: true, ..expected.clone() };
+    Ok(Box::new(KerberosClient {
+        library,
+        kind: setup.kind,
+        has_token_each,
+        is_proof: setup.is_proof,
+        requests: setup.requests(),
+        bare: setup.requests(),
+        first: setup.followed(),
+        challenged: setup.answered(401),
+        expected: [expected, with_head],
+        credentials: accounts.iter().map(|_| None).collect(),
+        accounts,
+        service,
+        settings,
+        users: (0..setup.users).map(|_| User::default()).collect(),
+        tokens: VecDeque::new(),
+        repeats: false,
+    }))
+}
+
+impl KerberosClient {
+    /// A token of an account, which signs in first unless it has before.
+    fn token(&mut self, account: usize) -> Result<Token, Fault> {
+        let mechanism = self.settings.mechanism;
+        if self.credentials[account].is_none() {
+            let words = |words| {
+                let name = &self.accounts[account].name;
+                refused(format!("{name} cannot sign in: {words}"))
+            };
+            let user = self.library.user(&self.accounts[account].name).map_err(words)?;
+            let password = &self.accounts[account].password;
+            let signed_in = match self.kept(account) {
+                Some(tickets) => {
+                    if !is_fresh(&tickets) {
+                        self.keep(account, &user, &tickets)?;
+                    }
+                    self.library.signed_in(mechanism, &user, &tickets)
+                }
+                None => self.library.sign_in(mechanism, &user, password),
+            };
+            self.credentials[account] = Some(signed_in.map_err(words)?);
+        }
+        let mut context = self.library.context(mechanism);
+        let step = self.step(account, &mut context, &[])?;
+        if !mechanism.is_of(&step.token) {
+            return Err(refused(format!("the library made a token that is not {mechanism:?}'s")));
+        }
+        Ok(Token { header: header(NEGOTIATE, &step.token), context: self.is_proof.then_some(context) })
+    }
+
+    /// Where the tickets of an account are kept. Not of one that signs on, for that fetches them; and a proof sees the
+    /// directory give its tickets, and refuse those that are to be refused.
+    fn kept(&self, account: usize) -> Option<PathBuf> {
+        let tickets = self.settings.tickets.as_ref();
+        let tickets = tickets.filter(|_| self.kind == VisitKind::Request && !self.is_proof)?;
+        Some(tickets.join(format!("{}-{}", self.settings.service, self.accounts[account].name)))
+    }
+
+    /// Keeps the tickets of an account. Another trial may do so at the same time, so the file is whole when it is there.
+    fn keep(&self, account: usize, user: &Name, tickets: &Path) -> Result<(), Fault> {
+        let words = |words| refused(format!("{}: {words}", tickets.display()));
+        let mut own = tickets.as_os_str().to_owned();
+        own.push(format!(".{}", std::process::id()));
+        let own = Path::new(&own);
+        let folder = tickets.parent().unwrap_or(tickets);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| words(error.to_string()))?;
+        let fetched = self.library.fetch(user, &self.accounts[account].password, &self.service, own);
+        let kept = fetched.and_then(|()| std::fs::rename(own, tickets).map_err(|error| error.to_string()));
+        kept.map_err(|error| {
+            // What was begun of it, if anything was.
+            let _ = std::fs::remove_file(own);
+            words(error)
+        })
+    }
+
+    fn step(&self, account: usize, context: &mut Context, came: &[u8]) -> Result<gssapi::Step, Fault> {
+        let credentials = self.credentials[account].as_ref().ok_or_else(|| refused("not signed in"))?;
+        context.step(credentials, &self.service, came).map_err(refused)
+    }
+
+    /// Whether the request under way is a sign-on's first, by which the client learns that it is to sign in.
+    fn is_first(&self, visit: &Visit) -> bool {
+        self.kind == VisitKind::SignOn && visit.leg == 0
+    }
+
+    /// Whether a user has what takes the place of a token.
+    fn is_signed_in(&self, visit: &Visit) -> bool {
+        let user = &self.users[visit.user as usize];
+        self.kind == VisitKind::Request
+            && match self.settings.persistence {
+                Persistence::Request => false,
+                Persistence::Connection => user.connection == Some(visit.connection),
+                Persistence::Session => user.cookie.is_some(),
+            }
+    }
+
+    /// Holds the server to the token in its answer: it has the key of the service that was asked for. And the directory to
+    /// what was said of that service's account: the user's ticket was forwarded to it, or it was not.
+    fn prove_server(&self, user: &mut User, response: &Response) -> Result<(), Fault> {
+        let Some(mut context) = user.context.take() else { return Ok(()) };
+        let came = token(NEGOTIATE, response)?;
+        let step = self.step(user.account, &mut context, &came)?;
+        if !step.is_complete {
+            return Err(refused("the server's token does not prove that it is the one asked for"));
+        }
+        match (step.has_delegated, self.settings.delegate) {
+            (false, true) => {
+                Err(refused("the user's ticket was not forwarded: is the account trusted for delegation?"))
+            }
+            (true, false) => {
+                Err(refused("the user's ticket was forwarded to an account that was not to have it"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Client for KerberosClient {
+    fn prepare(&mut self, visits: &[Visit]) -> Result<(), Fault> {
+        self.tokens.clear();
+        for visit in visits {
+            let account = self.accounts.drawn(visit.unique);
+            if self.settings.ahead {
+                let token = self.token(account)?;
+                self.tokens.push_back((account, token));
+            } else if self.credentials[account].is_none() {
+                // Its service ticket stays with its credentials.
+                self.token(account)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn prepares(&self) -> bool {
+        self.has_token_each
+    }
+
+    fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
+        if self.repeats {
+            return Ok(());
+        }
+        let index = visit.user as usize;
+        if self.is_signed_in(visit) {
+            let user = &mut self.users[index];
+            user.header = user.cookie.clone().unwrap_or_default();
+            user.signs_on = false;
+            return Ok(());
+        }
+        let (account, Token { header, context }) = match self.tokens.pop_front() {
+            Some(made) => made,
+            None => {
+                let account = self.accounts.drawn(visit.unique);
+                if self.kind == VisitKind::SignOn {
+                    self.credentials[account] = None;
+                }
+                (account, self.token(account)?)
+            }
+        };
+        self.users[index] = User { account, header, context, signs_on: true, ..User::default() };
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, visit: &Visit) -> &[u8] {
+        if self.is_first(visit) {
+            return self.first[usize::from(visit.path)].with(visit.unique, b"");
+        }
+        let header = &self.users[visit.user as usize].header;
+        let requests = if header.is_empty() { &mut self.bare } else { &mut self.requests };
+        requests[usize::from(visit.path)].with(visit.unique, header)
+    }
+
+    #[inline]
+    fn expected(&self, visit: &Visit) -> &Expected {
+        if self.is_first(visit) {
+            return &self.challenged;
+        }
+        let waits_for_cookie = self.settings.persistence == Persistence::Session
+            && self.users[visit.user as usize].cookie.is_none();
+        &self.expected[usize::from(waits_for_cookie)]
+    }
+
+    fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
+        response.check(self.expected(visit))?;
+        if self.is_first(visit) {
+            return match response.headers("WWW-Authenticate").any(|header| header.trim() == NEGOTIATE) {
+                true => Ok(Judgement::Continue),
+                false => Err(Fault::new(failure::NOT_HTTP, "no challenge for Negotiate")),
+            };
+        }
+        let index = visit.user as usize;
+        let mut user = std::mem::take(&mut self.users[index]);
+        self.prove_server(&mut user, response)?;
+        user.connection = Some(visit.connection);
+        if self.settings.persistence == Persistence::Session && user.cookie.is_none() {
+            user.cookie = Some(cookie(response)?);
+        }
+        self.users[index] = user;
+        Ok(Judgement::Done)
+    }
+
+    fn signs_on(&self, visit: &Visit) -> bool {
+        self.users[visit.user as usize].signs_on
+    }
+
+    fn user(&self, visit: &Visit) -> Option<&str> {
+        Some(&self.accounts[self.users[visit.user as usize].account].name)
+    }
+
+    fn library(&self) -> Option<&str> {
+        Some(&self.library.version)
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        match wrong {
+            REPLAYED => self.repeats = true,
+            _ => {
+                if let Ok(another) = self.library.service(&self.settings.another_service) {
+                    self.service = another;
+                }
+                // What they have signed in with before was good.
+                self.users.fill_with(User::default);
+            }
+        }
+    }
+}
+
+/// Whether tickets are there, and will be good for longer than a trial lasts.
+fn is_fresh(tickets: &Path) -> bool {
+    let made = std::fs::metadata(tickets).and_then(|found| found.modified());
+    made.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < KEPT_FOR))
+}
+
+/// A request's header with the cookie that an answer sets.
+fn cookie(response: &Response) -> Result<Vec<u8>, Fault> {
+    let set = response.header("Set-Cookie").and_then(|value| value.split(';').next());
+    let cookie = set.ok_or_else(|| refused("the server set no cookie"))?;
+    Ok(format!("Cookie: {}\r\n", cookie.trim()).into_bytes())
+}

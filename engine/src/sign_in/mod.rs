@@ -1,0 +1,189 @@
+//! How a client says who asks, and how a server finds out: one file a sign-in scheme, with its client half and its
+//! server half, and one line in the table below that makes it known.
+
+pub mod accounts;
+mod anonymous;
+mod basic;
+mod bearer;
+mod client_certificate;
+mod digest;
+mod form;
+mod hmac;
+mod jwt;
+mod jwt_keys;
+mod kerberos;
+mod lookup;
+mod negotiate;
+mod ntlm;
+mod opaque_token;
+mod password;
+pub mod scheme;
+mod session_cookie;
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::http::page::Site;
+use crate::random::UserRandom;
+use accounts::{Accounts, AccountsSpec};
+use scheme::{Client, PLACE, Scheme, Server, Settings, Setup, Visit, VisitKind, Wrong};
+
+/// The schemes that there are.
+const SCHEMES: &[Scheme] = &[
+    anonymous::SCHEME,
+    basic::SCHEME,
+    client_certificate::SCHEME,
+    digest::SCHEME,
+    form::SCHEME,
+    hmac::SCHEME,
+    jwt::SCHEME,
+    kerberos::SCHEME,
+    ntlm::SCHEME,
+    opaque_token::SCHEME,
+    session_cookie::SCHEME,
+];
+
+/// The scheme of this name; `place` is where it was named.
+fn scheme(name: &str, place: &str) -> Result<&'static Scheme, Failure> {
+    SCHEMES.iter().find(|scheme| scheme.name == name).ok_or_else(|| {
+        let known: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+        Failure::Failed(format!("`{place}` is {name:?}; there are: {}", known.join(", ")))
+    })
+}
+
+/// `load.exchange`, as it comes in.
+#[derive(Deserialize, Debug, Clone)]
+pub struct SignInSpec {
+    scheme: String,
+    accounts: Option<AccountsSpec>,
+    #[serde(default)]
+    operation: VisitKind,
+    /// The scheme's own.
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+/// The users of a load, and what they ask for.
+#[derive(Clone)]
+pub struct Visitors {
+    pub site: Site,
+    /// Users of a loop at the most.
+    pub users: usize,
+    /// The common names in the certificates of the kinds of client that are used; None where one has none.
+    pub certificate_names: Option<Vec<String>>,
+    /// How they sign in; without, they do not.
+    pub sign_in: Option<SignInSpec>,
+}
+
+impl Visitors {
+    /// The scheme that they sign in by.
+    pub fn scheme(&self) -> Result<&'static Scheme, Failure> {
+        match &self.sign_in {
+            None => Ok(&anonymous::SCHEME),
+            Some(spec) => scheme(&spec.scheme, "load.exchange.scheme"),
+        }
+    }
+}
+
+/// How the users of a load sign in, and which of its paths they ask for: the client half of a scheme, made for one load.
+pub struct SignIn {
+    client: Box<dyn Client>,
+    paths: usize,
+}
+
+impl SignIn {
+    /// For the timed part: all paths of a load.
+    pub fn new(visitors: &Visitors) -> Result<SignIn, Failure> {
+        SignIn::made(visitors, &visitors.site.page.paths, false, |accounts| accounts)
+    }
+
+    /// For a proof: one path.
+    pub fn proof(visitors: &Visitors, path: &str) -> Result<SignIn, Failure> {
+        SignIn::made(visitors, &[path.to_owned()], true, |accounts| accounts)
+    }
+
+    /// One that has to be refused: at once, or from when it is told to do wrong.
+    pub fn wrong(visitors: &Visitors, path: &str, wrong: Wrong) -> Result<SignIn, Failure> {
+        let paths = &[path.to_owned()];
+        match wrong {
+            Wrong::NoCredentials => SignIn::proof(&Visitors { sign_in: None, ..visitors.clone() }, path),
+            Wrong::Password => SignIn::made(visitors, paths, true, Accounts::with_wrong_passwords),
+            Wrong::User => SignIn::made(visitors, paths, true, Accounts::of_unknown_users),
+            Wrong::Own(_) => SignIn::proof(visitors, path),
+        }
+    }
+
+    fn made(
+        visitors: &Visitors,
+        paths: &[String],
+        is_proof: bool,
+        change: impl Fn(Accounts) -> Accounts,
+    ) -> Result<SignIn, Failure> {
+        let (scheme, none) = (visitors.scheme()?, Settings::new());
+        let spec = visitors.sign_in.as_ref();
+        let kind = spec.map_or(VisitKind::Request, |spec| spec.operation);
+        if kind == VisitKind::SignOn && !scheme.has_sign_on {
+            return Err(Failure::Failed(format!("`{PLACE}.operation`: {} has no sign-on", scheme.name)));
+        }
+        let accounts = spec.and_then(|spec| spec.accounts.as_ref()).map(Accounts::read).transpose()?;
+        let setup = Setup {
+            site: &visitors.site,
+            paths,
+            kind,
+            settings: spec.map_or(&none, |spec| &spec.settings),
+            accounts: accounts.map(change),
+            users: visitors.users,
+            certificate_names: visitors.certificate_names.as_deref(),
+            is_proof,
+        };
+        Ok(SignIn { client: (scheme.client)(&setup)?, paths: paths.len() })
+    }
+
+    #[cfg(test)]
+    pub fn of(client: Box<dyn Client>) -> SignIn {
+        SignIn { client, paths: 1 }
+    }
+
+    /// Draws the next visit of a user, which begins on this connection of it.
+    #[inline]
+    pub fn draw(&self, user: u32, connection: u32, random: &mut UserRandom) -> Visit {
+        let (path, unique) = random.request(self.paths);
+        Visit { user, leg: 0, path, unique, connection }
+    }
+}
+
+impl std::ops::Deref for SignIn {
+    type Target = dyn Client;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        self.client.as_ref()
+    }
+}
+
+impl std::ops::DerefMut for SignIn {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.client.as_mut()
+    }
+}
+
+/// Who may see the embedded server's protected pages: `sign_in` of its configuration, as it comes in.
+#[derive(Deserialize, Debug)]
+pub struct Gate {
+    scheme: String,
+    /// The scheme's own.
+    #[serde(flatten)]
+    settings: Settings,
+}
+
+impl Gate {
+    pub fn prepare(&self) -> Result<Box<dyn Server>, Failure> {
+        let scheme = scheme(&self.scheme, "sign_in.scheme")?;
+        let name = scheme.name;
+        let missing = || Failure::Unsupported(format!("the embedded server does not offer {name}"));
+        scheme.server.ok_or_else(missing)?(&self.settings)
+    }
+}

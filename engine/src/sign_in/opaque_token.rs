@@ -1,0 +1,78 @@
+//! Bearer tokens that say nothing: random numbers, of which the server keeps the hashes in SQL.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::accounts::Account;
+use super::bearer::{BearerClient, BearerServer, ENDED, Issuer};
+use super::lookup::{Held, Sql};
+use super::scheme::{Client, Scheme, Server, Settings, Setup, Wrong, read_server};
+use crate::failure::Failure;
+
+pub const SCHEME: Scheme = Scheme {
+    name: "opaque-token",
+    client,
+    server: Some(server),
+    keeps_state: false,
+    has_sign_on: false,
+    refused: &[Wrong::NoCredentials, Wrong::Own(UNKNOWN), Wrong::Own(EXPIRED), Wrong::Own(ENDED)],
+};
+
+const UNKNOWN: &str = "an unknown token";
+const EXPIRED: &str = "an expired token";
+
+// The client. A token stands where accounts have their password.
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientSettings {
+    /// A file with a token that the server knows and that has expired.
+    expired: PathBuf,
+    /// One with a token that it takes, and that no account shows: a proof ends it.
+    spare: PathBuf,
+}
+
+struct Given {
+    expired: String,
+    spare: String,
+    wrong: Option<&'static str>,
+}
+
+fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+    let ClientSettings { expired, spare } = setup.settings()?;
+    let read = |path: PathBuf| {
+        let refuse = |error| Failure::Failed(format!("the token in {}: {error}", path.display()));
+        std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(refuse)
+    };
+    BearerClient::made(setup, Given { expired: read(expired)?, spare: read(spare)?, wrong: None })
+}
+
+impl Issuer for Given {
+    fn issue(&self, account: &Account) -> Result<String, String> {
+        let token = &account.password;
+        Ok(match self.wrong {
+            Some(EXPIRED) => self.expired.clone(),
+            Some(UNKNOWN) => token.chars().rev().collect(),
+            Some(ENDED) => self.spare.clone(),
+            _ => token.clone(),
+        })
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.wrong = Some(wrong);
+    }
+}
+
+// The server.
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServerSettings {
+    held: Sql,
+}
+
+fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
+    let ServerSettings { held } = read_server(settings)?;
+    Ok(Box::new(BearerServer { verifier: Held::open(&held)?, user: String::new() }))
+}

@@ -1,0 +1,450 @@
+//! The client half of each scheme against its server half.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::scheme::{Scheme, Wrong};
+use super::{SCHEMES, jwt, lookup};
+use crate::clock;
+use crate::failure::Failure;
+use crate::load::task::Load;
+use crate::load::trial::Trial;
+use crate::load::verify::verify;
+use crate::random::Sequence;
+use crate::runner::Advance;
+use crate::serve::tests::Served;
+use crate::tls::tests as tls;
+
+/// Thousands of inputs of these pieces and of bytes without any sense; the same ones each time.
+pub fn any_bytes(pieces: &'static [&'static [u8]]) -> impl Iterator<Item = Vec<u8>> {
+    let mut random = Sequence::of(1, [0, 0]);
+    (0..50_000).map(move |_| {
+        let mut bytes = Vec::new();
+        for _ in 0..random.under(8) {
+            match random.under(pieces.len() as u64 + 1) as usize {
+                place if place < pieces.len() => bytes.extend_from_slice(pieces[place]),
+                _ => bytes.push(random.under(256) as u8),
+            }
+        }
+        bytes
+    })
+}
+
+/// Where a test keeps its files, until it ends.
+struct Files(PathBuf);
+
+impl Files {
+    fn new(test: &str) -> Files {
+        let path = std::env::temp_dir().join(format!("tollbar-{}-{test}", std::process::id()));
+        std::fs::create_dir(&path).expect("a directory");
+        Files(path)
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        path
+    }
+
+    /// Names and hashes of accounts, as a file and as a database.
+    fn stores(&self, name: &str, accounts: &[(String, String)]) -> [Value; 2] {
+        let lines: Vec<String> = accounts.iter().map(|(name, hash)| format!("{name}:{hash}\n")).collect();
+        let file = self.put(&format!("{name}.txt"), &lines.concat());
+        let database = self.0.join(format!("{name}.sqlite"));
+        let connection = rusqlite::Connection::open(&database).expect("a database");
+        connection
+            .execute_batch("CREATE TABLE accounts (name TEXT PRIMARY KEY, hash TEXT) WITHOUT ROWID")
+            .expect("a table");
+        for (name, hash) in accounts {
+            connection.execute("INSERT INTO accounts VALUES (?1, ?2)", [name, hash]).expect("a row");
+        }
+        let copy = self.0.join(format!("{name}-copy.sqlite"));
+        [json!({"file": file}), json!({"sql": {"from": database, "at": copy}})]
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const ACCOUNTS: usize = 5;
+
+fn name(account: usize) -> String {
+    format!("u{account:05}")
+}
+
+fn password(account: usize) -> String {
+    format!("{account} pass:wörd")
+}
+
+fn accounts_file(files: &Files) -> PathBuf {
+    let line = |account| format!("{}\t{}\t0\n", name(account), password(account));
+    files.put("accounts.tsv", &(0..ACCOUNTS).map(line).collect::<String>())
+}
+
+/// A scheme as client and server have it configured: `exchange` without its scheme and accounts, `sign_in` without its
+/// scheme.
+#[derive(Clone)]
+struct Case {
+    scheme: &'static str,
+    exchange: Value,
+    sign_in: Value,
+    /// The server's TLS, and the client's; null in clear.
+    tls: [Value; 2],
+}
+
+impl Case {
+    fn served(&self) -> Served {
+        let mut sign_in = self.sign_in.clone();
+        sign_in["scheme"] = json!(self.scheme);
+        // Each server has a directory of its own, and this test one for all.
+        for copy in
+            [&sign_in["held"]["at"], &sign_in["store"]["sql"]["at"]].into_iter().filter_map(Value::as_str)
+        {
+            ["", "-wal", "-shm"].iter().for_each(|end| drop(std::fs::remove_file(format!("{copy}{end}"))));
+        }
+        Served::start(&json!({"listen": "127.0.0.1:0", "tls": self.tls[0], "sign_in": sign_in}), None)
+    }
+
+    fn load(&self, served: &Served, accounts: &Path, change: Value) -> Load {
+        let mut exchange = self.exchange.clone();
+        exchange["scheme"] = json!(self.scheme);
+        exchange["accounts"] = json!({"file": accounts, "first": 1, "count": ACCOUNTS - 1});
+        let mut fields = json!({
+            "address": served.address, "host": "localhost", "clients": [{"share": 1, "tls": self.tls[1]}], "users": 3,
+            "connection": "user", "request": {"paths": ["/bytes/100"], "unique_query": true},
+            "expect": {"bytes": 100}, "exchange": exchange, "components": {"web": served.process.id()},
+        });
+        let changed = change.as_object().cloned().unwrap_or_default();
+        fields.as_object_mut().expect("fields").extend(changed);
+        serde_json::from_value(fields).expect("a load")
+    }
+}
+
+/// A database of tokens, which are the accounts' passwords, and of one that has expired; as a server is told of it, whose
+/// own copy has this name.
+fn held(files: &Files, copy: &str) -> Value {
+    let from = files.0.join("held.sqlite");
+    if !from.exists() {
+        let accounts: Vec<(String, String)> =
+            (0..ACCOUNTS).map(|account| (password(account), name(account))).collect();
+        let good = accounts.iter().map(|(token, name)| (token.as_str(), name.as_str(), i64::MAX as u64));
+        let expired = ("expired", accounts[0].1.as_str(), clock::unix_s() - 3600);
+        let spare = ("spare", accounts[0].1.as_str(), i64::MAX as u64);
+        lookup::tests::fill(&from, &good.chain([expired, spare]).collect::<Vec<_>>());
+    }
+    json!({"from": from, "at": files.0.join(copy)})
+}
+
+const CLEAR: [Value; 2] = [Value::Null, Value::Null];
+
+/// Both sides show certificates, of which the client's authority has revoked one.
+fn mutual_tls() -> [Value; 2] {
+    let identity = |name| {
+        let identity = tls::identity(name);
+        json!({"chain_pem": identity.chain_pem, "key_pem": identity.key_pem})
+    };
+    let both = json!({"protocol": "tls-1.3", "key_exchange": "x25519", "cipher": "aes-128-gcm"});
+    let (mut server, mut client) = (both.clone(), both);
+    server["identities"] = json!([identity("ecdsa-p256")]);
+    server["client_authority_pem"] = json!(tls::AUTHORITY);
+    server["client_revocations_pem"] = json!(tls::REVOCATIONS);
+    client["identity"] = identity("client");
+    client["revoked"] = identity("revoked");
+    [server, client]
+}
+
+/// Each scheme with each of its stores and settings.
+fn cases(files: &Files) -> Vec<Case> {
+    let bcrypt: Vec<(String, String)> = (0..ACCOUNTS)
+        .map(|account| (name(account), bcrypt::hash(password(account), 4).expect("a hash")))
+        .collect();
+    let hashed = files.stores("hashed", &bcrypt);
+    let with_password = hashed.into_iter().enumerate().flat_map(|(number, store)| {
+        let case = |scheme: &'static str, sign_in: Value| {
+            let exchange = if scheme == "basic" { json!({}) } else { json!({"token": true}) };
+            Case { scheme, exchange, sign_in, tls: CLEAR }
+        };
+        [
+            case("basic", json!({"store": store})),
+            case("form", json!({"store": store})),
+            case(
+                "session-cookie",
+                json!({"store": store, "held": held(files, &format!("sessions-{number}"))}),
+            ),
+        ]
+    });
+    let digest = ["md5", "sha-256"].into_iter().flat_map(|algorithm| {
+        let stored = (0..ACCOUNTS).map(|account| {
+            let name = name(account);
+            let stored = super::digest::tests::stored(algorithm, &name, &password(account));
+            (name, stored)
+        });
+        files.stores(algorithm, &stored.collect::<Vec<_>>()).map(|store| Case {
+            scheme: "digest",
+            exchange: json!({"algorithm": algorithm}),
+            sign_in: json!({"algorithm": algorithm, "store": store}),
+            tls: CLEAR,
+        })
+    });
+    let jwt = jwt::tests::keys().map(|(signature, key, verification_key)| {
+        let key = files.put(&format!("{signature}.key"), &key);
+        let verification_key = files.put(&format!("{signature}.verification-key"), &verification_key);
+        let shared = json!({"signature": signature, "verification_key": verification_key});
+        let mut exchange = shared.clone();
+        exchange["key"] = json!(key);
+        Case { scheme: "jwt", exchange, sign_in: shared, tls: CLEAR }
+    });
+    let opaque_token = Case {
+        scheme: "opaque-token",
+        exchange: json!({"expired": files.put("expired", "expired\n"), "spare": files.put("spare", "spare\n")}),
+        sign_in: json!({"held": held(files, "tokens")}),
+        tls: CLEAR,
+    };
+    let keys: Vec<(String, String)> =
+        (0..ACCOUNTS).map(|account| (name(account), password(account))).collect();
+    let hmac = files.stores("keys", &keys).map(|store| Case {
+        scheme: "hmac",
+        exchange: json!({}),
+        sign_in: json!({"store": store}),
+        tls: CLEAR,
+    });
+    let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}), tls: CLEAR };
+    let certificate =
+        Case { scheme: "client-certificate", exchange: json!({}), sign_in: json!({}), tls: mutual_tls() };
+    [anonymous, certificate]
+        .into_iter()
+        .chain(with_password)
+        .chain(digest)
+        .chain(jwt)
+        .chain([opaque_token])
+        .chain(hmac)
+        .collect()
+}
+
+fn scheme(name: &str) -> &'static Scheme {
+    SCHEMES.iter().find(|scheme| scheme.name == name).expect("a scheme")
+}
+
+#[test]
+fn every_scheme_is_tried() {
+    let files = Files::new("tried");
+    let cases = cases(&files);
+    for Scheme { name, server, .. } in SCHEMES {
+        assert!(server.is_none() || cases.iter().any(|case| case.scheme == *name), "{name}");
+    }
+}
+
+/// What is right is accepted with the user's name, and all that is wrong is refused.
+#[test]
+fn every_scheme_is_proved() {
+    let files = Files::new("proved");
+    let accounts = accounts_file(&files);
+    let kinds = |case: Case| [(case.clone(), "request"), (case, "sign-on")];
+    for (mut case, kind) in cases(&files).into_iter().flat_map(kinds) {
+        let scheme = scheme(case.scheme);
+        if kind == "sign-on" && !scheme.has_sign_on {
+            continue;
+        }
+        case.exchange["operation"] = json!(kind);
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({}));
+        let proof = verify(&load).unwrap_or_else(|failure| panic!("{} {kind}: {failure:?}", case.scheme));
+        if case.scheme != "anonymous" {
+            let saw = "the user that signed in is the one that the server saw".to_owned();
+            assert!(proof.accepted.contains(&saw), "{:?}", proof.accepted);
+        }
+        let expected: Vec<&str> = std::iter::once("a path that is not there")
+            .chain(scheme.refused.iter().map(|wrong| wrong.words()))
+            .collect();
+        // Then what TLS has to refuse.
+        assert_eq!(expected, proof.refused[..expected.len()], "{} {kind}", case.scheme);
+        let revoked = proof.refused.contains(&"a client with a revoked certificate".to_owned());
+        assert_eq!(case.tls != CLEAR, revoked, "{:?}", proof.refused);
+    }
+}
+
+/// Users sign in again and again, on connections that are kept and on new ones.
+#[test]
+fn every_scheme_carries_a_load() {
+    let files = Files::new("load");
+    let accounts = accounts_file(&files);
+    for case in cases(&files) {
+        let served = case.served();
+        let mut kinds = vec!["request"];
+        if scheme(case.scheme).has_sign_on {
+            kinds.push("sign-on");
+        }
+        for (kind, connection) in kinds.iter().flat_map(|kind| [(kind, "user"), (kind, "new")]) {
+            let mut case = case.clone();
+            case.exchange["operation"] = json!(kind);
+            let load = case.load(&served, &accounts, json!({"connection": connection}));
+            let chunk = Trial::open(&load, 7)
+                .and_then(|mut trial| trial.advance(Advance { seconds: 0.0, operations: 60 }))
+                .unwrap_or_else(|failure| panic!("{} {kind} {connection}: {failure:?}", case.scheme));
+            assert!(chunk.operations >= 60, "{} {kind} {connection}", case.scheme);
+            let observed = serde_json::to_value(&chunk.observed).expect("a record");
+            let signs_on = match case.scheme {
+                "anonymous" => false,
+                "form" | "session-cookie" => *kind == "sign-on",
+                "client-certificate" => connection == "new",
+                _ => true,
+            };
+            let expected = if signs_on { chunk.operations } else { 0 };
+            assert_eq!(Some(expected), observed["sign-ons"].as_u64(), "{} {kind} {connection}", case.scheme);
+            let round_trips = observed["round-trips"].as_u64().expect("a number");
+            let is_login = *kind == "sign-on";
+            assert_eq!(is_login, round_trips > chunk.operations, "{} {kind} {connection}", case.scheme);
+            let header = observed["request-header"].as_u64().expect("a number") / round_trips;
+            assert!((40..2000).contains(&header), "{} {kind} {connection}: {header}", case.scheme);
+        }
+    }
+}
+
+/// Where each request is looked up, the next one after an account was closed is refused; what a login gave before that
+/// is taken until it ends.
+#[test]
+fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
+    let files = Files::new("closed");
+    let accounts = accounts_file(&files);
+    let mut tried = Vec::new();
+    for case in cases(&files) {
+        let Some(copy) = case.sign_in["store"]["sql"]["at"].as_str() else { continue };
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({"users": 1}));
+        let mut trial = Trial::open(&load, 7).expect("a trial");
+        let mut asked = || trial.advance(Advance { seconds: 0.0, operations: 1 });
+        asked().expect("an answer");
+        let closed = rusqlite::Connection::open(copy).expect("the server's database");
+        closed.execute("DELETE FROM accounts", ()).expect("no account");
+        let was_given_something = ["form", "session-cookie"].contains(&case.scheme);
+        match asked().map(|_| ()).map_err(Failure::into_words) {
+            Ok(()) => assert!(was_given_something, "{}", case.scheme),
+            Err(words) => {
+                assert!(!was_given_something && words.contains("wrong status"), "{}: {words}", case.scheme);
+            }
+        }
+        tried.push(case.scheme);
+    }
+    assert_eq!(vec!["basic", "form", "session-cookie", "digest", "digest", "hmac"], tried);
+}
+
+/// What a login gave leads to the form again when it is taken no more, and the user signs on once more. How long it is
+/// taken is for the schemes' own tests, which give them the time.
+#[test]
+fn a_login_that_has_ended_leads_to_the_form_again() {
+    let files = Files::new("ended");
+    let accounts = accounts_file(&files);
+    let mut tried = 0;
+    for case in cases(&files).iter().filter(|case| case.scheme == "session-cookie") {
+        let served = case.served();
+        let load = case.load(&served, &accounts, json!({"users": 1, "lead": false}));
+        let mut trial = Trial::open(&load, 7).expect("a trial");
+        let mut sign_ons = || {
+            let chunk = trial.advance(Advance { seconds: 0.0, operations: 1 }).expect("an answer");
+            serde_json::to_value(&chunk.observed).expect("a record")["sign-ons"].as_u64()
+        };
+        assert_eq!(Some(0), sign_ons());
+        let copy = case.sign_in["held"]["at"].as_str().expect("the server's copy");
+        let ended = rusqlite::Connection::open(copy).expect("the server's database");
+        ended.execute("DELETE FROM held", ()).expect("no session");
+        assert_eq!(Some(1), sign_ons());
+        assert_eq!(Some(0), sign_ons());
+        tried += 1;
+    }
+    assert_eq!(2, tried);
+}
+
+/// A password that is wrong fails the operation, in the words of the status.
+#[test]
+fn a_wrong_password_is_no_answer() {
+    let files = Files::new("wrong");
+    let text: String = (0..ACCOUNTS).map(|account| format!("{}\twrong\t0\n", name(account))).collect();
+    let accounts = files.put("wrong.tsv", &text);
+    for case in cases(&files).iter().filter(|case| scheme(case.scheme).refused.contains(&Wrong::Password)) {
+        let served = case.served();
+        let failure = Trial::open(&case.load(&served, &accounts, json!({})), 7)
+            .and_then(|mut trial| trial.advance(Advance { seconds: 0.0, operations: 1 }).map(|_| ()));
+        let words = failure.expect_err("a refusal").into_words();
+        assert!(words.contains("wrong status"), "{}: {words}", case.scheme);
+    }
+}
+
+/// What a client is asked and cannot do is refused in words that name the field.
+#[test]
+fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
+    let files = Files::new("sense");
+    let accounts = accounts_file(&files);
+    let here = |count: usize| json!({"file": accounts, "count": count});
+    let absent = json!({"file": files.0.join("absent"), "count": 1});
+    for (exchange, expected) in [
+        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
+        (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
+        (json!({"scheme": "client-certificate"}), "needs a TLS identity with a common name"),
+        (
+            json!({"scheme": "jwt", "accounts": here(1), "signature": "none", "key": "", "verification_key": ""}),
+            "unknown variant `none`",
+        ),
+        (
+            json!({"scheme": "basic", "accounts": here(1), "colour": 1}),
+            "`load.exchange`: unknown field `colour`",
+        ),
+        (json!({"scheme": "hmac", "accounts": here(1), "operation": "sign-on"}), "hmac has no sign-on"),
+        (json!({"scheme": "basic", "accounts": here(9)}), "9 from line 1 on are asked for; there are 5"),
+        (json!({"scheme": "basic", "accounts": absent}), "absent: No such file"),
+    ] {
+        let served = Served::plain();
+        let case = Case { scheme: "basic", exchange: json!({}), sign_in: json!({}), tls: CLEAR };
+        let load = case.load(&served, &accounts, json!({"exchange": exchange}));
+        let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+}
+
+/// A server that cannot know who asks does not start.
+#[test]
+fn a_server_that_could_not_sign_in_does_not_start() {
+    let files = Files::new("server");
+    let (empty, other) = (files.put("empty", ""), files.put("other", "no database"));
+    let absent = files.0.join("absent");
+    let at = |number: u32| files.0.join(format!("copy-{number}"));
+    for (sign_in, expected) in [
+        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
+        (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
+        (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
+        (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
+        (json!({"scheme": "basic", "store": {"file": absent}}), "absent: No such file"),
+        (json!({"scheme": "basic", "store": {"sql": {"from": absent, "at": at(1)}}}), "absent: No such file"),
+        (
+            json!({"scheme": "basic", "store": {"sql": {"from": other, "at": at(2)}}}),
+            "other: file is not a database",
+        ),
+        (json!({"scheme": "basic", "store": {"sql": {"from": empty, "at": at(3)}}}), "no such table"),
+        (json!({"scheme": "client-certificate"}), "needs certificates of clients"),
+        (
+            json!({"scheme": "opaque-token", "held": {"from": empty, "at": files.0.join("at")}}),
+            "no such table",
+        ),
+        (
+            json!({"scheme": "jwt", "signature": "hs256", "verification_key": empty}),
+            "a secret of fewer than 32 bytes",
+        ),
+        (
+            json!({"scheme": "digest", "store": {"file": absent}, "algorithm": "sha-1"}),
+            "unknown variant `sha-1`",
+        ),
+    ] {
+        let config = json!({"listen": "127.0.0.1:0", "sign_in": sign_in});
+        let (status, line, _) = crate::serve::tests::refused(&config.to_string());
+        assert_eq!(Some(3), status.code(), "{sign_in}");
+        assert!(line.contains(expected), "{expected}: {line}");
+    }
+}

@@ -1,0 +1,266 @@
+//! One trial: a table made ready, and operations on it chunk by chunk, with the accounts opened and closed around
+//! each.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::columns::Column;
+use super::database::Database;
+use super::task::{Access, Durability, Place, Settings};
+use crate::accounting::{Accounts, Bill};
+use crate::clock::{self, Clocks};
+use crate::contract::{self, Ready, Receipt};
+use crate::failure::Failure;
+use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
+use crate::random::Sequence;
+use crate::runner::Advance;
+
+pub type Chunk = contract::Chunk<Observed>;
+
+/// What is seen in a chunk beside its cost.
+#[derive(Serialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub struct Observed {
+    #[serde(flatten)]
+    pub bill: Bill,
+    /// Inserts: CPU nanoseconds of the work that was put off and is done after the chunk, by all components and this
+    /// process together. Not in the chunk's own account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put_off: Option<u64>,
+    /// Flushed commits: microseconds that one write of 8 KiB and its flush took in the same file system, before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<u64>,
+    /// Bytes of table and indexes for each row that is there.
+    pub row_size: u64,
+    /// Bytes of the longest of a row's three values as it is stored, where values are encrypted each by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_size: Option<u64>,
+}
+
+const WINDOW: Advance = Advance { seconds: WINDOW_NS / 1e9, operations: 1 };
+/// How many rows are asked for at once: their ids are made beforehand, and a server has that many in one call.
+const MOST_IDS: u64 = 4096;
+/// A million rows are filled in without the database's log of them growing as large.
+const FILLED_AT_ONCE: i64 = 50_000;
+
+pub struct Trial {
+    work: Work,
+    accounts: Accounts,
+    directory: PathBuf,
+    /// By elapsed time.
+    pace: Pace,
+    lead: bool,
+    /// Bytes of table and indexes where no operation changes them.
+    size: u64,
+    value_size: Option<u64>,
+}
+
+/// The operations themselves.
+struct Work {
+    database: Box<dyn Database>,
+    settings: Settings,
+    random: Sequence,
+    /// The next row that is inserted.
+    next_id: i64,
+    ids: Vec<i64>,
+}
+
+impl Trial {
+    /// Makes the table, fills it, and works until an operation costs what it did a moment ago.
+    pub fn open(
+        database: Box<dyn Database>,
+        place: &Place,
+        settings: &Settings,
+        task: &contract::Task,
+        receipt: Receipt,
+    ) -> Result<(Trial, Ready), Failure> {
+        let accounts = Accounts::open(&place.components).map_err(Failure::Failed)?;
+        let random = Sequence::of(task.seed, [u64::MAX, 0]);
+        let work = Work { database, settings: *settings, random, next_id: 1, ids: Vec::new() };
+        let directory = place.directory.clone();
+        let pace = Pace::new(settings.rows_per_commit);
+        let mut trial = Trial { work, accounts, directory, pace, lead: task.lead, size: 0, value_size: None };
+        trial.work.prepare()?;
+        let memory_bytes = memory_of(|| trial.first())?;
+        trial.value_size = trial.work.value_size()?;
+        let operation_ns = trial.warm_up()?;
+        if settings.access.inserts() {
+            // How many rows a warm-up took depends on the machine; the first chunk finds none of them.
+            trial.work.prepare()?;
+        }
+        trial.work.database.put_off()?;
+        trial.size = trial.work.database.size()?;
+        Ok((trial, Ready { receipt, operation_ns, memory_bytes }))
+    }
+
+    /// A chunk: some operations uncounted; then so long and so many within the accounts.
+    pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
+        let leading = if self.lead { self.pace.lead(asked) } else { 0 };
+        if leading > 0 {
+            self.work.batch(leading)?;
+        }
+        let flush = match self.work.settings.durability {
+            Durability::Flushed => Some(flush_us(&self.directory)?),
+            Durability::Off => None,
+        };
+        let mut chunk = self.account(asked)?;
+        self.pace.note(chunk.wall_ns, chunk.operations);
+        chunk.observed.flush = flush;
+        if self.work.settings.access.inserts() {
+            chunk.observed.put_off = Some(self.put_off()?);
+            self.size = self.work.database.size()?;
+        }
+        chunk.observed.row_size = self.size / self.work.rows().max(1);
+        chunk.observed.value_size = self.value_size;
+        Ok(chunk)
+    }
+
+    /// Closes the database.
+    pub fn end(self) -> Result<(), Failure> {
+        self.work.database.close()
+    }
+
+    /// One operation in a fresh process.
+    fn first(&mut self) -> Result<(), Failure> {
+        let clocks = Clocks::read();
+        self.work.batch(1)?;
+        self.pace.set(clocks.elapsed_ns(), 1);
+        Ok(())
+    }
+
+    /// Goes on until two windows in a row agree. Returns the CPU nanoseconds of one operation, of this process and of
+    /// all components.
+    fn warm_up(&mut self) -> Result<f64, Failure> {
+        let (clocks, mut warm_up) = (Clocks::read(), WarmUp::new(USUAL));
+        loop {
+            let Chunk { operations, cpu_ns, wall_ns, observed } = self.account(WINDOW)?;
+            self.pace.set(wall_ns, operations);
+            let cost_ns = (cpu_ns + observed.bill.components_ns()) as f64 / operations as f64;
+            if warm_up.is_over(cost_ns, clocks.elapsed_ns() as f64) {
+                return Ok(cost_ns);
+            }
+        }
+    }
+
+    /// Works so long and so much, between two readings of the accounts.
+    fn account(&mut self, asked: Advance) -> Result<Chunk, Failure> {
+        let Trial { work, accounts, pace, .. } = self;
+        let opening = accounts.begin();
+        let worked = pace.work(asked, opening.clocks(), |count| work.batch(count));
+        let bill = accounts.bill(&opening);
+        // Of a server that ended, what its client says is that its connection did.
+        accounts.all_there().map_err(Failure::Failed)?;
+        let (operations, cpu_ns, wall_ns) = (worked?, bill.cpu_ns, bill.wall_ns);
+        let observed = Observed { bill, put_off: None, flush: None, row_size: 0, value_size: None };
+        Ok(Chunk { operations, cpu_ns, wall_ns, observed })
+    }
+
+    /// Has the database do what it put off. CPU nanoseconds, of this process and of all components.
+    fn put_off(&mut self) -> Result<u64, Failure> {
+        let opening = self.accounts.begin();
+        self.work.database.put_off()?;
+        let bill = self.accounts.bill(&opening);
+        Ok(bill.cpu_ns + bill.components_ns())
+    }
+}
+
+impl Work {
+    /// Makes the table, with the rows that are to be there before the first operation.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        self.database.create()?;
+        self.next_id = 1;
+        // What a choice cannot do is said before rows are written for it.
+        match self.settings.access {
+            Access::Open => self.database.open(&[])?,
+            Access::Insert | Access::Read | Access::InsertAndRead | Access::Find => {}
+        }
+        while self.next_id <= self.settings.rows {
+            let end = (self.next_id + FILLED_AT_ONCE).min(self.settings.rows + 1);
+            self.database.fill(self.next_id..end)?;
+            self.database.put_off()?;
+            self.next_id = end;
+        }
+        Ok(())
+    }
+
+    /// Rows that are in the table.
+    fn rows(&self) -> u64 {
+        (self.next_id - 1) as u64
+    }
+
+    /// What the longest value of the first row takes, which is there once something was done.
+    fn value_size(&mut self) -> Result<Option<u64>, Failure> {
+        // Where opening is measured, it is closed in between.
+        if self.settings.access == Access::Open || !self.database.encrypts_values() {
+            return Ok(None);
+        }
+        let mut longest = 0;
+        for column in Column::ALL {
+            longest = longest.max(self.database.stored(1, column)?.len() as u64);
+        }
+        Ok(Some(longest))
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<(), Failure> {
+        if self.settings.access.inserts() {
+            let ids = self.next_id..self.next_id + operations as i64;
+            self.next_id = ids.end;
+            self.database.insert(ids, self.settings.rows_per_commit)?;
+        }
+        if self.settings.access == Access::Insert {
+            return Ok(());
+        }
+        let mut left = operations;
+        while left > 0 {
+            let count = left.min(MOST_IDS);
+            left -= count;
+            let rows = self.rows();
+            self.ids.clear();
+            self.ids.extend((0..count).map(|_| 1 + self.random.under(rows) as i64));
+            match self.settings.access {
+                Access::Find => self.database.find(&self.ids)?,
+                Access::Open => self.database.open(&self.ids)?,
+                Access::Read | Access::InsertAndRead | Access::Insert => self.database.read(&self.ids)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a database's log is written in, about.
+const FLUSHED_BYTES: usize = 8192;
+const FLUSHED: &str = "tollbar-flush";
+
+/// Microseconds that one write and its flush take in a directory, which is what a durable commit waits for. The file is
+/// there before, and is removed.
+fn flush_us(directory: &Path) -> Result<u64, Failure> {
+    let path = directory.join(FLUSHED);
+    let timed = time_flush(&path);
+    let _ = std::fs::remove_file(&path);
+    timed.map_err(|error| Failure::Failed(format!("a flush in {}: {error}", directory.display())))
+}
+
+fn time_flush(path: &Path) -> std::io::Result<u64> {
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
+    // A log is overwritten, or has its space: the file's size does not change in what is timed.
+    file.write_all(&[0; FLUSHED_BYTES])?;
+    file.sync_all()?;
+    let start_ns = clock::wall_ns();
+    rustix::io::pwrite(&file, &[1; FLUSHED_BYTES], 0)?;
+    file.sync_data()?;
+    Ok((clock::wall_ns() - start_ns) / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_flush_takes_time_and_leaves_no_file() {
+        let directory = std::env::temp_dir();
+        assert!(super::flush_us(&directory).is_ok());
+        assert!(!directory.join(super::FLUSHED).exists());
+        assert!(super::flush_us(std::path::Path::new("/proc/nothing")).is_err());
+    }
+}
