@@ -16,7 +16,8 @@ from typing import Any
 
 from tollbar import runners
 from tollbar.errors import TollbarError, unknown
-from tollbar.runner import CONTRACT, Outcome, ask, engine
+from tollbar.records import CONTRACT, Outcome
+from tollbar.runner import ask, engine
 from tollbar.runners import NotBuilt
 
 BUILT_IN = ("aws-lc", "rustcrypto", "spin", "sqlite", "sqlcipher")

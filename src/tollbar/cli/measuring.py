@@ -12,16 +12,15 @@ from tollbar import console, judge, libraries, machine, measure, moments, result
 from tollbar.beds.sandbox import Sandbox
 from tollbar.cli.options import cells_of
 from tollbar.judge import StudyJudgement, Toll
-from tollbar.measure import Trial, TrialKey
-from tollbar.measure.aside import Aside, SetAside
+from tollbar.measure.aside import Aside
 from tollbar.measure.rounds import BUDGET, Budget
 from tollbar.measure.timing import Timing
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan, estimates
 from tollbar.plan.heats import Heat
 from tollbar.present.words import counted, percent, percent_of
+from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
-from tollbar.runner import Outcome
 from tollbar.stats import FEWEST_BLOCKS
 
 # Each look at the results is paid for with wider intervals, so that blocks are added by so much of those there are.

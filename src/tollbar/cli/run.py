@@ -16,9 +16,9 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan, estimates
 from tollbar.present.words import counted
+from tollbar.records import Outcome
 from tollbar.report import write as write_report
 from tollbar.results import Store
-from tollbar.runner import Outcome
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 

@@ -15,7 +15,7 @@ from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
 from tollbar.present import words
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 
 def verify(

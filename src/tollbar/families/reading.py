@@ -170,6 +170,11 @@ class _WireFamily(Wire):
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
 
 
+def name_of(folder: Path) -> str:
+    """A family is called by its folder, which has `_` for `-` where modules of the family's own are imported from it."""
+    return folder.name.replace("_", "-")
+
+
 def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
 
@@ -182,7 +187,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
         settings = {name: _setting(name, s) for name, s in wire.setting.items()}
         answers_in = folder if with_answers else None
         found = Family(
-            name=folder.name,
+            name=name_of(folder),
             title=head.title,
             operations=head.operations,
             strength_means=head.strength_means,

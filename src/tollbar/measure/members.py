@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from tollbar import machine, workloads
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure.trial import Chunk
 from tollbar.plan.heats import Visit
-from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
+from tollbar.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
+from tollbar.runner import Session, Stopped
 from tollbar.runner.session import Meanwhile
 from tollbar.study import Measure
 from tollbar.workloads import Work

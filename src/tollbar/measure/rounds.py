@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tollbar.measure.members import Member, chunk_of
 from tollbar.measure.probe import Probe
-from tollbar.measure.trial import Chunk
 from tollbar.moments import Watch
+from tollbar.records import Chunk
 from tollbar.study import Measure
 
 # An operation that takes longer than so many chunks would drive the others of its round apart: it goes first or last,

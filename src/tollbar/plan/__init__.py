@@ -15,7 +15,7 @@ from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import claimed, matching, tabled
-from tollbar.runner import CONTRACT
+from tollbar.records import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tollbar.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
 from tollbar.runner.process import Ended, Process
-from tollbar.runner.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
 
 Line = TypeVar("Line", bound=BaseModel)
 Meanwhile = tuple[float, Callable[[], object]]

@@ -11,7 +11,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
-from tollbar.runner import Outcome, ask, engine
+from tollbar.records import Outcome
+from tollbar.runner import ask, engine
 from tollbar.study.definition import Study
 from tollbar.study.reading import read
 

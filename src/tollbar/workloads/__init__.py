@@ -22,35 +22,13 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.metrics import BACKGROUND
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, ask
+from tollbar.records import RUNNER, ChunkRecord, LoadRecord, Observations, Outcome, Proven, Record
+from tollbar.runner import ask
 
-__all__ = ["CLIENT", "RUNNER", "Ask", "Given", "Observed", "Proven", "Shown", "Work", "Workload", "of", "unproven"]
+__all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
 Ask = Callable[..., Record]
 """`runner.ask`, or a fake of it."""
-
-RUNNER = "runner"
-"""The component of a runner that performs the operations itself."""
-CLIENT = "client"
-"""The component of a load client: what asking costs, which is no part of what the server pays."""
-
-Observed = Mapping[tuple[str, str], float]
-"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
-
-    study: str
-    cell: str
-    outcome: Outcome
-    reason: str | None
-    known_answers: int
-    accepted: tuple[str, ...]
-    refused: tuple[str, ...]
-    not_tried: tuple[str, ...] = ()
-    """Refusals that could not be tried, each with the reason."""
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
@@ -109,7 +87,7 @@ class Work:
         """CPU nanoseconds of each component."""
         return {RUNNER: chunk.cpu_ns}
 
-    def observed(self, chunk: ChunkRecord) -> Observed:
+    def observed(self, chunk: ChunkRecord) -> Observations:
         """What else the chunk showed: of the family's own metrics, and what its cost has from before it began."""
         own = {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
         background_ns = chunk.observed.background_ns

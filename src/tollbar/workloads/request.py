@@ -20,10 +20,21 @@ from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Standing, Value
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Totals, engine, failed
-from tollbar.runner.records import Observed
+from tollbar.records import (
+    CLIENT,
+    ChunkRecord,
+    ComponentRecord,
+    LoadRecord,
+    Observed,
+    Outcome,
+    Proven,
+    Record,
+    Totals,
+    failed,
+)
+from tollbar.runner import engine
 from tollbar.study import NOT_SETTINGS, Load
-from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
 
 # Connections, a handful of them refused, of which one or two may have to run into a limit.

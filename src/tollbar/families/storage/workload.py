@@ -19,8 +19,9 @@ from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Degree, Standing
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, Outcome, Record, engine, failed
-from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.records import CLIENT, ChunkRecord, Outcome, Proven, Record, failed
+from tollbar.runner import engine
+from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.request import settings_of
 
 # Some twenty rows are written and read a handful of times, of which the slowest take milliseconds each.

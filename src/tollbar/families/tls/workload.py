@@ -8,8 +8,8 @@ from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
-from tollbar.workloads import Given, Proven
+from tollbar.records import Outcome, Proven
+from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, settings_of
 
 

@@ -8,13 +8,13 @@ from glob import glob
 from typing import Any
 
 from tollbar import beds, libraries, tls
-from tollbar.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.beds import Bed, Installed, NotStarted
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
+from tollbar.families.web_auth.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
-from tollbar.workloads import Given, Proven
+from tollbar.records import Outcome, Proven
+from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, Server, settings_of
 
 Settings = Mapping[str, str | int]
