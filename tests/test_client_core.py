@@ -16,11 +16,12 @@ from tollbar.beds.driver import Server
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.measure import Trial, heat, members
+from tollbar.measure import heat, members
 from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell
 from tollbar.plan.heats import Heat, Visit
-from tollbar.runner import ChunkRecord, LoadRecord, Observed, Outcome, Record, Session, Steady, Totals
+from tollbar.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
+from tollbar.runner import Session
 from tollbar.workloads import request
 from tollbar.workloads.request import RequestWork, load_record
 

@@ -16,7 +16,7 @@ from tollbar.measure.members import Member
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
-from tollbar.runner import Ready
+from tollbar.records import Ready
 from tollbar.study import Measure
 from tollbar.workloads import Work
 

@@ -15,7 +15,7 @@ from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
 from tollbar.present import words
-from tollbar.records import Outcome
+from tollbar.records import Outcome, Proven
 
 
 def verify(
@@ -62,7 +62,7 @@ def verify(
     return ExitStatus.SOME_FAILED if failed else ExitStatus.DONE
 
 
-def _proven(planned: Plan) -> list[measure.Proven]:
+def _proven(planned: Plan) -> list[Proven]:
     cells = cells_of(planned)
     with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
@@ -96,7 +96,7 @@ def _of_runner(path: Path) -> Plan:
     )
 
 
-def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
+def _kept(planned: Plan, proven: list[Proven]) -> Iterator[Finding]:
     """What a runner keeps of the contract, tried on one proven cell of each family that is not its null choice."""
     good = {(one.study, one.cell) for one in proven if one.outcome is Outcome.OK}
     for one in planned.studies:
@@ -112,7 +112,7 @@ def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
 _KEPT = {True: "kept", False: "BROKEN", None: "not tried"}
 
 
-def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding]) -> None:
+def _print(planned: Plan, proven: list[Proven], findings: list[Finding]) -> None:
     labels = {(cell.study, cell.key): cell.label for one in planned.studies for cell in one.cells}
     for one in proven:
         refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
