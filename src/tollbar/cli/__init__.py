@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from tollbar.errors import ExitStatus, TollbarError, unknown
 
@@ -34,8 +38,8 @@ ABOUT = (
     "Start with `tollbar run`: one condensed study for each family, in about a minute.",
 )
 EXIT_STATUSES = (
-    "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
-    "130 interrupted. Data go to standard output, messages to standard error."
+    "Exit status: 0 done, 1 done but some cell failed, none could be measured or a check said no, 2 unusable arguments "
+    "or files, 130 interrupted. Data go to standard output, messages to standard error."
 )
 
 
@@ -43,20 +47,80 @@ def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
     # What is counted costs time: counting is the bench's, and no command's.
     os.environ.pop("TOLLBAR_COUNT_CALLS", None)
+    ended: list[signal.Signals] = []
+    signal.signal(signal.SIGTERM, lambda *_: _interrupt(ended))
+    with suppress(KeyboardInterrupt):
+        sys.exit(_status_of(sys.argv[1:] or ["--help"]))
+    if ended:
+        # With the default action, so that the status says what ended it.
+        os.kill(os.getpid(), signal.SIGTERM)
+    sys.exit(ExitStatus.INTERRUPTED)
+
+
+def _interrupt(ended: list[signal.Signals]) -> NoReturn:
+    """Ends what is under way as Ctrl-C does, which says how to go on; a second SIGTERM ends it at once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ended.append(signal.SIGTERM)
+    raise KeyboardInterrupt
+
+
+def _status_of(arguments: Sequence[str]) -> ExitStatus:
     try:
-        status = _called(sys.argv[1:] or ["--help"])
+        output = _opened()
+        status = _called(arguments)
+        sys.stdout.flush()
+        if output is not None and output.fault is not None and output.fault.errno != errno.EPIPE:
+            raise TollbarError(f"cannot be written: {output.fault.strerror}", where="standard output")
     except TollbarError as error:
         from tollbar.console import say_error
 
         say_error(error)
-        status = ExitStatus.UNUSABLE
-    except KeyboardInterrupt:
-        status = ExitStatus.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the answer has closed its end; Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = ExitStatus.DONE
-    sys.exit(int(status))
+        return ExitStatus.UNUSABLE
+    return status
+
+
+class _Output(io.FileIO):
+    """A stream that what cannot be written to stops no command: it is asked at the end what was wrong."""
+
+    fault: OSError | None = None
+    """Why nothing is written any more."""
+
+    def write(self, content: Any) -> int:
+        if self.fault is None:
+            try:
+                return super().write(content) or 0
+            except OSError as error:
+                self.fault = error
+        return len(content)
+
+
+def _opened() -> _Output | None:
+    """Both standard streams, such that a reader who leaves, or a full disk, ends no run; standard output's file.
+
+    None where it is a test's, and no file. Raises TollbarError where it is closed.
+    """
+    if sys.__stderr__ is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+    elif sys.stderr is sys.__stderr__:
+        sys.stderr, _ = _over(sys.stderr)
+    if sys.__stdout__ is None:
+        # What is opened next would have its number, and be written over.
+        raise TollbarError("is closed", where="standard output", hint="what is not wanted goes to /dev/null")
+    if sys.stdout is not sys.__stdout__:
+        return None
+    sys.stdout, output = _over(sys.stdout)
+    return output
+
+
+def _over(stream: Any) -> tuple[io.TextIOWrapper, _Output]:
+    output = _Output(stream.fileno(), "w", closefd=False)
+    text = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+    )
+    return text, output
 
 
 def _called(arguments: Sequence[str]) -> ExitStatus:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 
-from tollbar import beds, console, judge, libraries, machine, plan, results, study
-from tollbar.cli.measuring import measure_into
+from rich.markup import escape
+
+from tollbar import beds, console, lab, libraries, machine
 from tollbar.errors import ExitStatus
-from tollbar.judge import ClaimVerdict, Judgement
+from tollbar.judge import ClaimVerdict
 from tollbar.runner import engine
 from tollbar.stats import Interval
 
@@ -35,15 +35,15 @@ def doctor(*, rehearse: bool = True) -> ExitStatus:
     rehearse
         Measure the study `rehearsal`, some ten seconds: ×2.00 must come out as ×2.00.
     """
-    findings = [*_machine(), *_providers(), *_beds()]
-    if rehearse:
-        findings += _rehearsal()
-    for finding in findings:
+    status = ExitStatus.DONE
+    # Each as it is found: what takes a while is what is still looked for.
+    for finding in chain(_machine(), _providers(), _beds(), _rehearsal() if rehearse else ()):
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
-        console.stdout().print(f"{mark}  {finding.what}")
-        if finding.advice and not finding.good:
-            console.stdout().print(f"      [dim]{finding.advice}[/]")
-    return ExitStatus.DONE if all(finding.good for finding in findings) else ExitStatus.SOME_FAILED
+        console.stdout().print(f"{mark}  {escape(finding.what)}")
+        if not finding.good:
+            status = ExitStatus.SOME_FAILED
+            console.stdout().print(f"      [dim]{escape(finding.advice or '')}[/]")
+    return status
 
 
 def _machine() -> Iterator[Finding]:
@@ -85,8 +85,7 @@ def _beds() -> Iterator[Finding]:
 
 
 def _rehearsal() -> Iterator[Finding]:
-    judged = rehearsal()
-    (one,) = judged.studies
+    (one,) = lab.rehearsal().studies
     for result in one.claims:
         here = f"×{result.ratio.estimate:.3f}" if result.ratio else "no number"
         yield Finding(
@@ -102,13 +101,3 @@ CLOSE = 0.005
 
 def _close(ratio: Interval | None, published: float | None) -> bool:
     return ratio is not None and published is not None and abs(ratio.estimate / published - 1) <= CLOSE
-
-
-def rehearsal() -> Judgement:
-    """Measures the study `rehearsal` in a directory that is thrown away."""
-    planned = plan.make(study.load(["rehearsal"]), seed=0)
-    with tempfile.TemporaryDirectory() as folder:
-        store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
-        measure_into(store, planned)
-        store.close()
-        return judge.judge(results.read(store.directory))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tollbar import console, families, libraries, measure, study
 from tollbar import plan as planning
-from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
+from tollbar.cli.options import AsJson, Libraries, make_plan
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
@@ -63,7 +63,7 @@ def verify(
 
 
 def _proven(planned: Plan) -> list[Proven]:
-    cells = cells_of(planned)
+    cells = planned.cells
     with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
         return list(progress.follow("verify", proofs, len(cells)))

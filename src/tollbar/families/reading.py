@@ -171,7 +171,7 @@ class _WireFamily(Wire):
 
 
 def name_of(folder: Path) -> str:
-    """A family is called by its folder, which has `_` for `-` where modules of the family's own are imported from it."""
+    """A family is called by its folder, which has `_` for `-` where modules of its own are imported from it."""
     return folder.name.replace("_", "-")
 
 

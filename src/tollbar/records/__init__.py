@@ -1,6 +1,6 @@
-"""Records: what runners say, and what measuring keeps of it. Measuring writes them, results store them, judging reads them.
+"""Records: what runners say, and what measuring keeps of it.
 
-They import nothing of Tollbar: to read a run takes no server, no runner and no plan.
+Measuring writes them, results store them, judging reads them. They import nothing else of Tollbar.
 """
 
 from tollbar.records.contract import CONTRACT, ChunkRecord, Made, Observed, Outcome, Proof, Ready, Record, failed
