@@ -16,6 +16,7 @@ from tollbar.judge import Judgement
 from tollbar.plan import Plan
 from tollbar.records import Outcome
 from tollbar.study import Study
+from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
@@ -49,7 +50,7 @@ class Options:
     server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
     """A process of your server, on this machine: what it and all below it pay is then the cost, and not what
     the client pays. Which URL it serves is found by where it listens. May be given again."""
-    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS
+    users: Annotated[tuple[int, ...], Parameter(negative="")] = DEFAULT_USERS
     """How many users at a time ask the `--url`. May be given again."""
     i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """The host of the `--url`, once more: the load is for a server that is yours. May be given again,
@@ -99,9 +100,9 @@ def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Pla
 def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
     """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
     urls = [url for url in (options.against, options.url) if url is not None]
-    theirs = [study.of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
+    theirs = [of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
     named = study.load(studies or (() if urls else ("quick",)))
-    return (*theirs, *study.with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
+    return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
 
 
 def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
@@ -114,7 +115,7 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     asked = tuple(
         replace(one, measure=replace(one.measure, blocks=max(already[one.name], options.blocks or 0))) for one in found
     )
-    return study.with_servers(asked, options.i_own_this_server, options.server_pid)
+    return with_servers(asked, options.i_own_this_server, options.server_pid)
 
 
 def read_share(option: str, said: str) -> float:

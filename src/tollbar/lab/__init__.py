@@ -21,6 +21,7 @@ from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
+from tollbar.tls.url import named_again
 
 __all__ = [
     "MORE_BLOCKS",
@@ -105,7 +106,7 @@ def carry_out(
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:
-        again = shlex.join([str(store.directory), *study.named_again([one.study for one in planned.studies])])
+        again = shlex.join([str(store.directory), *named_again([one.study for one in planned.studies])])
         console.say(f"interrupted; go on with: tollbar run --resume {again}")
         raise
     finally:

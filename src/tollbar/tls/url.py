@@ -13,8 +13,7 @@ from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
 from tollbar.runner import ask, engine
-from tollbar.study.definition import Study
-from tollbar.study.reading import read
+from tollbar.study import Study, read
 
 # As many connections at once as an idle and a busy moment of a small service have.
 DEFAULT_USERS = (1, 8)
@@ -122,6 +121,11 @@ def found(urls: Sequence[str], owned: Collection[str], pids: Sequence[int] = ())
     return accounted([Remote(url, _listening(url, addresses)) for url, addresses in checked.items()], pids)
 
 
+def client_of(remote: Remote, version: str) -> Mapping[str, str | None] | None:
+    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear."""
+    return {"protocol": version, "name": remote.parts.hostname} if remote.parts.scheme == "https" else None
+
+
 def addresses_of(url: str) -> tuple[str, ...]:
     """`address:port` for each address of a URL's host. Raises TollbarError where there is none."""
     parts = _parts(url)
@@ -177,7 +181,7 @@ def _negotiated(remote: Remote) -> str:
         load = {
             "address": remote.address,
             "host": remote.host,
-            "clients": [{"share": 100, "tls": remote.tls(choice)}],
+            "clients": [{"share": 100, "tls": client_of(remote, choice)}],
             "users": 1,
             "connection": "new",
             "request": {"paths": [remote.path]},
