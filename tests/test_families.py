@@ -205,6 +205,36 @@ def test_a_cell_is_worth_its_worst_part(cell: tuple[str, str, str]) -> None:
     assert TLS_CELLS[cell] == (family.standing_of(coordinates), family.strength_of(coordinates))
 
 
+@pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
+def test_what_lowers_a_standing_is_named(cell: tuple[str, str, str]) -> None:
+    """It is a setting whose value has the cell's standing; a choice that has it by itself is lowered by none."""
+    family = families()["tls"]
+    choice, certificate, key_exchange = cell
+    given = {"certificate": certificate, "key-exchange": key_exchange}
+    coordinates = defaults(family, family.choices[choice], **given)
+    standing, _ = TLS_CELLS[cell]
+    by = family.lowered_by(coordinates)
+    if family.choices[choice].standing is standing:
+        assert by is None
+    else:
+        assert by is not None
+        assert standing is family.settings[by].about[str(coordinates[by])].standing
+
+
+def test_a_default_makes_no_choice_look_worse() -> None:
+    """No setting's default lowers a choice that another value of it would leave as it is."""
+    for family, choice in all_choices():
+        if choice.standing is not Standing.NULL:
+            coordinates = defaults(family, choice)
+            by = family.lowered_by(coordinates)
+            better = [
+                value
+                for value in (family.settings[by].values or () if by else ())
+                if family.standing_of({**coordinates, by: value}) is choice.standing
+            ]
+            assert [] == better, (family.name, choice.name, by)
+
+
 def test_plaintext_protects_nothing() -> None:
     """The null choice has no standing but its own, no strength, and mitigates no threat."""
     family = families()["tls"]

@@ -316,6 +316,14 @@ class Family:
         found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
         return Standing.NULL if Standing.NULL in found else min(found, key=_WORST_FIRST.index)
 
+    def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
+        """The setting whose value alone gives a cell its standing; None where its choice has that by itself."""
+        of_all, of_choice = self.standing_of(coordinates), self.choices[str(coordinates["choice"])].at(coordinates)
+        if of_choice.standing is of_all:
+            return None
+        by_setting = {name: self._value_at(name, coordinates) for name in self.settings}
+        return next(name for name, value in by_setting.items() if value is not None and value.standing is of_all)
+
     def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
         """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
         return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
@@ -348,8 +356,12 @@ class Family:
         return None
 
     def _values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
-        found = [s.about.get(str(coordinates[name])) for name, s in self.settings.items() if name in coordinates]
-        return [value for value in found if value is not None and _holds(value.only, coordinates)]
+        found = (self._value_at(name, coordinates) for name in self.settings)
+        return [value for value in found if value is not None]
+
+    def _value_at(self, name: str, coordinates: Mapping[str, Value]) -> SettingValue | None:
+        value = self.settings[name].about.get(str(coordinates[name])) if name in coordinates else None
+        return value if value is not None and _holds(value.only, coordinates) else None
 
 
 def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
