@@ -318,7 +318,7 @@ def test_defaults_are_among_the_values() -> None:
 def known(family: Family, coordinate: str) -> list[str]:
     """Values that a coordinate may have; an empty one where it may be absent."""
     if coordinate == "provider":
-        return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *all_platforms()]
+        return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
     if coordinate == "bed":
         return ["", *beds.all_beds()]
     if coordinate in ("choice", "op"):

@@ -309,7 +309,7 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
 def _origin(spec: str) -> str:
     """What a provider is that goes by this name."""
     kind, _, label = spec.partition(":")
-    if kind in libraries.BUILT_IN:
+    if kind in libraries.built_in():
         return "part of Tollbar's engine"
     platforms = runners.all_platforms()
     if kind in platforms:

@@ -139,6 +139,7 @@ class _WireHead(Wire):
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
     load: bool = True
     beds: tuple[str, ...] = ()
+    built_in: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:
@@ -194,6 +195,7 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             providers=head.providers,
             load=head.load,
             beds=head.beds,
+            built_in=head.built_in,
             settings=settings,
             choices={name: _choice(name, c, head, settings, answers_in) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},

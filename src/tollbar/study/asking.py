@@ -15,16 +15,13 @@ from fnmatch import fnmatchcase
 from tollbar import beds, families, libraries, runners, units
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
-from tollbar.libraries import BUILT_IN, Provider, normal
+from tollbar.libraries import Provider, built_in, normal
 from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
 
 ASKED = "ask"
 """What a study is called that was asked for without a file."""
 
-# Which provider is taken where none is named: the first that performs every choice of the question, of the family's
-# own, and then of these.
-TRIED = (*BUILT_IN, "libcrypto:*")
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
 
@@ -90,7 +87,7 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
         yield f"it is an operation: say `op={word}`"
     if word in beds.all_beds():
         yield f"it is a server: say `bed={word}`"
-    if word.partition(":")[0] in ("libcrypto", "runner", *BUILT_IN, *runners.all_platforms()):
+    if word.partition(":")[0] in ("libcrypto", "runner", *built_in(), *runners.all_platforms()):
         yield f"it is a provider: say `provider={word}`"
     if word in (*family.settings, *NOT_SETTINGS):
         yield f"it is what may vary: give it a value, as in `{word}={_example(family, word)}`"
@@ -324,8 +321,9 @@ class _Asked:
 
 
 def _tried(family: Family) -> Iterator[Provider]:
+    """The providers of which the first that performs every choice of a question is taken, where none is named."""
     seen: set[str] = set()
-    for pattern in (*family.providers, *TRIED):
+    for pattern in (*family.providers, *built_in(), "libcrypto:*"):
         for one in libraries.look_up([pattern])[0]:
             if one.spec not in seen:
                 seen.add(one.spec)
