@@ -202,7 +202,8 @@ def _expand(spec: str) -> list[str]:
         if not matching:
             raise unknown(kind if kind == "libcrypto" else f"package of {kind}", label, known)
         return matching
-    if kind not in ("libcrypto", "runner", *built_in()):
+    # All families are read only for what is none of the usual.
+    if kind not in ("libcrypto", "runner", *OF_EVERY_FAMILY) and kind not in built_in():
         raise unknown("provider", spec, ["libcrypto", "runner:PATH", *built_in(), *platforms])
     return [spec]
 

@@ -43,6 +43,9 @@ EXIT_STATUSES = (
 )
 
 
+COMPLETION = "--install-completion"
+
+
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
     # What is counted costs time: counting is the bench's, and no command's.
@@ -135,7 +138,7 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
         from tollbar.cli.pages import page
 
         print(page(name, COMMANDS[name][0], EXIT_STATUSES))
-    elif name in COMMANDS:
+    elif name in (*COMMANDS, COMPLETION):
         return _command(arguments)
     else:
         raise unknown("command", name, COMMANDS)
@@ -148,9 +151,13 @@ def _first_page() -> str:
     from textwrap import fill
 
     width = min(get_terminal_size().columns, 100)
-    options = {"--help, -h": "This page; after a command, that command's.", "--version": "The version of Tollbar."}
+    options = {
+        "--help, -h": "This page; after a command, that command's.",
+        "--version": "The version of Tollbar.",
+        COMPLETION: "Have the shell complete commands, options and their values (--shell bash, zsh or fish).",
+    }
     lines = {name: line for name, (_, line) in COMMANDS.items()} | options
-    table = [fill(f"{name:<12}{line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
+    table = [fill(f"{name:<11} {line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
     texts = [fill(text, width) for text in (*ABOUT, EXIT_STATUSES)]
     return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
 
@@ -164,7 +171,11 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     name = arguments[0]
     # Markdown would take half as long again to import as all the rest.
     app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)
-    app.command(f"{__name__}.{COMMANDS[name][0]}", name=name)
+    # A script that completes has them all; else the others' imports are saved.
+    for one in COMMANDS if name == COMPLETION else (name,):
+        place, line = COMMANDS[one]
+        app.command(f"{__name__}.{place}", name=one, help=line)
+    app.register_install_completion_command(COMPLETION)
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

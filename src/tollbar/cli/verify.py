@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 
-from tollbar import console, families, libraries, measure, study
+from tollbar import console, families, libraries, measure, study, wire
 from tollbar import plan as planning
 from tollbar.cli.options import AsJson, Libraries, make_plan
 from tollbar.errors import ExitStatus, TollbarError
@@ -75,25 +75,16 @@ def _of_runner(path: Path) -> Plan:
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
     known = families.families()
-    texts = {
-        family: dumps([name for name in names if name in known[family].choices])
+    choices = {
+        family: [name for name in names if name in known[family].choices]
         for family, names in offers.items()
         if family in known
     }
-    if not texts:
+    if not choices:
         raise TollbarError("it offers nothing that any family knows", where=str(path))
-    return planning.make(
-        [
-            study.read(
-                family,
-                f'question = "Does it keep the contract?"\nfamily = "{family}"\n'
-                f"choices = {choices}\nproviders = [{dumps(spec)}]\n",
-                where=str(path),
-            )
-            for family, choices in texts.items()
-        ],
-        seed=0,
-    )
+    head = {"question": "Does it keep the contract?", "providers": [spec]}
+    texts = {name: wire.text_of({"": {**head, "family": name, "choices": some}}) for name, some in choices.items()}
+    return planning.make([study.read(name, text, where=str(path)) for name, text in texts.items()], seed=0)
 
 
 def _kept(planned: Plan, proven: list[Proven]) -> Iterator[Finding]:

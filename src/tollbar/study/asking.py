@@ -6,13 +6,12 @@ any other study is: a question and the file that it is saved to cannot differ.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tollbar import beds, families, libraries, runners, units
+from tollbar import beds, families, libraries, runners, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
 from tollbar.libraries import Provider, built_in, normal
@@ -37,7 +36,7 @@ class Question:
 
     def text(self, blocks: int = DEFAULT_MEASURE.blocks) -> str:
         """The study, to be measured in so many blocks."""
-        return _toml({**self.tables, "measure": {"blocks": blocks}})
+        return wire.text_of({**self.tables, "measure": {"blocks": blocks}})
 
 
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
@@ -339,25 +338,3 @@ def _named(spec: Value) -> Value:
     """The provider that a pattern stands for first: `libcrypto:*` for the system's own."""
     kind, _, label = str(spec).partition(":")
     return kind if label == "*" else normal(str(spec))
-
-
-def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """Tables of one level as TOML, their keys in a column."""
-    lines: list[str] = []
-    for title, table in tables.items():
-        if not table:
-            continue
-        lines += ["", f"[{title}]"] if title else []
-        width = max(map(len, table))
-        lines += [f"{key:<{width}} = {written(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def written(value: object) -> str:
-    """A value as TOML has it."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(written, value))}]"
-    # A TOML string is written as one of JSON is.
-    return json.dumps(value, ensure_ascii=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
+from tollbar import wire
 from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
 from tollbar.records import Outcome
@@ -53,26 +53,32 @@ def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server
     baseline = {"choice": by_itself[first]} | ({"bed": first} if others else {"op": "request"})
     schemes = {url: _parts(url).scheme for url in by_itself}
     choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
-    lines = [
-        f"question  = {json.dumps(f'What does a request to {asked} cost its {side}{beside}?')}",
-        'family    = "tls"',
-        f"url       = {json.dumps([*by_itself])}",
-        'providers = ["aws-lc"]',
-        f"choices   = {json.dumps(choices)}",
-        f"baseline  = {{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in baseline.items())} }}",
-        f"notes     = {json.dumps([COUNTED if counts_server else NOT_COUNTED])}",
-    ]
-    lines += ["", "[load]", f"users = {json.dumps(list(users))}"]
-    if counts_server:
-        lines += ["", "[measure]", 'cost = "server-cpu"']
-    for scheme in SCHEMES if len({*schemes.values()}) > 1 else ():
-        where = {
-            "bed": [url for url in schemes if schemes[url] == scheme],
-            "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
+    leave_out = [
+        {
+            "where": {
+                "bed": [url for url in schemes if schemes[url] == scheme],
+                "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
+            },
+            "because": OTHERWISE[scheme],
         }
-        said = ", ".join(f"{name} = {json.dumps(values)}" for name, values in where.items())
-        lines += ["", "[[leave-out]]", f"where = {{ {said} }}", f"because = {json.dumps(OTHERWISE[scheme])}"]
-    return "\n".join(lines) + "\n"
+        for scheme in (SCHEMES if len({*schemes.values()}) > 1 else ())
+    ]
+    return wire.text_of(
+        {
+            "": {
+                "question": f"What does a request to {asked} cost its {side}{beside}?",
+                "family": "tls",
+                "url": [*by_itself],
+                "providers": ["aws-lc"],
+                "choices": choices,
+                "baseline": baseline,
+                "notes": [COUNTED if counts_server else NOT_COUNTED],
+            },
+            "load": {"users": [*users]},
+            "leave-out": leave_out,
+            "measure": {"cost": "server-cpu"} if counts_server else {},
+        }
+    )
 
 
 NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
