@@ -170,7 +170,7 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
 
     def tried(rounds: Any) -> None:
         for member in rounds.members:
-            found.append(cores_of(member.session.pid, *member.work.servers))
+            found.append(cores_of(member.session.pid, *member.work.components.values()))
         first_tries(rounds)
 
     monkeypatch.setattr(Session, "ready", become_ready)

@@ -11,8 +11,11 @@ from math import prod
 from pathlib import Path
 from typing import Literal
 
+from pydantic.dataclasses import dataclass as read_dataclass
+
 from tollbar import units
 from tollbar.metrics import Metric
+from tollbar.wire import KEYS
 
 Value = str | int | float
 """A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
@@ -69,15 +72,15 @@ class Threat:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@read_dataclass(config=KEYS, frozen=True, slots=True)
 class Authority:
-    """Who says so, where, in what words, and when that was looked up."""
+    """Who says so, where, in what words, and when that was looked up; as a family's file has it."""
 
     by: str
     where: str
     says: str
     seen: date
-    checked: bool
+    checked: bool = False
     """Whether the clause itself was read for this project, or is carried over unread."""
 
 

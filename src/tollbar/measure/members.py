@@ -101,7 +101,7 @@ def _become_ready(member: Member, core: int | None) -> None:
         _stop(member, stopped)
         return
     if core is not None and member.work.begins_on is not None and _is_moved(member, member.work.core):
-        _are_moved(member, member.work.servers, core)
+        _are_moved(member, [*member.work.components.values()], core)
 
 
 def chunk_of(member: Member, seconds: float, meanwhile: Meanwhile | None = None) -> ChunkRecord | None:

@@ -80,12 +80,14 @@ class Work:
     """Where the runner is in that stretch; None: where it is in rounds."""
     begins_on: int | None = None
     """Where all of it is until it is warm; None: where it stays."""
-    servers: tuple[int, ...] = ()
-    """The processes, at the root of their trees, that are moved from there with the runner."""
+    components: Mapping[str, int] = field(default_factory=dict)
+    """The process at the root of each server's tree: its CPU time counts, and it is moved with the runner."""
+    component: str = RUNNER
+    """Which component the runner itself is."""
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""
-        return {RUNNER: chunk.cpu_ns}
+        return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {self.component: chunk.cpu_ns}
 
     def observed(self, chunk: ChunkRecord) -> Observations:
         """What else the chunk showed: of the family's own metrics, and what its cost has from before it began."""
@@ -94,7 +96,12 @@ class Work:
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
-        """What cannot be so in a chunk without an error."""
+        """What cannot be so in a chunk without an error: every component was at work, or what was not so."""
+        seen = chunk.observed.components
+        if seen.keys() != self.components.keys():
+            return f"an account of {sorted(seen)}, where the server is {sorted(self.components)}"
+        if seen and not any(one.cpu_ns for one in seen.values()):
+            return "the server's processes used no CPU time, which cannot be"
         return None
 
     def lacks(self, last: Record) -> str | None:

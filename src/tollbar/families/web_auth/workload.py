@@ -101,14 +101,14 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "httpd": {
         ("choice", "session-cookie"): "Apache's sessions hold name and password, which it checks with each request",
         ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
-        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id; it takes bcrypt",
+        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id but bcrypt",
         ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
     },
     "nginx": {
         ("choice", "digest"): "nginx has no Digest",
         ("choice", "form"): "nginx has no login form",
         ("choice", "session-cookie"): "nginx has no login form",
-        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id; it takes bcrypt",
+        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id but bcrypt",
     },
 }
 # By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
