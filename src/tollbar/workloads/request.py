@@ -48,7 +48,7 @@ Client = dict[str, Any]
 """One kind of client of a load task, with its share of all."""
 
 
-class Server(Protocol):
+class Target(Protocol):
     """What a load needs to know of a server."""
 
     @property
@@ -96,7 +96,7 @@ class RequestWorkload(Workload):
         """Unless the study says it: `new` for each operation, or each `user`'s own."""
         return "new" if cell.coordinates["op"] == "connect" else "user"
 
-    def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in; None: they do not. Without a sandbox, to be shown."""
         return None
 
@@ -168,7 +168,7 @@ class RequestWorkload(Workload):
     @contextmanager
     def _server(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
-    ) -> Iterator[Server]:
+    ) -> Iterator[Target]:
         """The server of a cell: started here, or one that is up already."""
         if isinstance(cell.bed, Remote):
             if (fault := cell.bed.fault()) is not None:
@@ -181,7 +181,7 @@ class RequestWorkload(Workload):
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
 
-    def _task(self, cell: Cell, mode: str, seed: int, server: Server, sandbox: Sandbox | None) -> dict[str, Any]:
+    def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
         """What the load client requests where, as how many users, and what it is to expect."""
         assert cell.load is not None
         load, at = cell.load, cell.coordinates
@@ -208,7 +208,7 @@ class RequestWorkload(Workload):
         }
 
 
-def _paid_on(cell: Cell, server: Server, core: int | None) -> int | None:
+def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
     """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
     if not isinstance(cell.bed, Remote):
         return core
@@ -265,7 +265,7 @@ def command() -> tuple[str, ...]:
 class RequestWork(Work):
     """A server that is up, and the load client that asks it."""
 
-    server: Server
+    server: Target
 
     def with_fault(self, record: Record) -> Record:
         """The record of a load that failed, with what became of the server if it was that which ended."""
@@ -292,7 +292,7 @@ class RequestWork(Work):
         return load_record(last, stretch, chunks)
 
 
-def _with_fault(record: Record, server: Server) -> Record:
+def _with_fault(record: Record, server: Target) -> Record:
     if record.outcome is Outcome.OK:
         return record
     if (fault := server.fault(driver.NOTICED_S)) is not None:
