@@ -407,3 +407,15 @@ def test_what_is_said_of_values_applies_somewhere() -> None:
             for pattern in patterns:
                 there = known(family, coordinate)
                 assert any(fnmatch(name, pattern) for name in there), f"{family.name}: {setting.name} {value.name}"
+
+
+def test_a_folder_may_have_its_name_in_a_module_s_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A family whose own modules are imported is in a folder with `_` for `-`; Tollbar's own is never replaced."""
+    text = (families()["spin"].folder / "family.toml").read_text()
+    for name in ("of_mine", "web-auth"):
+        (tmp_path / "families" / name).mkdir(parents=True)
+        (tmp_path / "families" / name / "family.toml").write_text(text)
+    monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
+    found = families()
+    assert "of-mine" == found["of-mine"].name
+    assert "web_auth" == found["web-auth"].folder.name
