@@ -170,7 +170,14 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     say_log()
     name = arguments[0]
     # Markdown would take half as long again to import as all the rest.
-    app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)
+    app = App(
+        name="tollbar",
+        version_flags=(),
+        help_format="plaintext",
+        help_epilogue=EXIT_STATUSES,
+        # `main` tells Ctrl-C from SIGTERM.
+        suppress_keyboard_interrupt=False,
+    )
     # A script that completes has them all; else the others' imports are saved.
     for one in COMMANDS if name == COMPLETION else (name,):
         place, line = COMMANDS[one]
