@@ -221,17 +221,16 @@ def test_what_lowers_a_standing_is_named(cell: tuple[str, str, str]) -> None:
         assert standing is family.settings[by].about[str(coordinates[by])].standing
 
 
-def test_a_default_makes_no_choice_look_worse() -> None:
-    """No setting's default lowers a choice that another value of it would leave as it is."""
+def test_a_default_keeps_no_choice_out_of_good_standing() -> None:
+    """What is deprecated or worse over TLS by a setting's default is so by every value of that setting."""
+    good = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
     for family, choice in all_choices():
-        if choice.standing is not Standing.NULL:
-            coordinates = defaults(family, choice)
+        coordinates = defaults(family, choice, transport="tls")
+        if choice.standing in good and family.standing_of(coordinates) not in good:
             by = family.lowered_by(coordinates)
-            better = [
-                value
-                for value in (family.settings[by].values or () if by else ())
-                if family.standing_of({**coordinates, by: value}) is choice.standing
-            ]
+            assert by is not None
+            values = family.settings[by].values or ()
+            better = [value for value in values if family.standing_of({**coordinates, by: value}) in good]
             assert [] == better, (family.name, choice.name, by)
 
 
