@@ -18,9 +18,8 @@ from statistics import median
 
 from bench.figures import ENGINE, TOLLBAR, Figure, timed
 from tollbar import libraries, machine, plan, results, study
-from tollbar.measure import Outcome, Proven, Trial
-from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.plan import heats
+from tollbar.records import RUNNER, Chunk, Outcome, Proven, Trial
 from tollbar.results.store import Store
 
 START_GOAL_MS = 8.0

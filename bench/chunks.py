@@ -26,7 +26,7 @@ from tollbar.beds import proc
 from tollbar.measure.members import STRETCH_S
 from tollbar.measure.probe import Probe
 from tollbar.moments import Quickness, quickness_of
-from tollbar.runner import LoadRecord
+from tollbar.records import LoadRecord
 from tollbar.stats import Moments, Visit, best, ratio
 from tollbar.workloads.request import load_record
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.figures import ENGINE
 from tollbar import machine
-from tollbar.runner import CONTRACT
+from tollbar.records import CONTRACT
 
 # No round takes a tenth of it; a client that does hangs.
 LIMIT_S = 60.0

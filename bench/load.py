@@ -24,7 +24,8 @@ from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.libraries import Provider
-from tollbar.runner import LoadRecord, Outcome, Session, Stopped
+from tollbar.records import LoadRecord, Outcome
+from tollbar.runner import Session, Stopped
 from tollbar.workloads.request import load_record
 
 USERS = 16

@@ -12,7 +12,7 @@ from statistics import median
 from bench.figures import TOLLBAR, Figure, timed
 from bench.studies import HANDSHAKES, SERVED
 from tollbar import results
-from tollbar.measure import Trial
+from tollbar.records import Trial
 from tollbar.results import Row, Run
 
 GOAL_MS = 250.0

@@ -22,7 +22,7 @@ from bench import loop
 from bench.figures import ENGINE, Figure
 from bench.studies import Document, Unmeasured, half_width, measured
 from tollbar import libraries, machine
-from tollbar.cli.measuring import probed_machine
+from tollbar.lab import probed_machine
 from tollbar.measure.probe import Probe
 from tollbar.moments import best_known, quickness_of
 from tollbar.runner import Session

@@ -9,8 +9,9 @@ from functools import cache
 from tollbar import machine, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, Session
-from tollbar.workloads import CLIENT, Work
+from tollbar.records import CLIENT, ChunkRecord
+from tollbar.runner import Session
+from tollbar.workloads import Work
 
 LIMIT_S = 60.0
 

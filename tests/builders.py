@@ -10,9 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from tollbar.families import Choice, Family, Setting, Standing, Value
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.plan import Cell
+from tollbar.records import RUNNER, Chunk, Outcome, Trial
 from tollbar.results import Row, Run, StudyRun
 from tollbar.study import Claim, Measure, Study
 

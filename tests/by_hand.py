@@ -9,8 +9,7 @@ from statistics import fmean, stdev
 
 from tollbar.families import Value
 from tollbar.judge import Measurement, StudyJudgement, Toll, Trust, Verdict
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import Chunk
+from tollbar.records import Chunk, Outcome, Trial
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Interval
 

@@ -20,8 +20,7 @@ from tollbar.judge import (
     StudyJudgement,
     Verdict,
 )
-from tollbar.measure import Outcome
-from tollbar.measure.trial import RUNNER, Chunk
+from tollbar.records import RUNNER, Chunk, Outcome
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
 from tollbar.study import Claim, Measure, Study

@@ -13,10 +13,8 @@ from tollbar import families
 from tollbar.beds.remote import Remote
 from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import CLIENT, Chunk
+from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Negotiated, Outcome, Trial
 from tollbar.results import Row, StudyRun
-from tollbar.runner import ComponentRecord, LoadRecord, Negotiated
 from tollbar.study import Load, Measure, Study
 
 BLOCKS, ROUNDS = 8, 10

@@ -10,8 +10,8 @@ from typing import Any
 
 from tollbar import measure, plan, study
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
+from tollbar.records import Proven, Trial
 from tollbar.tls import Certificates
 
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")

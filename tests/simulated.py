@@ -26,11 +26,10 @@ from tollbar import measure, plan, results, study
 from tollbar.measure import heat, members, probe, rounds
 from tollbar.moments import Watch
 from tollbar.plan import Plan
+from tollbar.records import ChunkRecord, Observed, Outcome, Proven, Ready, Record, failed
 from tollbar.results import Run
-from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Stopped, failed
-from tollbar.runner.records import Observed
+from tollbar.runner import Stopped
 from tollbar.runner.session import Meanwhile
-from tollbar.workloads import Proven
 from tollbar.workloads import Work as Task
 
 CHOICES = ("spin-1", "spin-1-again", "spin-2", "spin-5", "none")

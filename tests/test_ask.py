@@ -11,8 +11,9 @@ import pytest
 from conftest import Tollbar
 from tollbar import plan, results, study, units
 from tollbar.errors import TollbarError
-from tollbar.plan import Plan, estimates
-from tollbar.plan.estimates import Seen
+from tollbar.measure import schedule
+from tollbar.measure.schedule import Pace
+from tollbar.plan import Plan
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Study
 
@@ -161,28 +162,28 @@ def test_parameters_are_echoed_as_they_are_written() -> None:
 def test_blocks_fill_the_time_and_are_never_too_few() -> None:
     """More time is more blocks, in proportion; no time is what an interval needs; slow operations are fewer blocks."""
     (planned,) = _planned(_study("spin spin-1 spin-2")).studies
-    block_s = estimates.of_block(planned, 0)
-    some = estimates.blocks_within(planned, 0, 100 * block_s, 4)
+    block_s = schedule.of_block(planned, 0)
+    some = schedule.blocks_within(planned, 0, 100 * block_s, 4)
     assert 95 <= some <= 100
-    assert FEWEST_BLOCKS == estimates.blocks_within(planned, 0, 0.0, FEWEST_BLOCKS)
-    slow = {(cell.study, cell.key): Seen(0.04, 1.0) for cell in planned.cells}
-    assert estimates.blocks_within(planned, 0, 100 * block_s, 4, slow) < some / 4
+    assert FEWEST_BLOCKS == schedule.blocks_within(planned, 0, 0.0, FEWEST_BLOCKS)
+    slow = {(cell.study, cell.key): Pace(0.04, 1.0) for cell in planned.cells}
+    assert schedule.blocks_within(planned, 0, 100 * block_s, 4, slow) < some / 4
 
 
 def test_an_estimate_is_of_what_each_operation_took() -> None:
     """A long operation is done in fewer rounds; what could not be proved takes no time."""
     (planned,) = _planned(_study("spin spin-1 spin-2")).studies
     measure, cell = planned.study.measure, planned.cells[0]
-    quick, slow = (estimates.trial_s(cell, measure, Seen(0.5, operation_s)) for operation_s in (0.001, 2.0))
+    quick, slow = (schedule.trial_s(cell, measure, Pace(0.5, operation_s)) for operation_s in (0.001, 2.0))
     assert 0.5 + measure.rounds * measure.chunk_s < quick < 0.6
     assert 0.5 + 2.0 < slow < 0.5 + 2.0 + 0.1
     # A chunk of so many operations is as long as these, and every round has one.
-    counted = [estimates.trial_s(cell, measure, Seen(0.0, each_s, is_counted=True)) for each_s in (0.0001, 2.0)]
+    counted = [schedule.trial_s(cell, measure, Pace(0.0, each_s, is_counted=True)) for each_s in (0.0001, 2.0)]
     assert counted[1] - counted[0] == pytest.approx(measure.rounds * 1.9999)
-    only = {(cell.study, cell.key): Seen(0.5, 0.001)}
-    both = {(one.study, one.key): Seen(0.5, 0.001) for one in planned.cells}
-    assert 0 == estimates.of_block(planned, 0, {})
-    assert 0 < estimates.of_block(planned, 0, only) < estimates.of_block(planned, 0, both)
+    only = {(cell.study, cell.key): Pace(0.5, 0.001)}
+    both = {(one.study, one.key): Pace(0.5, 0.001) for one in planned.cells}
+    assert 0 == schedule.of_block(planned, 0, {})
+    assert 0 < schedule.of_block(planned, 0, only) < schedule.of_block(planned, 0, both)
 
 
 SENTENCE = re.compile(

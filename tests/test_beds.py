@@ -22,7 +22,7 @@ from tollbar.beds import configuration, driver, loading, proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 from tollbar.tls import certificates, certificates_of, shown_request
 from tollbar.tls import settings as tls
 

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tollbar import libraries, plan, study
 from tollbar.libraries import Broken
 from tollbar.plan import Cell
-from tollbar.runner import Made, Outcome, Proof, Record
+from tollbar.records import Made, Outcome, Proof, Proven, Record
 from tollbar.runner import ask as ask_for_real
-from tollbar.workloads import Given, Proven
+from tollbar.workloads import Given
 from tollbar.workloads.operation import OperationWorkload
 
 STUDY = """

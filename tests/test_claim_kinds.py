@@ -13,11 +13,8 @@ from claim_lab import cells, interval, results
 from tollbar.families import Value
 from tollbar.judge import ClaimVerdict, judge_study
 from tollbar.judge.claims import judge_ratio
-from tollbar.measure import Trial
-from tollbar.measure.trial import RUNNER, Chunk
+from tollbar.records import RUNNER, Chunk, ComponentRecord, LoadRecord, Trial
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
-from tollbar.runner.records import ComponentRecord
 from tollbar.study import Amount, Claim
 
 

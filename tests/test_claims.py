@@ -17,8 +17,7 @@ from tollbar.judge import ClaimVerdict, judge_study
 from tollbar.judge.claims import _tolerated, _too_few, judge_order, judge_ratio
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
-from tollbar.measure import Outcome
-from tollbar.runner import LoadRecord
+from tollbar.records import LoadRecord, Outcome
 from tollbar.stats import Interval
 
 

@@ -16,11 +16,12 @@ from tollbar.beds.driver import Server
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.measure import Trial, heat, members
+from tollbar.measure import heat, members
 from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell
 from tollbar.plan.heats import Heat, Visit
-from tollbar.runner import ChunkRecord, LoadRecord, Observed, Outcome, Record, Session, Steady, Totals
+from tollbar.records import ChunkRecord, LoadRecord, Observed, Outcome, Record, Steady, Totals, Trial
+from tollbar.runner import Session
 from tollbar.workloads import request
 from tollbar.workloads.request import RequestWork, load_record
 
@@ -169,7 +170,7 @@ def test_what_begins_elsewhere_is_measured_on_the_core(core: int, monkeypatch: p
 
     def tried(rounds: Any) -> None:
         for member in rounds.members:
-            found.append(cores_of(member.session.pid, *member.work.servers))
+            found.append(cores_of(member.session.pid, *member.work.components.values()))
         first_tries(rounds)
 
     monkeypatch.setattr(Session, "ready", become_ready)

@@ -12,8 +12,8 @@ from builders import row, run, study_run, trials
 from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
 from tollbar.judge import Comparison, Quantity, compare, judge
-from tollbar.measure import Trial
 from tollbar.present.compared import comparison_notes, comparison_tables
+from tollbar.records import Trial
 from tollbar.results import Run
 from tollbar.stats import Moments
 

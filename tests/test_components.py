@@ -18,7 +18,7 @@ from survivors_ground import mentioning, program
 from tollbar.beds import driver, guarded, proc
 from tollbar.beds.driver import NotStarted, rendered
 from tollbar.beds.sandbox import Sandbox, account, folder_for_all
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 
 @pytest.mark.parametrize("by", KINDS)

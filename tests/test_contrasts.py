@@ -11,7 +11,7 @@ import pytest
 from builders import lognormal, measured, row, study, study_run
 from tollbar.families import Standing, Value
 from tollbar.judge import Contrast, Verdict, judge_study
-from tollbar.measure import Outcome
+from tollbar.records import Outcome
 from tollbar.results import Row
 
 Cost = Callable[[Mapping[str, Value]], float]

@@ -14,8 +14,8 @@ from report_example import digests, judgement
 from tollbar.console import document, show_judgement, streams
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
-from tollbar.measure import Outcome
 from tollbar.present import crosstables
+from tollbar.records import Outcome
 from tollbar.report.page import page
 from tollbar.results import Row
 from tollbar.study import CrossTable

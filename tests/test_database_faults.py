@@ -25,7 +25,8 @@ from tollbar import beds
 from tollbar.beds import proc, sandbox
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
-from tollbar.runner import Outcome, Session, Stopped, engine
+from tollbar.records import Outcome
+from tollbar.runner import Session, Stopped, engine
 
 
 @pytest.mark.parametrize("which", ["first", "newest"])

@@ -13,7 +13,7 @@ from tollbar.beds import driver
 from tollbar.beds.driver import NotStarted, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 
 @pytest.fixture

@@ -205,6 +205,35 @@ def test_a_cell_is_worth_its_worst_part(cell: tuple[str, str, str]) -> None:
     assert TLS_CELLS[cell] == (family.standing_of(coordinates), family.strength_of(coordinates))
 
 
+@pytest.mark.parametrize("cell", TLS_CELLS, ids=" ".join)
+def test_what_lowers_a_standing_is_named(cell: tuple[str, str, str]) -> None:
+    """It is a setting whose value has the cell's standing; a choice that has it by itself is lowered by none."""
+    family = families()["tls"]
+    choice, certificate, key_exchange = cell
+    given = {"certificate": certificate, "key-exchange": key_exchange}
+    coordinates = defaults(family, family.choices[choice], **given)
+    standing, _ = TLS_CELLS[cell]
+    by = family.lowered_by(coordinates)
+    if family.choices[choice].standing is standing:
+        assert by is None
+    else:
+        assert by is not None
+        assert standing is family.settings[by].about[str(coordinates[by])].standing
+
+
+def test_a_default_keeps_no_choice_out_of_good_standing() -> None:
+    """What is deprecated or worse over TLS by a setting's default is so by every value of that setting."""
+    good = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
+    for family, choice in all_choices():
+        coordinates = defaults(family, choice, transport="tls")
+        if choice.standing in good and family.standing_of(coordinates) not in good:
+            by = family.lowered_by(coordinates)
+            assert by is not None
+            values = family.settings[by].values or ()
+            better = [value for value in values if family.standing_of({**coordinates, by: value}) in good]
+            assert [] == better, (family.name, choice.name, by)
+
+
 def test_plaintext_protects_nothing() -> None:
     """The null choice has no standing but its own, no strength, and mitigates no threat."""
     family = families()["tls"]
@@ -288,7 +317,7 @@ def test_defaults_are_among_the_values() -> None:
 def known(family: Family, coordinate: str) -> list[str]:
     """Values that a coordinate may have; an empty one where it may be absent."""
     if coordinate == "provider":
-        return ["libcrypto", *libraries.BUILT_IN, "runner:./mine", *all_platforms()]
+        return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
     if coordinate == "bed":
         return ["", *beds.all_beds()]
     if coordinate in ("choice", "op"):
@@ -377,3 +406,15 @@ def test_what_is_said_of_values_applies_somewhere() -> None:
             for pattern in patterns:
                 there = known(family, coordinate)
                 assert any(fnmatch(name, pattern) for name in there), f"{family.name}: {setting.name} {value.name}"
+
+
+def test_a_folder_may_have_its_name_in_a_module_s_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A family whose own modules are imported is in a folder with `_` for `-`; Tollbar's own is never replaced."""
+    text = (families()["spin"].folder / "family.toml").read_text()
+    for name in ("of_mine", "web-auth"):
+        (tmp_path / "families" / name).mkdir(parents=True)
+        (tmp_path / "families" / name / "family.toml").write_text(text)
+    monkeypatch.setenv("TOLLBAR_PATH", str(tmp_path))
+    found = families()
+    assert "of-mine" == found["of-mine"].name
+    assert "web_auth" == found["web-auth"].folder.name

@@ -15,12 +15,12 @@ from tollbar.console import show_judgement, streams
 from tollbar.families import Standing
 from tollbar.judge import Contrast, StudyJudgement, Verdict
 from tollbar.judge.verdicts import Member
-from tollbar.measure import Outcome
 from tollbar.plan.pairs import contrasted
 from tollbar.present.answers import answer, headline
 from tollbar.present.charts import IN_GOOD_STANDING
 from tollbar.present.pairs import Pair, Pairs
 from tollbar.present.ways import options, places
+from tollbar.records import Outcome
 from tollbar.stats import Interval
 
 X = "×\u00a0"

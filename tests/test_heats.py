@@ -11,12 +11,11 @@ import pytest
 
 from tollbar import plan, study
 from tollbar.families import Standing
-from tollbar.measure import rounds
 from tollbar.measure.members import Member
 from tollbar.plan import Cell, StudyPlan
 from tollbar.plan.heats import MOST_CELLS, Heat, Visit, blocks
 from tollbar.plan.pairs import claimed, contrasted, tabled
-from tollbar.runner import Ready
+from tollbar.records import Ready
 from tollbar.study import Measure
 from tollbar.workloads import Work
 
@@ -236,7 +235,7 @@ def test_slow_work_has_fewer_turns(operation_s: float, turns: int) -> None:
     """A trial spends at most twice what is asked for all rounds, and has one turn however slow its operations are."""
     one = shipped()[0].cells[0]
     member = Member(Visit(one, False, 0, 0), ready=Ready(provider="x", operation_ns=operation_s * 1e9))
-    found = rounds._turns(member, Measure("cpu", 0.005, 10, 12))
+    found = member.pace.turns(Measure("cpu", 0.005, 10, 12))
     assert turns == len(found)
     assert 0 in found
 
@@ -247,5 +246,5 @@ def test_what_is_counted_has_every_turn(operation_s: float) -> None:
     visit, ready = Visit(shipped()[0].cells[0], False, 0, 0), Ready(provider="x", operation_ns=operation_s * 1e9)
     member = Member(visit, ready=ready, work=Work((), {}, None, fewest=10, is_counted=True))
     how = Measure("cpu", 0.005, 10, 12)
-    assert range(10) == rounds._turns(member, how)
-    assert 10 * operation_s == pytest.approx(member.chunk_s(how))
+    assert range(10) == member.pace.turns(how)
+    assert 10 * operation_s == pytest.approx(member.pace.chunk_s(how))

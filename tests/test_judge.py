@@ -19,11 +19,9 @@ from tollbar.judge import Limit, Verdict, judge, judge_study
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide, more_blocks
 from tollbar.judge.tolls import suffers, tolls
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
 from tollbar.present.warnings import warnings
-from tollbar.runner import ComponentRecord, LoadRecord
+from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
 from tollbar.stats import Interval
 
 TERMS = Terms(0.03, looks=1)

@@ -9,8 +9,8 @@ from typing import Any
 from tollbar import plan, study
 from tollbar.families import Answer
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, Proof, Record
-from tollbar.workloads import Given, Proven
+from tollbar.records import Outcome, Proof, Proven, Record
+from tollbar.workloads import Given
 from tollbar.workloads.operation import OperationWorkload
 
 STUDY = """

@@ -8,8 +8,7 @@ import pytest
 
 import builders
 from tollbar.judge import Limit, limit_of
-from tollbar.measure import Trial
-from tollbar.runner import ComponentRecord, LoadRecord
+from tollbar.records import ComponentRecord, LoadRecord, Trial
 
 # Of a microsecond: the client's share, the server's nanoseconds, those that each stood for others.
 Given = tuple[float, int | None] | tuple[float, int, float, int]

@@ -14,7 +14,7 @@ from tollbar.beds import masking, proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome, Record
+from tollbar.records import Outcome, Record
 from tollbar.tls import request
 
 # Those whose OpenSSL is loaded as they start.

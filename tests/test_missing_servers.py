@@ -12,9 +12,8 @@ import test_sign_in
 from conftest import here
 from tollbar import beds, measure
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import Proven
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
+from tollbar.records import Outcome, Proven
 
 PROGRAMS = sorted(
     name for name, bed in {**beds.all_beds(), **beds.services()}.items() if any(one.programs for one in bed.components)

@@ -16,10 +16,8 @@ from test_sign_in import ACCOUNTS
 from tollbar import measure, plan, study, workloads
 from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import Proven, Trial
 from tollbar.plan import Plan
-from tollbar.runner import Outcome
-from tollbar.workloads import CLIENT
+from tollbar.records import CLIENT, Outcome, Proven, Trial
 
 STUDY = """
 question  = "Who asks?"

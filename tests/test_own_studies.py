@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import tomllib
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from tollbar.cli import look, run
 from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.study import keys
-from tollbar.wire import Wire
+from tollbar.wire import Wire, text_of
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "studies.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `([\w.-]+)` \| [^|]* \| ([^|]*) \|$", REFERENCE, re.MULTILINE))
@@ -237,3 +238,14 @@ def test_providers_are_listed_with_what_their_names_mean(tollbar: Tollbar) -> No
     assert "came with the Python package psycopg" == rows["libcrypto:psycopg"]["is"]
     assert {rows["libcrypto"]["name"], rows["libcrypto:psycopg"]["name"]} <= {*rows["libcrypto:*"]["name"].split(", ")}
     assert all(row["is"] for row in rows.values())
+
+
+@pytest.mark.parametrize("word", ["plain", "", 'a"b\\c', "line\nend", "\x00\x1f\x7f\u2028", "ß×🔑"])
+def test_what_is_written_is_read_back(word: str) -> None:
+    """Any text, in any place of a study that Tollbar writes."""
+    tables = {
+        "": {"a": word, "longer": [word, 1, True]},
+        "of": {"b": {"c": word}},
+        "several": [{"d": word}, {"d": 2.5}],
+    }
+    assert {**tables[""], **{name: tables[name] for name in ("of", "several")}} == tomllib.loads(text_of(tables))

@@ -12,7 +12,7 @@ from tollbar import machine, plan, study, units
 from tollbar.errors import TollbarError
 from tollbar.families import Choice, Family, Standing, Value, families
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, Record
+from tollbar.records import Outcome, Record
 from tollbar.workloads import Given
 from tollbar.workloads.operation import OperationWorkload, beyond_memory
 

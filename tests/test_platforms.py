@@ -19,7 +19,7 @@ from survivors_ground import mentioning
 from tollbar import libraries, measure, plan, runners, study
 from tollbar.errors import TollbarError
 from tollbar.libraries import Broken, Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 from tollbar.runners import NotBuilt, Platform
 
 PROGRAM = Path(__file__).parent / "toy" / "hash-runner"

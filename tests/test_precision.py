@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BLOCKS, Tollbar
-from tollbar.cli.measuring import MORE_BLOCKS
+from tollbar.lab import MORE_BLOCKS
 
 
 def test_blocks_are_added_until_the_precision_is_reached(tollbar: Tollbar, fake_study: Path) -> None:

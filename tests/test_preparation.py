@@ -16,7 +16,7 @@ from tollbar import beds
 from tollbar.beds import configuration, prepared
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 
 def test_a_preparation_is_done_once_and_used_again(fake: FakeBed) -> None:

@@ -11,10 +11,9 @@ import pytest
 
 from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
-from tollbar.measure import Outcome
-from tollbar.measure.trial import RUNNER
 from tollbar.present import against, comparisons, notes, tables, words
 from tollbar.present.charts import block_costs, frontier
+from tollbar.records import RUNNER, Outcome
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
 

@@ -10,7 +10,8 @@ import pytest
 
 from tollbar.beds import proc
 from tollbar.measure.probe import Probe
-from tollbar.runner import Session, Stopped, failed
+from tollbar.records import failed
+from tollbar.runner import Session, Stopped
 
 
 def children() -> set[int]:

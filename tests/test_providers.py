@@ -13,7 +13,8 @@ import pytest
 from tollbar import measure, plan, study
 from tollbar.families import families
 from tollbar.plan import Cell
-from tollbar.runner import CONTRACT, Outcome, Record, ask, engine
+from tollbar.records import CONTRACT, Outcome, Proven, Record
+from tollbar.runner import ask, engine
 
 PROVIDERS = '["libcrypto", "libcrypto:psycopg", "aws-lc", "rustcrypto"]'
 
@@ -57,7 +58,7 @@ def test_every_provider_meets_every_known_answer(family: str, tmp_path: Path) ->
     assert all(one.known_answers >= 1 and one.refused for one in with_answers if one.outcome is Outcome.OK)
 
 
-def lacking(proven: Iterable[tuple[Cell, measure.Proven]], spec: str) -> set[str]:
+def lacking(proven: Iterable[tuple[Cell, Proven]], spec: str) -> set[str]:
     """The choices of which a provider says that it lacks something, but for keys that it makes no more."""
     return {
         cell.choice.name
@@ -68,7 +69,7 @@ def lacking(proven: Iterable[tuple[Cell, measure.Proven]], spec: str) -> set[str
     }
 
 
-def proofs(family: str, folder: Path) -> list[tuple[Cell, measure.Proven]]:
+def proofs(family: str, folder: Path) -> list[tuple[Cell, Proven]]:
     """Every cell of a family on every provider, with its proof."""
     path = folder / "every.toml"
     path.write_text(

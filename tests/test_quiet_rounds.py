@@ -12,11 +12,11 @@ from builders import row, study_run, trial
 from tollbar.judge import Verdict, judge_study
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
-from tollbar.measure import Trial
 from tollbar.moments import quickness_of
 from tollbar.present.notes import as_disturbed
 from tollbar.present.terminal import how
 from tollbar.present.warnings import warnings
+from tollbar.records import Trial
 from tollbar.results import Row
 from tollbar.stats import Moments
 

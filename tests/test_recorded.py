@@ -26,9 +26,8 @@ from tollbar.judge import Verdict
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.judge.tolls import tolls
-from tollbar.measure import Trial
-from tollbar.measure.trial import RUNNER, Chunk
 from tollbar.moments import Quickness, quickness_of
+from tollbar.records import RUNNER, Chunk, Trial
 from tollbar.results import Row
 
 FOLDER = Path(__file__).with_name("recorded")

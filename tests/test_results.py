@@ -19,11 +19,10 @@ import pytest
 from conftest import in_own_mounts
 from tollbar import plan, results, study
 from tollbar.errors import TollbarError
-from tollbar.measure.trial import CLIENT, RUNNER, Chunk, Proven, Trial
 from tollbar.plan import Plan
+from tollbar.records import CLIENT, RUNNER, Chunk, ComponentRecord, LoadRecord, Outcome, Proven, Trial
 from tollbar.results import Row, Store
 from tollbar.results import store as storing
-from tollbar.runner import ComponentRecord, LoadRecord, Outcome
 
 STUDY = """
 question  = "?"

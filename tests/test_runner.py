@@ -17,7 +17,8 @@ from tollbar.beds import proc
 from tollbar.errors import TollbarError
 from tollbar.measure import members
 from tollbar.plan import Plan
-from tollbar.runner import Outcome, Session, ask, session
+from tollbar.records import Outcome
+from tollbar.runner import Session, ask, session
 from tollbar.workloads import operation
 
 TASK = {"mode": "list", "provider": {"kind": "fake"}}

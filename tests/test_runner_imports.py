@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tollbar import families
-from tollbar.runner import CONTRACT
+from tollbar.records import CONTRACT
 from tollbar.runners import Platform, all_platforms, command_of
 
 COUNTERS = Path(__file__).parent / "imports"

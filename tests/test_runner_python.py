@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from test_runners import answer_of, settings_of, task_of
-from tollbar.runner import Outcome, ask
+from tollbar.records import Outcome
+from tollbar.runner import ask
 from tollbar.runners import Platform, all_platforms, command_of
 
 PYTHON: Platform = all_platforms()["python"]

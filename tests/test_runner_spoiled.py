@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tollbar import families
-from tollbar.runner import Outcome, ask
+from tollbar.records import Outcome
+from tollbar.runner import ask
 from tollbar.runners import all_platforms, command_of, read
 
 LIMIT_S = 60.0

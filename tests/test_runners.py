@@ -11,7 +11,8 @@ import pytest
 from tollbar import families, runners
 from tollbar.families import Answer
 from tollbar.measure.conformance import hold
-from tollbar.runner import CONTRACT, Outcome, ask
+from tollbar.records import CONTRACT, Outcome
+from tollbar.runner import ask
 from tollbar.runners import Platform
 
 PACKAGES = [(platform, package) for platform in runners.all_platforms().values() for package in platform.packages]

@@ -21,7 +21,8 @@ from tollbar.beds import proc, sandbox
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome, engine
+from tollbar.records import Outcome
+from tollbar.runner import engine
 from tollbar.tls import certificates_of
 
 

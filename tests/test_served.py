@@ -21,12 +21,12 @@ from served_lab import BASELINE, ROUNDS, STRUCK, Lab, by_bytes
 from tollbar import beds, results
 from tollbar.beds import loading, proc
 from tollbar.libraries import Provider
-from tollbar.measure import Proven, Trial, members
+from tollbar.measure import members
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
-from tollbar.measure.trial import CLIENT
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, Record, session
+from tollbar.records import CLIENT, Outcome, Proven, Record, Trial
+from tollbar.runner import session
 from tollbar.study.definition import DEFAULT_MEASURE
 from tollbar.workloads import Work, request
 from tollbar.workloads.request import RequestWorkload

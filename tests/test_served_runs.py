@@ -17,7 +17,7 @@ from tollbar import beds, console, judge, results
 from tollbar.cli.options import Options
 from tollbar.cli.run import run
 from tollbar.errors import ExitStatus
-from tollbar.measure import Trial
+from tollbar.records import Trial
 
 pytestmark = pytest.mark.timeout(90)
 

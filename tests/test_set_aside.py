@@ -14,12 +14,12 @@ from builders import example, study_run, trial
 from conftest import BLOCKS, Tollbar
 from tollbar import measure, plan, results, study
 from tollbar.judge import judge_study
-from tollbar.measure import Aside, SetAside, Trial, TrialKey
+from tollbar.measure import Aside
 from tollbar.plan import Plan
 from tollbar.plan.heats import Heat, blocks
 from tollbar.present import notes
 from tollbar.present.warnings import warnings
-from tollbar.runner import Outcome
+from tollbar.records import Outcome, SetAside, Trial, TrialKey
 
 CELL = "study", "cell"
 

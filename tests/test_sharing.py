@@ -15,7 +15,7 @@ from tollbar import beds
 from tollbar.beds import proc
 from tollbar.beds.driver import NotStarted
 from tollbar.beds.sandbox import Sandbox
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 
 def shared_bed(fake: FakeBed, **more: Any) -> beds.Installed:

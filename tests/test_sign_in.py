@@ -13,13 +13,14 @@ import pytest
 
 from component_lab import tree_of
 from conftest import here
-from tollbar import accounts, beds, measure, plan, study, workloads
-from tollbar.accounts import accounts_of
+from tollbar import beds, measure, plan, study, workloads
 from tollbar.beds import driver
 from tollbar.beds.configuration import SHOWN
 from tollbar.beds.sandbox import Sandbox
+from tollbar.families.web_auth import accounts
+from tollbar.families.web_auth.accounts import accounts_of
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 from tollbar.workloads.request import RequestWorkload
 
 # A few more than have groups.

@@ -28,11 +28,12 @@ from other_sign_in import (
     user_of_token,
 )
 from tollbar import beds, plan, study, workloads
-from tollbar.accounts import Accounts, accounts_of
 from tollbar.beds import driver
 from tollbar.beds.sandbox import Sandbox
+from tollbar.families.web_auth.accounts import Accounts, accounts_of
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, ask
+from tollbar.records import Outcome
+from tollbar.runner import ask
 from tollbar.workloads.request import RequestWorkload, command
 
 STUDY = """

@@ -22,11 +22,10 @@ from tollbar import beds, measure, workloads
 from tollbar.beds import driver, proc
 from tollbar.beds.driver import Server
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure import Proven, Trial
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
 from tollbar.plan import Cell, Plan
-from tollbar.runner import Outcome
+from tollbar.records import Outcome, Proven, Trial
 from tollbar.workloads.request import RequestWork, RequestWorkload
 
 # Where nothing else limits it, a client gives up on an answer after ten seconds, and libkrb5 on a KDC after twenty.

@@ -12,10 +12,9 @@ from builders import ROUNDS, chunk, claim, row, study, study_run, trials
 from tollbar import stats
 from tollbar.judge import BySource, judge_study
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
-from tollbar.measure import Outcome
 from tollbar.present.published import by_source
+from tollbar.records import LoadRecord, Outcome
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
 from tollbar.study import Amount
 
 BASELINE = {"choice": "baseline"}

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from conftest import in_own_mounts
-from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, ask, engine
+from tollbar.records import ChunkRecord, Outcome, Ready, Record
+from tollbar.runner import Session, Stopped, ask, engine
 
 LIMIT_S = 60.0
 MARK = "a mark of 24 characters."

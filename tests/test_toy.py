@@ -20,7 +20,7 @@ from conftest import Tollbar
 from tollbar import beds, families, libraries, measure, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 TOY = Path(__file__).parent / "toy"
 SOURCE = Path(package.__file__).parent

@@ -10,12 +10,9 @@ import pytest
 from builders import example, row, study, study_run, trial, trials
 from tollbar.judge import judge_study
 from tollbar.judge.lattice import lattice
-from tollbar.measure import Outcome
-from tollbar.measure.aside import SetAside
-from tollbar.measure.trial import Chunk
 from tollbar.present.warnings import warnings
+from tollbar.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
 from tollbar.results import Row
-from tollbar.runner import ComponentRecord, LoadRecord
 
 
 def test_drift_is_the_last_third_over_the_first() -> None:

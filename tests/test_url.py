@@ -11,7 +11,9 @@ from conftest import Tollbar
 from tollbar import plan, study
 from tollbar.beds import driver
 from tollbar.errors import TollbarError
-from tollbar.study import Study, text_of
+from tollbar.study import Study
+from tollbar.tls import url as urls
+from tollbar.tls.url import text_of
 
 LOOPBACK = ("http://127.0.0.1:1/", "https://localhost:8443/path?x=1", "http://127.8.9.10/", "http://[::1]:80/")
 # Addresses that no name server is asked for; the last is written as a number that means another machine.
@@ -39,8 +41,8 @@ def everything_listens(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("url", LOOPBACK)
 def test_this_machine_may_be_asked(everything_listens: None, url: str) -> None:
     """Loopback by name or number needs no leave."""
-    (one,) = study.with_servers([_of({url: "plaintext"})], (), ())
-    assert study.addresses_of(url)[0] == one.remotes[0].address
+    (one,) = urls.with_servers([_of({url: "plaintext"})], (), ())
+    assert urls.addresses_of(url)[0] == one.remotes[0].address
 
 
 @pytest.mark.parametrize("url", OTHERS)
@@ -49,11 +51,11 @@ def test_another_machine_is_refused_until_named_again(everything_listens: None, 
     one = _of({"http://localhost/": "plaintext", url: "plaintext"})
     for owned in ((), ("localhost",), ("192.0.2.2",)):
         with pytest.raises(TollbarError, match="not this machine") as caught:
-            study.with_servers([one], owned, ())
+            urls.with_servers([one], owned, ())
     hint = caught.value.hint or ""
     assert "--i-own-this-server" in hint
-    (asked,) = study.with_servers([one], ("localhost", hint.split()[-1]), ())
-    assert ("--i-own-this-server", hint.split()[-1]) == study.named_again([asked])
+    (asked,) = urls.with_servers([one], ("localhost", hint.split()[-1]), ())
+    assert ("--i-own-this-server", hint.split()[-1]) == urls.named_again([asked])
 
 
 def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +66,7 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(addresses), port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    asked = study.with_servers([_of({"http://changing.example:8080/": "plaintext"})], (), ())
+    asked = urls.with_servers([_of({"http://changing.example:8080/": "plaintext"})], (), ())
     (one,) = plan.make(asked, seed=0).studies
     assert {"127.0.0.1:8080"} == {cell.bed.address for cell in one.cells if cell.bed}
     assert {"http://changing.example:8080/"} == {cell.server for cell in one.cells}
@@ -75,7 +77,7 @@ def test_a_name_is_looked_up_once(everything_listens: None, monkeypatch: pytest.
 def test_what_is_no_url_is_refused_in_words(url: str) -> None:
     """A URL names a server by http or https, and holds no password that a report would show."""
     with pytest.raises(TollbarError, match="not a URL"):
-        study.addresses_of(url)
+        urls.addresses_of(url)
 
 
 def test_the_study_of_a_url_asks_for_what_the_url_says() -> None:

@@ -19,7 +19,7 @@ from conftest import Tollbar, command
 from own_server import BOTH, Own, nginx, python_server
 from tollbar import results
 from tollbar.beds import proc
-from tollbar.study import text_of
+from tollbar.tls.url import text_of
 
 SPOKEN = {"TLSv1.2": ("tls-1.2", "TLS 1.2"), "TLSv1.3": ("tls-1.3", "TLS 1.3")}
 

@@ -7,7 +7,7 @@ import pytest
 from tollbar import measure, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, Outcome
+from tollbar.records import ChunkRecord, Outcome
 from tollbar.workloads import Work
 
 ALONE = """

@@ -18,7 +18,8 @@ from bench.parity import trace
 from tollbar import beds, plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import Outcome, Session, Stopped, failed
+from tollbar.records import Outcome, failed
+from tollbar.runner import Session, Stopped
 from tollbar.study import Coordinates
 from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork

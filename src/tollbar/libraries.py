@@ -16,11 +16,13 @@ from typing import Any
 
 from tollbar import runners
 from tollbar.errors import TollbarError, unknown
-from tollbar.runner import CONTRACT, Outcome, ask, engine
+from tollbar.families import families
+from tollbar.records import CONTRACT, Outcome
+from tollbar.runner import ask, engine
 from tollbar.runners import NotBuilt
 
-BUILT_IN = ("aws-lc", "rustcrypto", "spin", "sqlite", "sqlcipher")
-"""Kinds that are part of the engine."""
+OF_EVERY_FAMILY = ("aws-lc", "rustcrypto", "spin")
+"""Kinds that are part of the engine, beside those of one family."""
 
 SYSTEM = "system"
 """The label of the libcrypto that the system's own programs use: `libcrypto` alone means that one."""
@@ -55,7 +57,7 @@ class Provider:
     @property
     def where(self) -> str:
         """Its file; the program that performs it; or that it is built in."""
-        return self.path or ("built in" if self.kind in BUILT_IN else " ".join(self.runner[:1]))
+        return self.path or ("built in" if self.kind in built_in() else " ".join(self.runner[:1]))
 
     @property
     def in_task(self) -> dict[str, str]:
@@ -75,6 +77,11 @@ class Broken:
     spec: str
     path: str | None
     reason: str
+
+
+def built_in() -> tuple[str, ...]:
+    """Every kind of provider that is part of the engine."""
+    return (*OF_EVERY_FAMILY, *(kind for family in families().values() for kind in family.built_in))
 
 
 def libcryptos() -> dict[str, str | None]:
@@ -131,7 +138,7 @@ def everything(named_libraries: Sequence[str] = ()) -> tuple[Provider | Broken, 
 
     Nothing is built for it: of a platform's runner that is not built yet only that is said.
     """
-    specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *BUILT_IN]
+    specs = [*_expand("libcrypto:*"), *(f"libcrypto:{path}" for path in named_libraries), *built_in()]
     found = [open_provider(spec) for spec in dict.fromkeys(specs)]
     for platform in runners.all_platforms().values():
         its_own = _expand(f"{platform.name}:*")
@@ -195,8 +202,9 @@ def _expand(spec: str) -> list[str]:
         if not matching:
             raise unknown(kind if kind == "libcrypto" else f"package of {kind}", label, known)
         return matching
-    if kind not in ("libcrypto", "runner", *BUILT_IN):
-        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *BUILT_IN, *platforms])
+    # All families are read only for what is none of the usual.
+    if kind not in ("libcrypto", "runner", *OF_EVERY_FAMILY) and kind not in built_in():
+        raise unknown("provider", spec, ["libcrypto", "runner:PATH", *built_in(), *platforms])
     return [spec]
 
 

@@ -1,7 +1,11 @@
-"""What a person writes in TOML, read strictly: kebab-case keys, nothing unknown, and one line where it is wrong."""
+"""What a person writes in TOML, read strictly: kebab-case keys, nothing unknown, and one line where it is wrong.
+
+And written, for a person to go on with: one line for each key.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 import types
@@ -47,6 +51,29 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
         raise _fault(error, table, where, known or {}) from error
+
+
+def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:
+    """Tables by their titles as TOML, their keys in a column; "" has the keys before all tables. A list is an array."""
+    lines: list[str] = []
+    for title, said in tables.items():
+        head = f"[{title}]" if isinstance(said, Mapping) else f"[[{title}]]"
+        for table in [said] if isinstance(said, Mapping) else said:
+            if table:
+                lines += ["", head] if title else []
+                width = max(map(len, table))
+                lines += [f"{key:<{width}} = {written(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def written(value: object) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(written, value))}]"
+    # A TOML string is written as one of JSON is, but for the one control character that only TOML refuses.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _fault(error: ValidationError, table: type[Any], where: str, known: Mapping[str, str]) -> TollbarError:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from tollbar.beds.description import Bed, Component, Preparation, Readiness, Version, read
 from tollbar.files import folders_with
-from tollbar.runner import Outcome, engine
+from tollbar.records import Outcome
+from tollbar.runner import engine
 
 __all__ = [
     "Bed",

@@ -15,7 +15,7 @@ from tollbar.beds.description import repeated
 from tollbar.beds.sandbox import PREFIX, Account, account, folder_for_all
 from tollbar.files import write
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 if TYPE_CHECKING:
     import jinja2

@@ -23,7 +23,7 @@ from tollbar.beds.guarded import KEPT_LOG_BYTES
 from tollbar.beds.running import POLL_S, PortTaken, Running, Shared
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 __all__ = ["NotStarted", "Request", "Sandbox", "Server", "rendered", "start"]
 

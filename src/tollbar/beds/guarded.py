@@ -14,7 +14,8 @@ from typing import IO
 
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Account, Sandbox, wait
-from tollbar.runner import Outcome, start_engine
+from tollbar.records import Outcome
+from tollbar.runner import start_engine
 
 # A program that was asked to stop and has not by then is killed.
 TERM_GRACE_S = 2.0

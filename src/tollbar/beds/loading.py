@@ -10,7 +10,7 @@ from pathlib import Path
 from tollbar.beds import Installed, NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 _SONAME_END = re.compile(r"\.so(?:\.\d+)*$")
 

@@ -11,7 +11,8 @@ from functools import cache
 
 from tollbar.beds import Installed, NotStarted, proc
 from tollbar.libraries import LIST_LIMIT_S, Provider
-from tollbar.runner import CONTRACT, Outcome, Record, ask, engine
+from tollbar.records import CONTRACT, Outcome, Record
+from tollbar.runner import ask, engine
 
 NATIVE = "native"
 """The processor as it is."""

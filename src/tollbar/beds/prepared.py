@@ -22,7 +22,7 @@ from tollbar.beds.configuration import Request, render_preparation, text_of, wri
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
 from tollbar.files import cache_folder
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 # For a gigabyte on a slow disk; a directory of 10,000 accounts takes less than a second.
 TAR_LIMIT_S = 120.0

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from tollbar.beds import proc
@@ -54,10 +53,6 @@ class Remote:
     @property
     def parts(self) -> SplitResult:
         return urlsplit(self.url)
-
-    def tls(self, version: str) -> dict[str, Any] | None:
-        """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear."""
-        return {"protocol": version, "name": self.parts.hostname} if self.parts.scheme == "https" else None
 
     def fault(self, within_s: float = 0.0) -> str | None:
         """Which of its processes has ended; None: all run, as far as is known."""

@@ -19,7 +19,7 @@ from tollbar.beds import Component, NotStarted, proc
 from tollbar.beds.configuration import Endpoint, Rendered, write_files
 from tollbar.beds.guarded import TERM_GRACE_S, Guarded
 from tollbar.beds.sandbox import Sandbox, wait
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 
 # Loopback refuses at once, so a try costs microseconds; a start takes some ten milliseconds.
 POLL_S = 0.002

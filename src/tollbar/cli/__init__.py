@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from tollbar.errors import ExitStatus, TollbarError, unknown
 
@@ -34,29 +38,92 @@ ABOUT = (
     "Start with `tollbar run`: one condensed study for each family, in about a minute.",
 )
 EXIT_STATUSES = (
-    "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
-    "130 interrupted. Data go to standard output, messages to standard error."
+    "Exit status: 0 done, 1 done but some cell failed, none could be measured or a check said no, 2 unusable arguments "
+    "or files, 130 interrupted. Data go to standard output, messages to standard error."
 )
+
+
+COMPLETION = "--install-completion"
 
 
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits with its status."""
     # What is counted costs time: counting is the bench's, and no command's.
     os.environ.pop("TOLLBAR_COUNT_CALLS", None)
+    ended: list[signal.Signals] = []
+    signal.signal(signal.SIGTERM, lambda *_: _interrupt(ended))
+    with suppress(KeyboardInterrupt):
+        sys.exit(_status_of(sys.argv[1:] or ["--help"]))
+    if ended:
+        # With the default action, so that the status says what ended it.
+        os.kill(os.getpid(), signal.SIGTERM)
+    sys.exit(ExitStatus.INTERRUPTED)
+
+
+def _interrupt(ended: list[signal.Signals]) -> NoReturn:
+    """Ends what is under way as Ctrl-C does, which says how to go on; a second SIGTERM ends it at once."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ended.append(signal.SIGTERM)
+    raise KeyboardInterrupt
+
+
+def _status_of(arguments: Sequence[str]) -> ExitStatus:
     try:
-        status = _called(sys.argv[1:] or ["--help"])
+        output = _opened()
+        status = _called(arguments)
+        sys.stdout.flush()
+        if output is not None and output.fault is not None and output.fault.errno != errno.EPIPE:
+            raise TollbarError(f"cannot be written: {output.fault.strerror}", where="standard output")
     except TollbarError as error:
         from tollbar.console import say_error
 
         say_error(error)
-        status = ExitStatus.UNUSABLE
-    except KeyboardInterrupt:
-        status = ExitStatus.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of the answer has closed its end; Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = ExitStatus.DONE
-    sys.exit(int(status))
+        return ExitStatus.UNUSABLE
+    return status
+
+
+class _Output(io.FileIO):
+    """A stream that what cannot be written to stops no command: it is asked at the end what was wrong."""
+
+    fault: OSError | None = None
+    """Why nothing is written any more."""
+
+    def write(self, content: Any) -> int:
+        if self.fault is None:
+            try:
+                return super().write(content) or 0
+            except OSError as error:
+                self.fault = error
+        return len(content)
+
+
+def _opened() -> _Output | None:
+    """Both standard streams, such that a reader who leaves, or a full disk, ends no run; standard output's file.
+
+    None where it is a test's, and no file. Raises TollbarError where it is closed.
+    """
+    if sys.__stderr__ is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+    elif sys.stderr is sys.__stderr__:
+        sys.stderr, _ = _over(sys.stderr)
+    if sys.__stdout__ is None:
+        # What is opened next would have its number, and be written over.
+        raise TollbarError("is closed", where="standard output", hint="what is not wanted goes to /dev/null")
+    if sys.stdout is not sys.__stdout__:
+        return None
+    sys.stdout, output = _over(sys.stdout)
+    return output
+
+
+def _over(stream: Any) -> tuple[io.TextIOWrapper, _Output]:
+    output = _Output(stream.fileno(), "w", closefd=False)
+    text = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+    )
+    return text, output
 
 
 def _called(arguments: Sequence[str]) -> ExitStatus:
@@ -71,7 +138,7 @@ def _called(arguments: Sequence[str]) -> ExitStatus:
         from tollbar.cli.pages import page
 
         print(page(name, COMMANDS[name][0], EXIT_STATUSES))
-    elif name in COMMANDS:
+    elif name in (*COMMANDS, COMPLETION):
         return _command(arguments)
     else:
         raise unknown("command", name, COMMANDS)
@@ -84,9 +151,13 @@ def _first_page() -> str:
     from textwrap import fill
 
     width = min(get_terminal_size().columns, 100)
-    options = {"--help, -h": "This page; after a command, that command's.", "--version": "The version of Tollbar."}
+    options = {
+        "--help, -h": "This page; after a command, that command's.",
+        "--version": "The version of Tollbar.",
+        COMPLETION: "Have the shell complete commands, options and their values (--shell bash, zsh or fish).",
+    }
     lines = {name: line for name, (_, line) in COMMANDS.items()} | options
-    table = [fill(f"{name:<12}{line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
+    table = [fill(f"{name:<11} {line}", width, subsequent_indent=" " * 12) for name, line in lines.items()]
     texts = [fill(text, width) for text in (*ABOUT, EXIT_STATUSES)]
     return "\n\n".join(["Usage: tollbar COMMAND", *texts[:-1], "\n".join(table), texts[-1]])
 
@@ -99,8 +170,19 @@ def _command(arguments: Sequence[str]) -> ExitStatus:
     say_log()
     name = arguments[0]
     # Markdown would take half as long again to import as all the rest.
-    app = App(name="tollbar", version_flags=(), help_format="plaintext", help_epilogue=EXIT_STATUSES)
-    app.command(f"{__name__}.{COMMANDS[name][0]}", name=name)
+    app = App(
+        name="tollbar",
+        version_flags=(),
+        help_format="plaintext",
+        help_epilogue=EXIT_STATUSES,
+        # `main` tells Ctrl-C from SIGTERM.
+        suppress_keyboard_interrupt=False,
+    )
+    # A script that completes has them all; else the others' imports are saved.
+    for one in COMMANDS if name == COMPLETION else (name,):
+        place, line = COMMANDS[one]
+        app.command(f"{__name__}.{place}", name=one, help=line)
+    app.register_install_completion_command(COMPLETION)
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:

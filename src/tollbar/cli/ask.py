@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, families, plan, results, study, units
-from tollbar.cli.options import AsJson, Libraries, write_anew
-from tollbar.cli.run import begin, carry_out, read_seconds, show, status_of, with_precision
+from tollbar import console, families, lab, plan, results, study, units
+from tollbar.cli.options import (
+    AsJson,
+    Libraries,
+    command_line,
+    full_paths,
+    read_seconds,
+    read_share,
+    show,
+    status_of,
+    write_anew,
+)
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
-from tollbar.plan import Plan, estimates
+from tollbar.measure import schedule
+from tollbar.plan import Plan
 from tollbar.present.sentences import first_sentences
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study
@@ -84,31 +95,55 @@ def ask(
         raise TollbarError("which family?", where=study.ASKED, hint=hint)
     within_s = read_seconds("--for", for_ or (DEFAULT_FOR if precision is None else DEFAULT_FOR_PRECISION))
     question = study.of_words(family, words, against)
-    named = [str(path.resolve()) for path in library]
+    half = None if precision is None else read_share("--precision", precision)
+    named = full_paths(library)
     planned = plan.make((_read(question, FEWEST_BLOCKS),), seed=seed or 0, named_libraries=named)
     _refuse_beyond_memory(planned, words)
-    fitted = estimates.blocks_within(planned.studies[0], planned.seed, within_s, FEWEST_BLOCKS)
+    fitted = schedule.blocks_within(planned.studies[0], planned.seed, within_s, FEWEST_BLOCKS)
+    with _kept(save, question) as keep:
+        keep(fitted)
+        _say(question, planned)
+        needed_s = schedule.of_plan(planned)
+        if needed_s > ABOUT * within_s:
+            about = units.show_seconds(needed_s)
+            console.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+        asked = lab.with_precision((_read(question, fitted if half is None else FEWEST_BLOCKS),), half, None)
+        planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed, named_libraries=named)
+        try:
+            judged = lab.carry_out(planned, store, report=report, within_s=within_s)
+        finally:
+            # As many as were measured: how long an operation takes was not known before it was proved.
+            keep(results.about(store.directory)["studies"][study.ASKED]["blocks"])
     if save is not None:
-        write_anew(save, question.text(fitted))
-    _say(question, planned)
-    needed_s = estimates.of_plan(planned)
-    if needed_s > ABOUT * within_s:
-        blocks = FEWEST_BLOCKS
-        console.say(f"  time       {blocks} blocks, the fewest for an interval: about {units.show_seconds(needed_s)}")
-    asked = with_precision((_read(question, fitted if precision is None else FEWEST_BLOCKS),), precision, None)
-    planned, store = begin(asked, None, seed, library, runs)
-    judged = carry_out(planned, store, report=report, within_s=within_s)
-    if save is not None:
-        # As many as were measured: how long an operation takes was not known before it was proved.
-        measured = results.about(store.directory)["studies"][study.ASKED]["blocks"]
-        write_atomically(save, question.text(measured))
         console.say(f"  study      {save}")
-    if judged is None:
-        return ExitStatus.INTERRUPTED
     show(judged, as_json=json)
     if not json:
         _print(first_sentences(judged.studies[0]))
     return status_of(judged)
+
+
+@contextmanager
+def _kept(save: Path | None, question: Question) -> Iterator[Callable[[int], None]]:
+    """Yields what keeps the question in a new file, to be measured in so many blocks; again, in place of the first.
+
+    An attempt that ends in an error leaves no file, so that it can be repeated; one that is interrupted does.
+    """
+    made = False
+
+    def keep(blocks: int) -> None:
+        nonlocal made
+        if save is not None and not made:
+            write_anew(save, question.text(blocks))
+            made = True
+        elif save is not None:
+            write_atomically(save, question.text(blocks))
+
+    try:
+        yield keep
+    except Exception:
+        if save is not None and made:
+            save.unlink(missing_ok=True)
+        raise
 
 
 def _refuse_beyond_memory(planned: Plan, words: Sequence[str]) -> None:

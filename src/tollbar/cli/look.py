@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, families, judge, libraries, results, runners, study, units, workloads
-from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, cells_of, make_plan, plan_of
-from tollbar.cli.run import resumed, studies_of, with_blocks
+from tollbar import beds, console, families, judge, lab, libraries, results, runners, study, units, workloads
+from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, make_plan, plan_of, resumed, studies_of
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.judge import Judgement
 from tollbar.libraries import Broken
-from tollbar.plan import Cell, estimates
+from tollbar.measure import schedule
+from tollbar.plan import Cell
 from tollbar.present import published
 from tollbar.study import Source
 
@@ -78,7 +78,7 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     if options.resume is not None:
         asked = resumed(options.resume, studies, options)
     else:
-        asked = with_blocks(studies_of(studies, options), options.blocks)
+        asked = lab.with_blocks(studies_of(studies, options), options.blocks)
     planned = plan_of(asked, options.library, options.seed or 0)
     rows = [
         {
@@ -87,13 +87,13 @@ def plan(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
             "left out": len(one.left_out),
             "blocks": one.study.measure.blocks,
             "rounds": one.study.measure.rounds,
-            "about": units.show_seconds(estimates.of_study(one, planned.seed)),
+            "about": units.show_seconds(schedule.of_study(one, planned.seed)),
             "question": one.study.question,
         }
         for one in planned.studies
     ]
     if options.json:
-        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in cells_of(planned)]
+        cells = [{"study": cell.study, "key": cell.key, "against": cell.against} for cell in planned.cells]
         console.print_json({"studies": rows, "cells": cells})
     else:
         _print(rows, as_json=False)
@@ -161,7 +161,7 @@ def show(
         return _show_source(source, of, as_json=json)
     planned = make_plan((name,), library)
     cell = " ".join(words)
-    found = [one for one in cells_of(planned) if _is_named(one, cell)]
+    found = [one for one in planned.cells if _is_named(one, cell)]
     if not cell:
         _print([one.coordinates for one in found], as_json=json)
         # A document is one: that of a study's cells, as of any study.
@@ -309,7 +309,7 @@ def _providers(library: tuple[Path, ...]) -> list[dict[str, object]]:
 def _origin(spec: str) -> str:
     """What a provider is that goes by this name."""
     kind, _, label = spec.partition(":")
-    if kind in libraries.BUILT_IN:
+    if kind in libraries.built_in():
         return "part of Tollbar's engine"
     platforms = runners.all_platforms()
     if kind in platforms:

@@ -1,18 +1,22 @@
-"""What several commands have: options, and the plan that they ask for."""
+"""What several commands have: options, what they ask for, and how they end."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, plan, study
-from tollbar.errors import TollbarError
-from tollbar.plan import Cell, Plan
+from tollbar import console, plan, results, study, units
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.judge import Judgement
+from tollbar.plan import Plan
+from tollbar.records import Outcome
 from tollbar.study import Study
+from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 Libraries = Annotated[tuple[Path, ...], Parameter(negative="")]
@@ -46,7 +50,7 @@ class Options:
     server_pid: Annotated[tuple[int, ...], Parameter(negative="")] = ()
     """A process of your server, on this machine: what it and all below it pay is then the cost, and not what
     the client pays. Which URL it serves is found by where it listens. May be given again."""
-    users: Annotated[tuple[int, ...], Parameter(negative="")] = study.DEFAULT_USERS
+    users: Annotated[tuple[int, ...], Parameter(negative="")] = DEFAULT_USERS
     """How many users at a time ask the `--url`. May be given again."""
     i_own_this_server: Annotated[tuple[str, ...], Parameter(negative="")] = ()
     """The host of the `--url`, once more: the load is for a server that is yours. May be given again,
@@ -70,6 +74,16 @@ class Options:
 DEFAULTS = Options()
 
 
+def command_line() -> tuple[str, ...]:
+    """The command as it was typed, to be kept with a run."""
+    return ("tollbar", *sys.argv[1:])
+
+
+def full_paths(libraries: Sequence[Path]) -> list[str]:
+    """Where these libraries are, whatever the working directory will be."""
+    return [str(path.resolve()) for path in libraries]
+
+
 def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
     """The plan of these studies, `quick` if there are none."""
     return plan_of(study.load(studies or ("quick",)), library, 0)
@@ -77,15 +91,68 @@ def make_plan(studies: tuple[str, ...], library: tuple[Path, ...]) -> Plan:
 
 def plan_of(asked: Sequence[Study], library: tuple[Path, ...], seed: int) -> Plan:
     """The plan of these studies; says what is passed over."""
-    planned = plan.make(asked, seed=seed, named_libraries=[str(path.resolve()) for path in library])
+    planned = plan.make(asked, seed=seed, named_libraries=full_paths(library))
     for where, reason in planned.broken.items():
         console.say(f"warning: passed over: {where}: {reason}", "yellow")
     return planned
 
 
-def cells_of(planned: Plan) -> list[Cell]:
-    """The cells of all studies of a plan."""
-    return [cell for one in planned.studies for cell in one.cells]
+def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
+    """What is asked for: the study of a URL, and those of these names; neither is the set `quick`."""
+    urls = [url for url in (options.against, options.url) if url is not None]
+    theirs = [of_urls(urls, options.users, options.i_own_this_server, options.server_pid)] if urls else []
+    named = study.load(studies or (() if urls else ("quick",)))
+    return (*theirs, *with_servers(named, options.i_own_this_server, () if urls else options.server_pid))
+
+
+def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
+    """The studies of a run that is gone on with, with the blocks that they will have and the servers they ask."""
+    if studies or options.url:
+        what = "the studies" if studies else "`--url` and `--against`"
+        raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")
+    said, found = results.about(directory), results.studies(directory, to_measure=True)
+    already = {one.name: said["studies"][one.name]["blocks"] for one in found}
+    asked = tuple(
+        replace(one, measure=replace(one.measure, blocks=max(already[one.name], options.blocks or 0))) for one in found
+    )
+    return with_servers(asked, options.i_own_this_server, options.server_pid)
+
+
+def read_share(option: str, said: str) -> float:
+    """What an option says, as a share above nothing. Raises TollbarError."""
+    try:
+        share = units.share(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"{option} {said}") from error
+    if not 0 < share < 1:
+        raise TollbarError("a share above nothing, as in 2%", where=f"{option} {said}")
+    return share
+
+
+def read_seconds(option: str, said: str) -> float:
+    """What an option says, in seconds. Raises TollbarError."""
+    try:
+        return units.seconds(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"{option} {said}") from error
+
+
+def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
+    """Prints what a run says."""
+    if as_json:
+        console.print_json(console.document(judged))
+    else:
+        console.show_judgement(judged, everything=everything)
+
+
+def status_of(judged: Judgement) -> ExitStatus:
+    """Whether everything that could be measured was, and anything could.
+
+    What a library does not have is no failure, as long as something else is there.
+    """
+    rows = [row for one in judged.studies for row in one.study.rows]
+    bad = any(row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT) or row.set_aside is not None for row in rows)
+    return ExitStatus.SOME_FAILED if bad or not any(row.all_trials for row in rows) else ExitStatus.DONE
 
 
 def write_anew(path: Path, text: str) -> None:

@@ -10,8 +10,7 @@ from cyclopts import Parameter
 from tollbar import console, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
-from tollbar.cli.options import AsJson
-from tollbar.cli.run import show, status_of
+from tollbar.cli.options import AsJson, show, status_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement, Quantity
 from tollbar.judge.comparison import compare as compare_judgements

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 
-from tollbar import console, families, libraries, measure, study
+from tollbar import console, families, libraries, measure, study, wire
 from tollbar import plan as planning
-from tollbar.cli.options import AsJson, Libraries, cells_of, make_plan
+from tollbar.cli.options import AsJson, Libraries, make_plan
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
 from tollbar.present import words
-from tollbar.runner import Outcome
+from tollbar.records import Outcome, Proven
 
 
 def verify(
@@ -62,8 +62,8 @@ def verify(
     return ExitStatus.SOME_FAILED if failed else ExitStatus.DONE
 
 
-def _proven(planned: Plan) -> list[measure.Proven]:
-    cells = cells_of(planned)
+def _proven(planned: Plan) -> list[Proven]:
+    cells = planned.cells
     with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
         return list(progress.follow("verify", proofs, len(cells)))
@@ -75,28 +75,19 @@ def _of_runner(path: Path) -> Plan:
     (provider,) = libraries.resolve([spec])
     offers = provider.receipt["offers"]
     known = families.families()
-    texts = {
-        family: dumps([name for name in names if name in known[family].choices])
+    choices = {
+        family: [name for name in names if name in known[family].choices]
         for family, names in offers.items()
         if family in known
     }
-    if not texts:
+    if not choices:
         raise TollbarError("it offers nothing that any family knows", where=str(path))
-    return planning.make(
-        [
-            study.read(
-                family,
-                f'question = "Does it keep the contract?"\nfamily = "{family}"\n'
-                f"choices = {choices}\nproviders = [{dumps(spec)}]\n",
-                where=str(path),
-            )
-            for family, choices in texts.items()
-        ],
-        seed=0,
-    )
+    head = {"question": "Does it keep the contract?", "providers": [spec]}
+    texts = {name: wire.text_of({"": {**head, "family": name, "choices": some}}) for name, some in choices.items()}
+    return planning.make([study.read(name, text, where=str(path)) for name, text in texts.items()], seed=0)
 
 
-def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
+def _kept(planned: Plan, proven: list[Proven]) -> Iterator[Finding]:
     """What a runner keeps of the contract, tried on one proven cell of each family that is not its null choice."""
     good = {(one.study, one.cell) for one in proven if one.outcome is Outcome.OK}
     for one in planned.studies:
@@ -112,7 +103,7 @@ def _kept(planned: Plan, proven: list[measure.Proven]) -> Iterator[Finding]:
 _KEPT = {True: "kept", False: "BROKEN", None: "not tried"}
 
 
-def _print(planned: Plan, proven: list[measure.Proven], findings: list[Finding]) -> None:
+def _print(planned: Plan, proven: list[Proven], findings: list[Finding]) -> None:
     labels = {(cell.study, cell.key): cell.label for one in planned.studies for cell in one.cells}
     for one in proven:
         refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"

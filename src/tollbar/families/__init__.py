@@ -29,7 +29,7 @@ from tollbar.families.definition import (
     Value,
     whole,
 )
-from tollbar.families.reading import read_family
+from tollbar.families.reading import name_of, read_family
 from tollbar.files import folders_with
 
 __all__ = [
@@ -68,7 +68,7 @@ def family(name: str, *, where: str | None = None) -> Family:
 
 
 def _folders() -> Mapping[str, Path]:
-    return folders_with("family.toml", Path(__file__).parent)
+    return {name_of(folder): folder for folder in folders_with("family.toml", Path(__file__).parent).values()}
 
 
 _read = cache(read_family)

@@ -11,8 +11,11 @@ from math import prod
 from pathlib import Path
 from typing import Literal
 
+from pydantic.dataclasses import dataclass as read_dataclass
+
 from tollbar import units
 from tollbar.metrics import Metric
+from tollbar.wire import KEYS
 
 Value = str | int | float
 """A coordinate's value: a word or a number. Numbers of settings are whole (sizes are bytes, shares are percent), and so
@@ -69,15 +72,15 @@ class Threat:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@read_dataclass(config=KEYS, frozen=True, slots=True)
 class Authority:
-    """Who says so, where, in what words, and when that was looked up."""
+    """Who says so, where, in what words, and when that was looked up; as a family's file has it."""
 
     by: str
     where: str
     says: str
     seen: date
-    checked: bool
+    checked: bool = False
     """Whether the clause itself was read for this project, or is carried over unread."""
 
 
@@ -290,6 +293,8 @@ class Family:
     """Whether its servers are asked by users whom the study describes, or else by the runner in its own way."""
     beds: tuple[str, ...] = ()
     """The servers of a study that names none, for a family that only servers perform."""
+    built_in: tuple[str, ...] = ()
+    """Parts of the engine that perform this family and no other."""
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -315,6 +320,14 @@ class Family:
         """The worst standing among a cell's parts: what is broken in one of them is broken."""
         found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
         return Standing.NULL if Standing.NULL in found else min(found, key=_WORST_FIRST.index)
+
+    def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
+        """The setting whose value alone gives a cell its standing; None where its choice has that by itself."""
+        of_all, of_choice = self.standing_of(coordinates), self.choices[str(coordinates["choice"])].at(coordinates)
+        if of_choice.standing is of_all:
+            return None
+        by_setting = {name: self._value_at(name, coordinates) for name in self.settings}
+        return next(name for name, value in by_setting.items() if value is not None and value.standing is of_all)
 
     def strength_of(self, coordinates: Mapping[str, Value]) -> int | None:
         """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
@@ -348,8 +361,12 @@ class Family:
         return None
 
     def _values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
-        found = [s.about.get(str(coordinates[name])) for name, s in self.settings.items() if name in coordinates]
-        return [value for value in found if value is not None and _holds(value.only, coordinates)]
+        found = (self._value_at(name, coordinates) for name in self.settings)
+        return [value for value in found if value is not None]
+
+    def _value_at(self, name: str, coordinates: Mapping[str, Value]) -> SettingValue | None:
+        value = self.settings[name].about.get(str(coordinates[name])) if name in coordinates else None
+        return value if value is not None and _holds(value.only, coordinates) else None
 
 
 def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,14 +35,6 @@ from tollbar.wire import Wire, read
 SHARED_KEYS = Path(__file__).with_name("keys")
 
 
-class _WireAuthority(Wire):
-    by: str
-    where: str
-    says: str
-    seen: date
-    checked: bool = False
-
-
 class _WireAnswer(BaseModel):
     """`of`, `is`, `with` and `source`; every other key is an input of that name for the runner."""
 
@@ -65,7 +56,7 @@ _WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly]
 class _WireLevel(Wire):
     at_least: dict[str, Value] = {}
     standing: Standing
-    authority: tuple[_WireAuthority, ...]
+    authority: tuple[Authority, ...]
 
 
 class _WireChoice(Wire):
@@ -78,7 +69,7 @@ class _WireChoice(Wire):
     standing: Standing | None = None
     level: tuple[_WireLevel, ...] = ()
     memory: tuple[Value, ...] = ()
-    authority: tuple[_WireAuthority, ...] = ()
+    authority: tuple[Authority, ...] = ()
     answers: tuple[_WireAnswer, ...] = ()
     mitigates: _WireMitigations = {}
     setting: dict[str, Value] = {}
@@ -102,7 +93,7 @@ class _WireValue(Wire):
     strength: int | None = None
     strength_from: str | None = None
     standing: Standing | None = None
-    authority: tuple[_WireAuthority, ...] = ()
+    authority: tuple[Authority, ...] = ()
     mitigates: _WireMitigations = {}
     only: dict[str, tuple[str, ...]] = {}
     note: str | None = None
@@ -139,6 +130,7 @@ class _WireHead(Wire):
     providers: tuple[str, ...] = DEFAULT_PROVIDERS
     load: bool = True
     beds: tuple[str, ...] = ()
+    built_in: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _knows_its_operations(self) -> _WireHead:
@@ -170,6 +162,11 @@ class _WireFamily(Wire):
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
 
 
+def name_of(folder: Path) -> str:
+    """A family is called by its folder, which has `_` for `-` where modules of its own are imported from it."""
+    return folder.name.replace("_", "-")
+
+
 def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     """Reads one family's folder. Raises TollbarError that names file, key and what is wrong.
 
@@ -178,19 +175,15 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     path = folder / "family.toml"
     try:
         wire = read(path, _WireFamily)
-        head = wire.family
         settings = {name: _setting(name, s) for name, s in wire.setting.items()}
         answers_in = folder if with_answers else None
+        head = dict(wire.family)
+        unanswered = head.pop("unanswered")
         found = Family(
-            name=folder.name,
-            title=head.title,
-            operations=head.operations,
-            strength_means=head.strength_means,
-            providers=head.providers,
-            load=head.load,
-            beds=head.beds,
+            **head,
+            name=name_of(folder),
             settings=settings,
-            choices={name: _choice(name, c, head, settings, answers_in) for name, c in wire.choice.items()},
+            choices={name: _choice(name, c, unanswered, settings, answers_in) for name, c in wire.choice.items()},
             threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
             metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
             folder=folder,
@@ -261,15 +254,8 @@ def _unknown_threats(key: str, mitigates: Mapping[str, Mitigation], family: Fami
 
 
 def _setting(name: str, wire: _WireSetting) -> Setting:
-    setting = Setting(
-        name=name,
-        title=wire.title,
-        values=wire.values,
-        unit=wire.unit,
-        default=wire.default,
-        only=wire.only,
-        about={value: _value(value, v) for value, v in wire.value.items()},
-    )
+    given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
+    setting = Setting(name, **given, about={value: _value(value, one) for value, one in wire.value.items()})
     # Its own reader knows the unit that its bounds are written in.
     bounded = replace(
         setting,
@@ -287,38 +273,37 @@ def _setting(name: str, wire: _WireSetting) -> Setting:
 
 
 def _value(name: str, wire: _WireValue) -> SettingValue:
-    said = {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates)}
-    return SettingValue(name, **{**dict(wire), **said})
+    return SettingValue(name, **dict(wire) | {"mitigates": _mitigations(wire.mitigates)})
 
 
 def _choice(
-    name: str, wire: _WireChoice, head: _WireHead, settings: Mapping[str, Setting], folder: Path | None
+    name: str,
+    wire: _WireChoice,
+    unanswered: tuple[str, ...],
+    settings: Mapping[str, Setting],
+    folder: Path | None,
 ) -> Choice:
     """The choice; without a `folder`, without its key and known answers."""
     key = folder and wire.key and _key(folder, wire.key)
     given = dict(wire)
     del given["key"], given["like"], given["level"]
     levels = tuple(_level(one, settings) for one in wire.level)
-    given |= {"authority": _authorities(wire.authority), "mitigates": _mitigations(wire.mitigates), "levels": levels}
+    given |= {"mitigates": _mitigations(wire.mitigates), "levels": levels}
     given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
     given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
     given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
-    choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=head.unanswered, **given)
+    choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=unanswered, **given)
     return choice.at({name: setting.default for name, setting in settings.items()})
 
 
 def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:
     at_least = {name: int(value) for name, value in _parameters(wire.at_least, settings).items()}
-    return Level(at_least, wire.standing, _authorities(wire.authority))
+    return Level(at_least, wire.standing, wire.authority)
 
 
 def _parameters(given: Mapping[str, Value], settings: Mapping[str, Setting]) -> dict[str, Value]:
     """Values as studies write them, read by the settings that they are of; of what is no setting, as they stand."""
     return {name: settings[name].read(value) if name in settings else value for name, value in given.items()}
-
-
-def _authorities(wire: tuple[_WireAuthority, ...]) -> tuple[Authority, ...]:
-    return tuple(Authority(**dict(one)) for one in wire)
 
 
 def _mitigations(wire: _WireMitigations) -> dict[str, Mitigation]:

@@ -13,9 +13,9 @@ from tollbar.judge.noise import floor_for
 from tollbar.judge.quantities import Quantity, inverse, ratio_of, value_of
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict, Limit
-from tollbar.measure import Outcome
 from tollbar.metrics import METRICS
 from tollbar.plan.pairs import claimed, matching
+from tollbar.records import Outcome
 from tollbar.results import Row, StudyRun
 from tollbar.stats import FEWEST_BLOCKS, Interval, quotient
 from tollbar.study import STATISTIC_OF, Claim, Statistic

@@ -9,10 +9,9 @@ import numpy as np
 from tollbar import stats
 from tollbar.families import Family
 from tollbar.judge.decisions import Terms
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import Chunk
 from tollbar.metrics import BACKGROUND, Metric
 from tollbar.moments import Quickness, quickness_of
+from tollbar.records import Chunk, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments, Visit
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tollbar.measure import Outcome, Trial
+from tollbar.records import Outcome, Trial
 
 # Of the scheduler, at 1000, 250 and 100 a second.
 _TICKS_NS = (1_000_000, 4_000_000, 10_000_000)

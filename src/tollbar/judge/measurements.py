@@ -8,11 +8,9 @@ from statistics import median
 from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits
 from tollbar.judge.verdicts import Limit, Measurement
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS, TYPICAL, Metric
+from tollbar.records import CLIENT, Chunk, LoadRecord, Outcome, Trial
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
 from tollbar.stats import Interval, Moments
 
 # What a load client saw in the stretch of a trial.

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from tollbar import stats
 from tollbar.judge.costs import Ledger, Visits
 from tollbar.judge.measurements import settled
-from tollbar.measure import Outcome, Trial
 from tollbar.metrics import METRICS, Metric
+from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
 from tollbar.stats import Interval, Moments
 
 # What users notice is one number a trial, of its stretch.

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from tollbar import stats
 from tollbar.judge.measurements import settled
 from tollbar.judge.verdicts import BySource
-from tollbar.measure import Outcome, Trial
+from tollbar.records import Outcome, Trial
 from tollbar.results import Row
 
 # Of the interval of which BenchmarkDotNet prints half as the error.

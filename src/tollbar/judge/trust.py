@@ -13,9 +13,8 @@ from tollbar.judge.lattice import lattice
 from tollbar.judge.measurements import settled
 from tollbar.judge.noise import twins_apart
 from tollbar.judge.verdicts import Trust
-from tollbar.measure import Outcome, Trial
+from tollbar.records import LoadRecord, Outcome, Trial
 from tollbar.results import Row, StudyRun
-from tollbar.runner import LoadRecord
 from tollbar.stats import FEWEST_BLOCKS, Moments
 
 # Sides of a ratio are milliseconds apart and outlive any drift, but a machine that changes by a tenth is not at rest.

@@ -10,32 +10,23 @@ from pathlib import Path
 from tollbar import workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.measure import heat as heats_of
-from tollbar.measure.aside import Aside, SetAside
+from tollbar.measure.aside import Aside
 from tollbar.measure.rounds import Budget
-from tollbar.measure.trial import Chunk, Trial
 from tollbar.moments import Watch
 from tollbar.plan import Cell, Plan
 from tollbar.plan.heats import Heat, blocks
-from tollbar.runner import Outcome, ask
-from tollbar.workloads import Ask, Given, Proven
+from tollbar.records import Proven, SetAside, Trial, TrialKey
+from tollbar.runner import ask
+from tollbar.workloads import Ask, Given
 
 __all__ = [
     "Aside",
-    "Chunk",
-    "Outcome",
-    "Proven",
-    "SetAside",
-    "Trial",
-    "TrialKey",
     "aside_of",
     "heats_left",
     "measured",
     "prove",
     "sandbox_for",
 ]
-
-TrialKey = tuple[str, str, bool, int, int]
-"""(study, cell, whether it is the twin, block, heat) of a trial."""
 
 
 def sandbox_for(plan: Plan, logs: Path | None = None) -> AbstractContextManager[Sandbox | None]:

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from tollbar.measure.trial import Trial
-from tollbar.runner import Outcome
+from tollbar.records import Outcome, SetAside, Trial
 
 # One failure may be an accident, whatever share of the trials so far it is.
 FEWEST_FAILURES = 2
@@ -17,26 +16,6 @@ FEWEST_FAILURES = 2
 MOST_FAILING = 0.25
 # All that is compared needs its baseline: that is given up where so many of its trials in a row have failed.
 FEWEST_OF_BASELINE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """A cell of which no more trials are made until the run is resumed, and why."""
-
-    study: str
-    cell: str
-    after: int
-    """The place of its last trial in the run's sequence of trials."""
-    failed: int
-    """How many of its trials failed since the run was begun or resumed."""
-    trials: int
-    """Of so many."""
-    reason: str
-    """Why the last of them did."""
-    at_s: float
-    """Seconds since the epoch."""
-    tried_again_s: float | None = None
-    """When the run was resumed, and the cell was tried again; None: it has not been."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tollbar.beds import proc
-from tollbar.runner import CONTRACT, ChunkRecord, Outcome, Session, Stopped, ask
+from tollbar.records import CONTRACT, ChunkRecord, Outcome
+from tollbar.runner import Session, Stopped, ask
 
 LIMIT_S = 60.0
 # Seconds and operations of the chunks that are asked for. Long beside what is lost around them: a line read and

@@ -12,12 +12,10 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.measure.members import Member, bring_up, finish, stretch_of
 from tollbar.measure.probe import Probe
 from tollbar.measure.rounds import Budget, Rounds
-from tollbar.measure.trial import Trial
 from tollbar.moments import Watch
 from tollbar.plan.heats import Heat
-from tollbar.runner import Outcome, failed
+from tollbar.records import CLIENT, RUNNER, Outcome, Trial, failed
 from tollbar.study import Measure
-from tollbar.workloads import CLIENT, RUNNER
 
 
 def measure(

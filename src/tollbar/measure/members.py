@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 from tollbar import machine, workloads
 from tollbar.beds import NotStarted, proc
 from tollbar.beds.sandbox import Sandbox
-from tollbar.measure.trial import Chunk
+from tollbar.measure.schedule import CHUNK_LIMIT_S, READY_LIMIT_S, Pace
 from tollbar.plan.heats import Visit
-from tollbar.runner import ChunkRecord, Outcome, Ready, Record, Session, Stopped, failed
+from tollbar.records import Chunk, ChunkRecord, Outcome, Ready, Record, failed
+from tollbar.runner import Session, Stopped
 from tollbar.runner.session import Meanwhile
-from tollbar.study import Measure
 from tollbar.workloads import Work
 
-# Making ready: a library, keys, a warm-up; the slowest here are RSA-4096 keys and a password hash of a gigabyte.
-READY_LIMIT_S = 120.0
-# A chunk of one slow operation, or of requests of which each may take its limit; beyond this a runner hangs.
-CHUNK_LIMIT_S = 60.0
 # Requests a second and response times want a load that has settled, and a client that does not take the server's core
 # from it: chunks have neither.
 STRETCH_S = 0.05
@@ -47,11 +43,12 @@ class Member:
     def is_up(self) -> bool:
         return self.session is not None and self.fault is None
 
-    def chunk_s(self, how: Measure) -> float:
+    @property
+    def pace(self) -> Pace:
         """How long a chunk of it takes, as far as its warm-up showed."""
         each_s = self.ready.operation_ns / 1e9 if self.ready else 0.0
-        counted_s = each_s * (self.work.fewest if self.work else 1)
-        return counted_s if self.work and self.work.is_counted else max(how.chunk_s, counted_s)
+        fewest, is_counted = (self.work.fewest, self.work.is_counted) if self.work else (1, False)
+        return Pace(0.0, each_s * fewest, is_counted)
 
 
 def bring_up(members: Sequence[Member], stack: ExitStack, seed: int, core: int | None, sandbox: Sandbox | None) -> None:
@@ -104,7 +101,7 @@ def _become_ready(member: Member, core: int | None) -> None:
         _stop(member, stopped)
         return
     if core is not None and member.work.begins_on is not None and _is_moved(member, member.work.core):
-        _are_moved(member, member.work.servers, core)
+        _are_moved(member, [*member.work.components.values()], core)
 
 
 def chunk_of(member: Member, seconds: float, meanwhile: Meanwhile | None = None) -> ChunkRecord | None:

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 
 from tollbar.measure.members import Member, chunk_of
 from tollbar.measure.probe import Probe
-from tollbar.measure.trial import Chunk
 from tollbar.moments import Watch
+from tollbar.records import Chunk
 from tollbar.study import Measure
 
-# An operation that takes longer than so many chunks would drive the others of its round apart: it goes first or last,
-# and has its turn in fewer rounds.
-SLOW_CHUNKS = 4
-# A trial spends at most so many times what was asked for all of its rounds. A longer chunk averages over more of the
-# machine's states, so that fewer of them do.
-MOST_SPENT = 2
 # Of all the time that a study takes, what may go into waiting for quiet moments and into rounds that were lost.
 BUDGET = 1 / 4
 # So many rounds may be made up for each that was planned: beyond, a heat would spend what later ones need.
@@ -56,7 +50,7 @@ class Rounds:
     def first_tries(self) -> None:
         """Every round once, whatever the moment is like."""
         for member in self.members:
-            member.turns = _turns(member, self.how)
+            member.turns = member.pace.turns(self.how)
         for number in range(self.how.rounds):
             for member in _order(self.members, self.how, self.source):
                 if member.is_up and number in member.turns:
@@ -67,7 +61,7 @@ class Rounds:
         for number in range(self.how.rounds, (1 + MOST_MADE_UP) * self.how.rounds):
             lacking = [side for member in self.members for side in self._lacking(member)]
             taking_part = [m for m in self.members if m.is_up and (m in lacking or _has_every_round(m, self.how))]
-            if not lacking or budget.left_s < sum(member.chunk_s(self.how) for member in taking_part):
+            if not lacking or budget.left_s < sum(member.pace.chunk_s(self.how) for member in taking_part):
                 return
             started_s = time.monotonic()
             # Where the core is not left alone now, the time is better spent later.
@@ -96,7 +90,7 @@ class Rounds:
 
     def _may_be_quiet(self, member: Member) -> bool:
         """Whether waiting may help: of chunks that outlast every quiet moment none will be, and each costs much."""
-        return not _is_slow(member, self.how) or bool(self._quiet_rounds(member))
+        return not member.pace.is_slow(self.how) or bool(self._quiet_rounds(member))
 
     def _quiet_rounds(self, member: Member) -> set[int]:
         return {
@@ -151,35 +145,15 @@ def _probes(
     return before_ns, *slowest, after_ns
 
 
-def _turns(member: Member, how: Measure) -> range:
-    """The rounds in which a member has its turn: all; or every second, fourth or eighth, where its chunks are long.
-
-    Powers of two, so that two slow members meet in all rounds of the slower one. One chunk that takes as long as all
-    rounds of a quick trial has averaged over as many of the machine's states.
-    """
-    if member.work is not None and member.work.is_counted:
-        return range(how.rounds)
-    stride = 1
-    while stride < how.rounds and (
-        member.chunk_s(how) * len(range(0, how.rounds, stride)) > MOST_SPENT * how.chunk_s * how.rounds
-    ):
-        stride *= 2
-    return range(0, how.rounds, stride)
-
-
 def _order(members: Sequence[Member], how: Measure, source: random.Random) -> list[Member]:
-    """A random order, in which slow members do not come between quick ones."""
-    slow = [member for member in members if _is_slow(member, how)]
+    """A random order, in which slow members go first or last: they do not come between quick ones."""
+    slow = [member for member in members if member.pace.is_slow(how)]
     quick = [member for member in members if member not in slow]
     source.shuffle(slow)
     source.shuffle(quick)
     return [*slow, *quick] if source.random() < 0.5 else [*quick, *slow]
 
 
-def _is_slow(member: Member, how: Measure) -> bool:
-    return member.chunk_s(how) > SLOW_CHUNKS * how.chunk_s
-
-
 def _has_every_round(member: Member, how: Measure) -> bool:
     """Whether it is in each round that is made up: a quick one, and one whose every round leaves rows for the next."""
-    return not _is_slow(member, how) or (member.work is not None and member.work.is_counted)
+    return not member.pace.is_slow(how) or member.pace.is_counted

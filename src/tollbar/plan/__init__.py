@@ -15,7 +15,7 @@ from tollbar.errors import TollbarError, unknown
 from tollbar.families import Answer, Choice, Standing, Value, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import claimed, matching, tabled
-from tollbar.runner import CONTRACT
+from tollbar.records import CONTRACT
 from tollbar.study import NOT_SETTINGS, Coordinates, Load, Study
 
 Task = Mapping[str, Any]
@@ -108,14 +108,14 @@ class Plan:
     @property
     def receipts(self) -> Mapping[str, Mapping[str, Any]]:
         """Which code every provider is, by its spec; `name` is what rows show of it."""
-        providers = {cell.provider.spec: cell.provider for cell in self._cells()}
+        providers = {cell.provider.spec: cell.provider for cell in self.cells}
         names = libraries.names(providers.values())
         return {spec: {**one.receipt, "path": one.path, "name": names[spec]} for spec, one in providers.items()}
 
     @property
     def servers(self) -> Mapping[str, Mapping[str, str]]:
         """Which program every bed's server is, by the bed's name; for one that is not here, what would help."""
-        found = {cell.bed: beds.find(cell.bed) for cell in self._cells() if isinstance(cell.bed, Bed)}
+        found = {cell.bed: beds.find(cell.bed) for cell in self.cells if isinstance(cell.bed, Bed)}
         return {
             bed.name: {"version": one.version, "program": str(one.programs[bed.frontend.name])}
             if isinstance(one, Installed)
@@ -128,8 +128,10 @@ class Plan:
         """Libraries that a study would have measured and that cannot be used: where each is, and why."""
         return {one.path or one.spec: one.reason for study in self.studies for one in study.broken}
 
-    def _cells(self) -> Iterator[Cell]:
-        return (cell for study in self.studies for cell in study.cells)
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The cells of all studies."""
+        return [cell for study in self.studies for cell in study.cells]
 
 
 def key_of(coordinates: Coordinates) -> str:

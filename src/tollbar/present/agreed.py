@@ -9,8 +9,8 @@ from tollbar.judge import StudyJudgement
 from tollbar.present.cells import by_cell, whole_labels
 from tollbar.present.shapes import Cell, Table, numbers, texts
 from tollbar.present.words import counted
+from tollbar.records import Negotiated
 from tollbar.results import Row
-from tollbar.runner import Negotiated
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from typing import Literal
 
 from tollbar.families import Standing
 from tollbar.judge import Measurement, StudyJudgement
-from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import by_row, cost_metric, labels, places, split, varying
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Chart
 from tollbar.present.tables import memory_matters
+from tollbar.records import Outcome
 from tollbar.results import Row
 
 SECOND_LINE = " / "

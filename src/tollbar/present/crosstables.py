@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement
-from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import varying, where_words
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Column, Table, numbers
+from tollbar.records import Outcome
 
 # A reason is told in whole where every result is.
 REASON_LETTERS = 160

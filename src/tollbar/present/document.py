@@ -20,14 +20,13 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
-from tollbar.measure import SetAside
 from tollbar.present import answers, published
 from tollbar.present.published import Line, Part
 from tollbar.present.sentences import sentences
 from tollbar.present.uses import uses_document
 from tollbar.present.warnings import warnings
+from tollbar.records import Negotiated, Outcome, SetAside
 from tollbar.results import Row, Run, StudyRun
-from tollbar.runner import Negotiated, Outcome
 from tollbar.stats import Interval
 from tollbar.study import CrossTable
 

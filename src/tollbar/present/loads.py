@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from tollbar.families import Value
 from tollbar.judge import Limit, Measurement, StudyJudgement
-from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import (
     MOST_LINES,
@@ -31,8 +30,8 @@ from tollbar.present.cells import (
 from tollbar.present.charts import Scale
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
+from tollbar.records import LoadRecord, Outcome
 from tollbar.results import Row
-from tollbar.runner import LoadRecord
 
 THROUGHPUT, P50, P95 = "throughput", "latency-p50", "latency-p95"
 SHARES = ((0.50, "50 %"), (0.90, "90 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %"), (1.0, "100 %"))

@@ -10,11 +10,11 @@ from tollbar import units
 from tollbar.judge import Contrast, Limit, StudyJudgement, Toll, Verdict
 from tollbar.judge.measurements import BUSY
 from tollbar.judge.noise import reach
-from tollbar.measure import Outcome
 from tollbar.present import words
 from tollbar.present.cells import by_row, cost_metric, prevailing, real_tolls, varying
 from tollbar.present.costs import cost_words
 from tollbar.present.words import bracket_exactly, counted, percent, times_exactly
+from tollbar.records import Outcome
 from tollbar.results import Row, Run
 from tollbar.stats import Interval, Moments
 from tollbar.study import Statistic

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, Toll, Verdict
-from tollbar.measure import Outcome
 from tollbar.present import cells, words
 from tollbar.present.costs import cost_words
 from tollbar.present.operations import sizes_of
+from tollbar.records import Outcome
 from tollbar.results import Row
 
 # More than these are for the table.

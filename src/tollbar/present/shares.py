@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from tollbar import units
 from tollbar.families import Value
 from tollbar.judge import StudyJudgement
-from tollbar.measure import Outcome, trial
 from tollbar.present import words
 from tollbar.present.cells import cost_metric, labels, places, split, whole_labels
 from tollbar.present.shapes import Cell, Chart, Table, numbers, texts
+from tollbar.records import Outcome, trial
 from tollbar.results import Row
 
 CLIENT = "load client"

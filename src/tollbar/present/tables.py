@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from tollbar.families import Authority, Choice, Part, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll
 from tollbar.judge.noise import reach
-from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present import cells, notes, words
 from tollbar.present.cells import by_row, cost_metric, is_baseline, places, typical_metric, varying
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Column, Table, numbers, texts
+from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
 

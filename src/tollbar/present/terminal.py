@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tollbar.families import Value
 from tollbar.judge import Contrast, CrossCell, CrossTableResult, StudyJudgement
-from tollbar.measure import Outcome
 from tollbar.present import crosstables, notes, words
 from tollbar.present.cells import varying
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
 from tollbar.present.toll_tables import BAR, INTERVAL, good_news, interval_title, plain, said
+from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
 

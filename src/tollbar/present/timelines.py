@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import StudyJudgement
-from tollbar.measure import Outcome, Trial
-from tollbar.measure.trial import Chunk
 from tollbar.metrics import Metric
 from tollbar.present import words
 from tollbar.present.cells import (
@@ -25,6 +23,7 @@ from tollbar.present.charts import Scale
 from tollbar.present.costs import cost_words
 from tollbar.present.shapes import Chart
 from tollbar.present.shares import payers
+from tollbar.records import Chunk, Outcome, Trial
 from tollbar.results import Row
 
 # More operations side by side and none has room for its name.

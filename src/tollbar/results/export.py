@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tollbar.errors import TollbarError
-from tollbar.measure.trial import Chunk, Trial
+from tollbar.records import Chunk, LoadRecord, Trial
 from tollbar.results.run import Row, Run
-from tollbar.runner import LoadRecord
 
 Rows = Callable[[], Iterable[Mapping[str, Any]]]
 """Gives rows from the first to the last, each time it is called: there may be too many to keep."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from tollbar.measure.trial import Chunk
+from tollbar.records import Chunk
 
 Series = Mapping[tuple[str, str], Sequence[float | None]]
 """By (component, metric), the value of each round."""

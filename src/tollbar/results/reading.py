@@ -16,11 +16,9 @@ from typing import Any
 from tollbar import study
 from tollbar.errors import TollbarError
 from tollbar.families import Standing
-from tollbar.measure import Outcome, SetAside, Trial
-from tollbar.measure.trial import Chunk
+from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
-from tollbar.runner import LoadRecord
 
 SCHEMA = 5
 # Formats that are not read any more, and what they lack.

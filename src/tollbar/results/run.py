@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar.families import Standing, Value
-from tollbar.measure import Outcome, SetAside, Trial
+from tollbar.records import Outcome, SetAside, Trial
 from tollbar.study import Study
 
 MEASURED_AS = ("blocks", "precision", "longest_s", "cells")

@@ -18,8 +18,8 @@ from tollbar import __version__
 from tollbar.errors import TollbarError
 from tollbar.families import Family
 from tollbar.files import write_atomically
-from tollbar.measure import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.plan import Plan, StudyPlan
+from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
 from tollbar.results.changes import made_with
 from tollbar.results.observations import series_of
 from tollbar.results.reading import SCHEMA, about, looks, reach

@@ -1,46 +1,10 @@
-"""Runners: programs that measure, and speak the runner contract in lines of JSON.
+"""Runners: programs that measure, and speak the runner contract in lines of JSON (`tollbar.records` has their types).
 
 Every runner is a process of its own, on a core of its own, that dies with the lab. Whatever it does, what comes back
 is a record or a chunk: a runner that crashes, hangs or prints rubbish has failed, with a reason.
 """
 
 from tollbar.runner.process import engine, start_engine
-from tollbar.runner.records import (
-    CONTRACT,
-    ChunkRecord,
-    ComponentRecord,
-    LoadRecord,
-    Made,
-    Negotiated,
-    Observed,
-    Outcome,
-    Proof,
-    Ready,
-    Record,
-    Steady,
-    Totals,
-    failed,
-)
 from tollbar.runner.session import Session, Stopped, ask
 
-__all__ = [
-    "CONTRACT",
-    "ChunkRecord",
-    "ComponentRecord",
-    "LoadRecord",
-    "Made",
-    "Negotiated",
-    "Observed",
-    "Outcome",
-    "Proof",
-    "Ready",
-    "Record",
-    "Session",
-    "Steady",
-    "Stopped",
-    "Totals",
-    "ask",
-    "engine",
-    "failed",
-    "start_engine",
-]
+__all__ = ["Session", "Stopped", "ask", "engine", "start_engine"]

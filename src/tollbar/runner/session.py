@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tollbar.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
 from tollbar.runner.process import Ended, Process
-from tollbar.runner.records import CONTRACT, ChunkRecord, Outcome, Ready, Record, failed
 
-Line = TypeVar("Line", bound=BaseModel)
+Said = TypeVar("Said", bound=BaseModel)
 Meanwhile = tuple[float, Callable[[], object]]
 """What is done while a chunk is waited for, and every how many seconds."""
 
@@ -159,11 +159,11 @@ def _document(line: bytes) -> dict[str, Any]:
     return said
 
 
-def _read(line: bytes, model: type[Line]) -> Line:
+def _read(line: bytes, model: type[Said]) -> Said:
     return _validated(_document(line), model)
 
 
-def _validated(said: Mapping[str, Any], model: type[Line]) -> Line:
+def _validated(said: Mapping[str, Any], model: type[Said]) -> Said:
     try:
         return model.model_validate(said)
     except ValidationError as error:

@@ -25,7 +25,8 @@ from pydantic.dataclasses import dataclass
 
 from tollbar import units, wire
 from tollbar.files import cache_folder, folders_with
-from tollbar.runner import Outcome, start_engine
+from tollbar.records import Outcome
+from tollbar.runner import start_engine
 from tollbar.wire import KEYS
 
 # Maven and pip fetch some tens of megabytes, and compile for half a minute on a busy machine.

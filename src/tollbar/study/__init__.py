@@ -33,12 +33,10 @@ from tollbar.study.definition import (
 )
 from tollbar.study.reading import read
 from tollbar.study.sources import Source, sources
-from tollbar.study.url import DEFAULT_USERS, addresses_of, named_again, of_urls, text_of, with_servers
 
 __all__ = [
     "ASKED",
     "AS_PUBLISHED",
-    "DEFAULT_USERS",
     "NOT_SETTINGS",
     "STATISTIC_OF",
     "Amount",
@@ -53,20 +51,15 @@ __all__ = [
     "Source",
     "Statistic",
     "Study",
-    "addresses_of",
     "begun",
     "is_named",
     "load",
     "matches",
     "members",
-    "named_again",
-    "of_urls",
     "of_words",
     "read",
     "shipped",
     "sources",
-    "text_of",
-    "with_servers",
 ]
 
 

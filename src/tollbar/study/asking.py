@@ -6,25 +6,21 @@ any other study is: a question and the file that it is saved to cannot differ.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tollbar import beds, families, libraries, runners, units
+from tollbar import beds, families, libraries, runners, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
-from tollbar.libraries import BUILT_IN, Provider, normal
+from tollbar.libraries import Provider, built_in, normal
 from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
 
 ASKED = "ask"
 """What a study is called that was asked for without a file."""
 
-# Which provider is taken where none is named: the first that performs every choice of the question, of the family's
-# own, and then of these.
-TRIED = (*BUILT_IN, "libcrypto:*")
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
 
@@ -40,7 +36,7 @@ class Question:
 
     def text(self, blocks: int = DEFAULT_MEASURE.blocks) -> str:
         """The study, to be measured in so many blocks."""
-        return _toml({**self.tables, "measure": {"blocks": blocks}})
+        return wire.text_of({**self.tables, "measure": {"blocks": blocks}})
 
 
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
@@ -90,7 +86,7 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
         yield f"it is an operation: say `op={word}`"
     if word in beds.all_beds():
         yield f"it is a server: say `bed={word}`"
-    if word.partition(":")[0] in ("libcrypto", "runner", *BUILT_IN, *runners.all_platforms()):
+    if word.partition(":")[0] in ("libcrypto", "runner", *built_in(), *runners.all_platforms()):
         yield f"it is a provider: say `provider={word}`"
     if word in (*family.settings, *NOT_SETTINGS):
         yield f"it is what may vary: give it a value, as in `{word}={_example(family, word)}`"
@@ -324,8 +320,9 @@ class _Asked:
 
 
 def _tried(family: Family) -> Iterator[Provider]:
+    """The providers of which the first that performs every choice of a question is taken, where none is named."""
     seen: set[str] = set()
-    for pattern in (*family.providers, *TRIED):
+    for pattern in (*family.providers, *built_in(), "libcrypto:*"):
         for one in libraries.look_up([pattern])[0]:
             if one.spec not in seen:
                 seen.add(one.spec)
@@ -341,25 +338,3 @@ def _named(spec: Value) -> Value:
     """The provider that a pattern stands for first: `libcrypto:*` for the system's own."""
     kind, _, label = str(spec).partition(":")
     return kind if label == "*" else normal(str(spec))
-
-
-def _toml(tables: Mapping[str, Mapping[str, object]]) -> str:
-    """Tables of one level as TOML, their keys in a column."""
-    lines: list[str] = []
-    for title, table in tables.items():
-        if not table:
-            continue
-        lines += ["", f"[{title}]"] if title else []
-        width = max(map(len, table))
-        lines += [f"{key:<{width}} = {written(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def written(value: object) -> str:
-    """A value as TOML has it."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {written(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(written, value))}]"
-    # A TOML string is written as one of JSON is.
-    return json.dumps(value, ensure_ascii=False)

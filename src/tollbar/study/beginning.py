@@ -8,8 +8,9 @@ from textwrap import wrap
 from tollbar import families
 from tollbar.families import Choice, Family, Setting, Standing, Value
 from tollbar.families.definition import IN_BYTES
-from tollbar.study.asking import of_words, written
+from tollbar.study.asking import of_words
 from tollbar.study.definition import DEFAULT_MEASURE, DEFAULT_WORTH
+from tollbar.wire import written
 
 GOOD = (Standing.RECOMMENDED, Standing.ACCEPTABLE)
 # Enough to compare something.

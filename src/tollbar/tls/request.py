@@ -10,7 +10,7 @@ from tollbar.beds import Installed, NotStarted, loading, masking
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.libraries import Provider
-from tollbar.runner import Outcome
+from tollbar.records import Outcome
 from tollbar.tls.certificates import Certificates, UnmadeCertificates, certificates_of
 from tollbar.tls.settings import Impossible, Settings, server_configuration
 

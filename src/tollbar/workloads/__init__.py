@@ -22,35 +22,13 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.metrics import BACKGROUND
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, LoadRecord, Outcome, Record, ask
+from tollbar.records import RUNNER, ChunkRecord, LoadRecord, Observations, Outcome, Proven, Record
+from tollbar.runner import ask
 
-__all__ = ["CLIENT", "RUNNER", "Ask", "Given", "Observed", "Proven", "Shown", "Work", "Workload", "of", "unproven"]
+__all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
 Ask = Callable[..., Record]
 """`runner.ask`, or a fake of it."""
-
-RUNNER = "runner"
-"""The component of a runner that performs the operations itself."""
-CLIENT = "client"
-"""The component of a load client: what asking costs, which is no part of what the server pays."""
-
-Observed = Mapping[tuple[str, str], float]
-"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
-
-    study: str
-    cell: str
-    outcome: Outcome
-    reason: str | None
-    known_answers: int
-    accepted: tuple[str, ...]
-    refused: tuple[str, ...]
-    not_tried: tuple[str, ...] = ()
-    """Refusals that could not be tried, each with the reason."""
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
@@ -102,21 +80,28 @@ class Work:
     """Where the runner is in that stretch; None: where it is in rounds."""
     begins_on: int | None = None
     """Where all of it is until it is warm; None: where it stays."""
-    servers: tuple[int, ...] = ()
-    """The processes, at the root of their trees, that are moved from there with the runner."""
+    components: Mapping[str, int] = field(default_factory=dict)
+    """The process at the root of each server's tree: its CPU time counts, and it is moved with the runner."""
+    component: str = RUNNER
+    """Which component the runner itself is."""
 
     def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
         """CPU nanoseconds of each component."""
-        return {RUNNER: chunk.cpu_ns}
+        return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {self.component: chunk.cpu_ns}
 
-    def observed(self, chunk: ChunkRecord) -> Observed:
+    def observed(self, chunk: ChunkRecord) -> Observations:
         """What else the chunk showed: of the family's own metrics, and what its cost has from before it began."""
         own = {("", name): value for name in self.metrics if (value := chunk.observed.value_of(name)) is not None}
         background_ns = chunk.observed.background_ns
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
-        """What cannot be so in a chunk without an error."""
+        """What cannot be so in a chunk without an error: every component was at work, or what was not so."""
+        seen = chunk.observed.components
+        if seen.keys() != self.components.keys():
+            return f"an account of {sorted(seen)}, where the server is {sorted(self.components)}"
+        if seen and not any(one.cpu_ns for one in seen.values()):
+            return "the server's processes used no CPU time, which cannot be"
         return None
 
     def lacks(self, last: Record) -> str | None:

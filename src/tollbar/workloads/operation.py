@@ -11,8 +11,8 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Answer, Standing
 from tollbar.libraries import Broken
 from tollbar.plan import Cell
-from tollbar.runner import Made, Outcome, Record, failed
-from tollbar.workloads import Ask, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.records import Made, Outcome, Proven, Record, failed
+from tollbar.workloads import Ask, Given, Shown, Work, Workload, unproven
 
 # The slowest single proof here is a password hash of a gigabyte, done a handful of times.
 PROOF_LIMIT_S = 120.0

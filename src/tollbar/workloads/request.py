@@ -20,10 +20,21 @@ from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Standing, Value
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, ComponentRecord, LoadRecord, Outcome, Record, Totals, engine, failed
-from tollbar.runner.records import Observed
+from tollbar.records import (
+    CLIENT,
+    ChunkRecord,
+    ComponentRecord,
+    LoadRecord,
+    Observed,
+    Outcome,
+    Proven,
+    Record,
+    Totals,
+    failed,
+)
+from tollbar.runner import engine
 from tollbar.study import NOT_SETTINGS, Load
-from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
 
 # Connections, a handful of them refused, of which one or two may have to run into a limit.
@@ -37,7 +48,7 @@ Client = dict[str, Any]
 """One kind of client of a load task, with its share of all."""
 
 
-class Server(Protocol):
+class Target(Protocol):
     """What a load needs to know of a server."""
 
     @property
@@ -85,7 +96,7 @@ class RequestWorkload(Workload):
         """Unless the study says it: `new` for each operation, or each `user`'s own."""
         return "new" if cell.coordinates["op"] == "connect" else "user"
 
-    def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in; None: they do not. Without a sandbox, to be shown."""
         return None
 
@@ -135,7 +146,8 @@ class RequestWorkload(Workload):
                 settles=True,
                 stretch_core=in_stretch,
                 begins_on=begins_on,
-                servers=tuple(server.components.values()),
+                components=server.components,
+                component=CLIENT,
                 server=server,
             )
 
@@ -156,7 +168,7 @@ class RequestWorkload(Workload):
     @contextmanager
     def _server(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, begins_on: int | None = None
-    ) -> Iterator[Server]:
+    ) -> Iterator[Target]:
         """The server of a cell: started here, or one that is up already."""
         if isinstance(cell.bed, Remote):
             if (fault := cell.bed.fault()) is not None:
@@ -169,7 +181,7 @@ class RequestWorkload(Workload):
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
 
-    def _task(self, cell: Cell, mode: str, seed: int, server: Server, sandbox: Sandbox | None) -> dict[str, Any]:
+    def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
         """What the load client requests where, as how many users, and what it is to expect."""
         assert cell.load is not None
         load, at = cell.load, cell.coordinates
@@ -196,7 +208,7 @@ class RequestWorkload(Workload):
         }
 
 
-def _paid_on(cell: Cell, server: Server, core: int | None) -> int | None:
+def _paid_on(cell: Cell, server: Target, core: int | None) -> int | None:
     """The one core on which the cost is paid for: of a server of the user's own, if it is kept on one."""
     if not isinstance(cell.bed, Remote):
         return core
@@ -253,11 +265,7 @@ def command() -> tuple[str, ...]:
 class RequestWork(Work):
     """A server that is up, and the load client that asks it."""
 
-    server: Server
-
-    def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
-        """Of each of the server's components, and of the client."""
-        return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {CLIENT: chunk.cpu_ns}
+    server: Target
 
     def with_fault(self, record: Record) -> Record:
         """The record of a load that failed, with what became of the server if it was that which ended."""
@@ -271,11 +279,7 @@ class RequestWork(Work):
             return f"{wrong} of {seen.requests} requests failed"
         if seen.requests != chunk.operations:
             return f"{chunk.operations} right answers to {seen.requests} requests"
-        if seen.components.keys() != self.server.components.keys():
-            return f"an account of {sorted(seen.components)}, where the server is {sorted(self.server.components)}"
-        if seen.components and not any(one.cpu_ns for one in seen.components.values()):
-            return "the server's processes used no CPU time, which cannot be"
-        return None
+        return Work.contradiction(self, chunk)
 
     def lacks(self, last: Record) -> str | None:
         """What the whole session was like."""
@@ -288,7 +292,7 @@ class RequestWork(Work):
         return load_record(last, stretch, chunks)
 
 
-def _with_fault(record: Record, server: Server) -> Record:
+def _with_fault(record: Record, server: Target) -> Record:
     if record.outcome is Outcome.OK:
         return record
     if (fault := server.fault(driver.NOTICED_S)) is not None:

@@ -19,8 +19,9 @@ from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Degree, Standing
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord, Outcome, Record, engine, failed
-from tollbar.workloads import CLIENT, Given, Proven, Shown, Work, Workload, unproven
+from tollbar.records import CLIENT, RUNNER, Outcome, Proven, Record, failed
+from tollbar.runner import engine
+from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.request import settings_of
 
 # Some twenty rows are written and read a handful of times, of which the slowest take milliseconds each.
@@ -119,7 +120,9 @@ class FamilyWorkload(Workload):
                 fewest=_rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1),
                 is_counted=_rows_a_chunk(cell) is not None,
                 begins_on=begins_on,
-                servers=tuple(database.components.values()),
+                components=database.components,
+                # An embedded database is in the client.
+                component=CLIENT if database.server else RUNNER,
                 database=database,
             )
 
@@ -264,21 +267,6 @@ class StorageWork(Work):
     """A database that is up, and the client that works with it."""
 
     database: _Database
-
-    def cpu_ns(self, chunk: ChunkRecord) -> dict[str, int]:
-        """Of the server's components, and of the client; an embedded database is in the client."""
-        if self.database.server is None:
-            return Work.cpu_ns(self, chunk)
-        return {name: one.cpu_ns for name, one in chunk.observed.components.items()} | {CLIENT: chunk.cpu_ns}
-
-    def contradiction(self, chunk: ChunkRecord) -> str | None:
-        """Every component was at work, or what was not so."""
-        seen = chunk.observed.components
-        if seen.keys() != self.database.components.keys():
-            return f"an account of {sorted(seen)}, where the server is {sorted(self.database.components)}"
-        if seen and not any(one.cpu_ns for one in seen.values()):
-            return "the server's processes used no CPU time, which cannot be"
-        return None
 
     def with_fault(self, record: Record) -> Record:
         """The record of a client that failed, with what became of the server if it was that which ended."""

@@ -8,8 +8,9 @@ from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
-from tollbar.workloads import Given, Proven
+from tollbar.records import Outcome, Proven
+from tollbar.tls.url import client_of
+from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, settings_of
 
 
@@ -28,7 +29,7 @@ class FamilyWorkload(RequestWorkload):
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
         """Old and new clients, resuming and not, which hold the server to one exact certificate."""
         if isinstance(cell.bed, Remote):
-            return [{"share": 100, "tls": cell.bed.tls(cell.choice.name)}]
+            return [{"share": 100, "tls": client_of(cell.bed, cell.choice.name)}]
         made = tls.certificates_of(sandbox) if sandbox else tls.UnmadeCertificates(SHOWN / "certificates")
         try:
             kinds = tls.clients(tls.Settings.read(settings_of(cell)), made)

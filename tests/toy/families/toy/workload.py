@@ -11,8 +11,8 @@ from tollbar.beds import Installed
 from tollbar.beds.configuration import Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
-from tollbar.runner import ChunkRecord
-from tollbar.workloads import Observed, Work
+from tollbar.records import ChunkRecord, Observations
+from tollbar.workloads import Work
 from tollbar.workloads.request import RequestWork, RequestWorkload, settings_of
 
 
@@ -34,6 +34,6 @@ class FamilyWorkload(RequestWorkload):
 
 
 class _Stamping(RequestWork):
-    def observed(self, chunk: ChunkRecord) -> Observed:
+    def observed(self, chunk: ChunkRecord) -> Observations:
         """What went over the wire, both ways."""
         return {("", "wire"): chunk.observed.bytes_sent + chunk.observed.bytes_received}

@@ -8,16 +8,16 @@ from glob import glob
 from typing import Any
 
 from tollbar import beds, libraries, tls
-from tollbar.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.beds import Bed, Installed, NotStarted
 from tollbar.beds.configuration import SHOWN, Request
 from tollbar.beds.sandbox import Sandbox
+from tollbar.families.web_auth.accounts import Accounts, UnmadeAccounts, accounts_of
 from tollbar.plan import Cell
-from tollbar.runner import Outcome
-from tollbar.workloads import Given, Proven
-from tollbar.workloads.request import Client, RequestWorkload, Server, settings_of
+from tollbar.records import Outcome, Proven
+from tollbar.workloads import Given
+from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
-Settings = Mapping[str, str | int]
+Plain = Mapping[str, str | int]
 # TLS as it is spoken today, where it is spoken at all.
 OVER_TLS = {"choice": "tls-1.3", "certificate": "ecdsa-p256", "key-exchange": "x25519"}
 # The server looks whether the client's certificate was revoked: an account that is closed has to stay outside.
@@ -36,20 +36,20 @@ LOOKED_UP = {"session-cookie": "sql"}
 NAME_LIBRARIES = ("/usr/lib/*/libnss_wrapper.so", "/usr/lib64/libnss_wrapper.so")
 
 
-def _file(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+def _file(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     return {"store": {"file": str(accounts.file(_stored(settings)))}}
 
 
-def _sqlite(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+def _sqlite(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     return {"store": {"sql": str(accounts.sqlite(_stored(settings)))}}
 
 
-def _postgresql(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+def _postgresql(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     """The server's password is in a file, which its client library reads."""
     return {"store": {"sql": str(accounts.web_password)}, "tables": str(accounts.postgresql(_stored(settings)))}
 
 
-def _directory(settings: Settings, accounts: Accounts) -> dict[str, Any]:
+def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
     if settings["choice"] == "digest":
         raise NotStarted(Outcome.UNSUPPORTED, "a directory has no hash of the password that Digest could use")
@@ -63,34 +63,34 @@ def _directory(settings: Settings, accounts: Accounts) -> dict[str, Any]:
 
 
 # What each server can look passwords up in, and what its templates are told of that.
-STORES: Mapping[str, Mapping[str, Callable[[Settings, Accounts], dict[str, Any]]]] = {
+STORES: Mapping[str, Mapping[str, Callable[[Plain, Accounts], dict[str, Any]]]] = {
     "embedded": {"sql": _sqlite, "file": _file},
     "httpd": {"sql": _postgresql, "file": _file, "ldap": _directory, "ldaps": _directory},
     "nginx": {"file": _file},
 }
 
 
-def _jwt(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _jwt(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
     signature = str(settings["signature"])
     verifies = {"signature": signature, "verification_key": str(accounts.verification_key(signature))}
     return verifies, {**verifies, "key": str(accounts.issuer_key(signature))}
 
 
-def _opaque_token(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _opaque_token(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
     told = {"expired": str(accounts.expired_token), "spare": str(accounts.spare_token)}
     return {"held": str(accounts.tokens)}, told
 
 
-def _hmac(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _hmac(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"store": {"sql": str(accounts.sqlite("key"))}}, {}
 
 
-def _client_certificate(settings: Settings, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _client_certificate(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
     return {}, {}
 
 
 # Schemes without a password, which the embedded server alone has: what the server is told, and what its users.
-WITHOUT_PASSWORD: Mapping[str, Callable[[Settings, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
+WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
     "jwt": _jwt,
     "opaque-token": _opaque_token,
     "hmac": _hmac,
@@ -101,14 +101,14 @@ CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "httpd": {
         ("choice", "session-cookie"): "Apache's sessions hold name and password, which it checks with each request",
         ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
-        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id",
+        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id but bcrypt",
         ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
     },
     "nginx": {
         ("choice", "digest"): "nginx has no Digest",
         ("choice", "form"): "nginx has no login form",
         ("choice", "session-cookie"): "nginx has no login form",
-        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id",
+        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id but bcrypt",
     },
 }
 # By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
@@ -171,7 +171,7 @@ class FamilyWorkload(RequestWorkload):
         """A user that signs on has not been there before."""
         return "new" if cell.coordinates["op"] == "sign-on" else super().connection(cell)
 
-    def exchange(self, cell: Cell, server: Server, sandbox: Sandbox | None) -> dict[str, Any] | None:
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
         """How its users sign in, and with which accounts. Raises NotStarted where there are none of these."""
         settings = settings_of(cell)
         if cell.choice.name == "anonymous":
@@ -198,22 +198,22 @@ class FamilyWorkload(RequestWorkload):
         return Proven(cell.study, cell.key, Outcome.OK, None, 0, (), ())
 
 
-def _transport(settings: Settings) -> dict[str, str | int]:
+def _transport(settings: Plain) -> dict[str, str | int]:
     mutual = MUTUAL if settings["choice"] == "client-certificate" else {}
     return {**OVER_TLS, **mutual} if settings["transport"] == "tls" else dict(IN_CLEAR)
 
 
-def _count(settings: Settings) -> int:
+def _count(settings: Plain) -> int:
     return int(settings.get("accounts", 0))
 
 
-def _accounts(settings: Settings, sandbox: Sandbox | None) -> Accounts:
+def _accounts(settings: Plain, sandbox: Sandbox | None) -> Accounts:
     """Those that are made for the run; without a sandbox, to be shown."""
     count = _count(settings)
     return accounts_of(sandbox, count) if sandbox else UnmadeAccounts(SHOWN / f"accounts-{count}", count, None)
 
 
-def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
+def _of_directory(settings: Plain, server: Target) -> dict[str, Any]:
     """Those that were made with the directory, which has their keys: the members of so many groups."""
     first, most = MEMBERS[int(settings["groups"])]
     count = _count(settings)
@@ -227,12 +227,12 @@ def _of_directory(settings: Settings, server: Server) -> dict[str, Any]:
     return {"file": str(work_dir / "accounts.tsv"), "first": first, "count": min(count - first, most or count)}
 
 
-def _negotiates(settings: Settings) -> bool:
+def _negotiates(settings: Plain) -> bool:
     """Whether it is the directory that says who asks."""
     return settings["choice"] in ("kerberos", "ntlm")
 
 
-def _host(settings: Settings) -> str:
+def _host(settings: Plain) -> str:
     """The web server's name. Raises NotStarted where the directories have no such account."""
     identity, delegation = str(settings.get("identity", "machine")), str(settings.get("delegation", "no"))
     encryption = str(settings.get("encryption", "aes-256"))
@@ -244,7 +244,7 @@ def _host(settings: Settings) -> str:
     return f"{name}.{REALM}"
 
 
-def _negotiated(settings: Settings, found: Installed) -> dict[str, Any]:
+def _negotiated(settings: Plain, found: Installed) -> dict[str, Any]:
     """What a server is told of Kerberos or NTLM. Raises NotStarted where it cannot have it."""
     runs = str(settings.get("runs", "in-server"))
     if runs not in CHECKED.get(found.bed.name, ()):
@@ -259,7 +259,7 @@ def _negotiated(settings: Settings, found: Installed) -> dict[str, Any]:
     }
 
 
-def _negotiation(settings: Settings, operation: str, server: Server) -> dict[str, Any]:
+def _negotiation(settings: Plain, operation: str, server: Target) -> dict[str, Any]:
     """How users get tickets and answer challenges."""
     accounts, host = _of_directory(settings, server), _host(settings)
     common = {"scheme": settings["choice"], "operation": operation, "accounts": accounts, "service": f"HTTP@{host}"}
@@ -285,19 +285,19 @@ def _negotiation(settings: Settings, operation: str, server: Server) -> dict[str
     }
 
 
-def _stored(settings: Settings) -> str:
+def _stored(settings: Plain) -> str:
     """What the server keeps of a password, where it is not a directory's to keep."""
     if settings["choice"] == "digest":
         return f"digest-{settings['digest-algorithm']}"
     return str(settings.get("password-hash", ""))
 
 
-def _of_scheme(settings: Settings) -> dict[str, Any]:
+def _of_scheme(settings: Plain) -> dict[str, Any]:
     """What a scheme has of its own on both sides."""
     return {"algorithm": settings["digest-algorithm"]} if settings["choice"] == "digest" else {}
 
 
-def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str, Any]:
+def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, Any]:
     """What templates are told: `sign_in`, and what services are made of. Nothing of it is secret; files have that.
 
     Raises NotStarted where the server cannot do it.
@@ -330,7 +330,7 @@ def _words(settings: Settings, found: Installed, accounts: Accounts) -> dict[str
     return {"sign_in": sign_in, **told}
 
 
-def _without_password(settings: Settings, found: Installed, accounts: Accounts) -> dict[str, Any]:
+def _without_password(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, Any]:
     """What the embedded server is told of tokens and keys. Raises NotStarted where another is asked, or in clear."""
     choice = str(settings["choice"])
     if found.bed.name != "embedded":
@@ -341,7 +341,7 @@ def _without_password(settings: Settings, found: Installed, accounts: Accounts) 
     return {"scheme": choice, **told}
 
 
-def _services(settings: Settings, words: Mapping[str, Any]) -> tuple[Installed, ...]:
+def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...]:
     """What has to stand behind the server. Raises NotStarted where it is not available here."""
     database = "postgresql-accounts" if "tables" in words else None
     names = (settings.get("directory"), database, CHECKED_BY.get(str(settings.get("runs"))))

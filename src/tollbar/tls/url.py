@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
+from tollbar import wire
 from tollbar.beds.remote import Remote, accounted
 from tollbar.errors import TollbarError
-from tollbar.runner import Outcome, ask, engine
-from tollbar.study.definition import Study
-from tollbar.study.reading import read
+from tollbar.records import Outcome
+from tollbar.runner import ask, engine
+from tollbar.study import Study, read
 
 # As many connections at once as an idle and a busy moment of a small service have.
 DEFAULT_USERS = (1, 8)
@@ -53,26 +53,32 @@ def text_of(by_itself: Mapping[str, str], users: Sequence[int], *, counts_server
     baseline = {"choice": by_itself[first]} | ({"bed": first} if others else {"op": "request"})
     schemes = {url: _parts(url).scheme for url in by_itself}
     choices = [choice for scheme in SCHEMES if scheme in schemes.values() for choice in sorted(SCHEMES[scheme])]
-    lines = [
-        f"question  = {json.dumps(f'What does a request to {asked} cost its {side}{beside}?')}",
-        'family    = "tls"',
-        f"url       = {json.dumps([*by_itself])}",
-        'providers = ["aws-lc"]',
-        f"choices   = {json.dumps(choices)}",
-        f"baseline  = {{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in baseline.items())} }}",
-        f"notes     = {json.dumps([COUNTED if counts_server else NOT_COUNTED])}",
-    ]
-    lines += ["", "[load]", f"users = {json.dumps(list(users))}"]
-    if counts_server:
-        lines += ["", "[measure]", 'cost = "server-cpu"']
-    for scheme in SCHEMES if len({*schemes.values()}) > 1 else ():
-        where = {
-            "bed": [url for url in schemes if schemes[url] == scheme],
-            "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
+    leave_out = [
+        {
+            "where": {
+                "bed": [url for url in schemes if schemes[url] == scheme],
+                "choice": [choice for choice in choices if choice not in SCHEMES[scheme]],
+            },
+            "because": OTHERWISE[scheme],
         }
-        said = ", ".join(f"{name} = {json.dumps(values)}" for name, values in where.items())
-        lines += ["", "[[leave-out]]", f"where = {{ {said} }}", f"because = {json.dumps(OTHERWISE[scheme])}"]
-    return "\n".join(lines) + "\n"
+        for scheme in (SCHEMES if len({*schemes.values()}) > 1 else ())
+    ]
+    return wire.text_of(
+        {
+            "": {
+                "question": f"What does a request to {asked} cost its {side}{beside}?",
+                "family": "tls",
+                "url": [*by_itself],
+                "providers": ["aws-lc"],
+                "choices": choices,
+                "baseline": baseline,
+                "notes": [COUNTED if counts_server else NOT_COUNTED],
+            },
+            "load": {"users": [*users]},
+            "leave-out": leave_out,
+            "measure": {"cost": "server-cpu"} if counts_server else {},
+        }
+    )
 
 
 NOT_COUNTED = "Cost is what the client pays for a request: what the server pays is no part of it."
@@ -119,6 +125,11 @@ def found(urls: Sequence[str], owned: Collection[str], pids: Sequence[int] = ())
     """
     checked = {url: _own(url, owned) for url in urls}
     return accounted([Remote(url, _listening(url, addresses)) for url, addresses in checked.items()], pids)
+
+
+def client_of(remote: Remote, version: str) -> Mapping[str, str | None] | None:
+    """A client that takes what the server prefers, in one version of TLS; None where it is asked in clear."""
+    return {"protocol": version, "name": remote.parts.hostname} if remote.parts.scheme == "https" else None
 
 
 def addresses_of(url: str) -> tuple[str, ...]:
@@ -176,7 +187,7 @@ def _negotiated(remote: Remote) -> str:
         load = {
             "address": remote.address,
             "host": remote.host,
-            "clients": [{"share": 100, "tls": remote.tls(choice)}],
+            "clients": [{"share": 100, "tls": client_of(remote, choice)}],
             "users": 1,
             "connection": "new",
             "request": {"paths": [remote.path]},

@@ -10,18 +10,16 @@ from typing import Any
 
 from tollbar import console, judge, libraries, machine, measure, moments, results, units
 from tollbar.beds.sandbox import Sandbox
-from tollbar.cli.options import cells_of
 from tollbar.judge import StudyJudgement, Toll
-from tollbar.measure import Trial, TrialKey
-from tollbar.measure.aside import Aside, SetAside
+from tollbar.measure import Aside, schedule
 from tollbar.measure.rounds import BUDGET, Budget
-from tollbar.measure.timing import Timing
+from tollbar.measure.schedule import Paces, Tried, usual
 from tollbar.moments import Watch
-from tollbar.plan import Plan, StudyPlan, estimates
+from tollbar.plan import Plan, StudyPlan
 from tollbar.plan.heats import Heat
 from tollbar.present.words import counted, percent, percent_of
+from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
-from tollbar.runner import Outcome
 from tollbar.stats import FEWEST_BLOCKS
 
 # Each look at the results is paid for with wider intervals, so that blocks are added by so much of those there are.
@@ -46,11 +44,11 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None, 
         measure.sandbox_for(planned, store.directory / "beds") as sandbox,
     ):
         # Proofs are not timed, and may have every core.
-        timings = _prove(store, planned, progress, sandbox, core)
+        paces = _prove(store, planned, progress, sandbox, core)
         machine.keep_off(core)
         if within_s is not None:
-            planned = _fitted(planned, store, timings, within_s)
-        lab = _Lab(store, planned, progress, sandbox, core, watch, timings, within_s, measure.aside_of(planned))
+            planned = _fitted(planned, store, paces, within_s)
+        lab = _Lab(store, planned, progress, sandbox, core, watch, paces, within_s, measure.aside_of(planned))
         lab.measure_planned()
         for one in planned.studies:
             lab.go_on(one, exactly)
@@ -62,24 +60,22 @@ def probed_machine(fingerprint: Mapping[str, Any]) -> moments.Machine:
     return fingerprint["cpu"], fingerprint["kernel"], libraries.engine_build()
 
 
-def _prove(
-    store: Store, planned: Plan, progress: console.Progress, sandbox: Sandbox | None, core: int | None
-) -> estimates.Timings:
+def _prove(store: Store, planned: Plan, progress: console.Progress, sandbox: Sandbox | None, core: int | None) -> Paces:
     """Proves what is not proved yet. Returns what trials take of the cells that may be measured."""
     unproven = store.unproven()
-    left = [cell for cell in cells_of(planned) if (cell.study, cell.key) in unproven]
-    timings = {(cell.study, cell.key): estimates.usual(cell) for cell in cells_of(planned)}
-    timing = Timing(planned.seed, sandbox, core)
+    left = [cell for cell in planned.cells if (cell.study, cell.key) in unproven]
+    paces = {(cell.study, cell.key): usual(cell) for cell in planned.cells}
+    tried = Tried(planned.seed, sandbox, core)
     proofs = measure.prove(left, planned.seed, sandbox=sandbox)
     began_s = time.monotonic()
     for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left)):
         store.record_proof(proven)
         proof_s = time.monotonic() - began_s
         if proven.outcome is Outcome.OK:
-            timings[cell.study, cell.key] = timing.seen(cell, proof_s)
+            paces[cell.study, cell.key] = tried.pace(cell, proof_s)
         began_s = time.monotonic()
     excluded = store.excluded()
-    return {name: seen for name, seen in timings.items() if name not in excluded}
+    return {name: pace for name, pace in paces.items() if name not in excluded}
 
 
 Measured = tuple[list[Trial], list[SetAside]]
@@ -96,7 +92,7 @@ class _Lab:
     sandbox: Sandbox | None
     core: int | None
     watch: Watch
-    timings: estimates.Timings
+    paces: Paces
     within_s: float | None
     aside: Aside
     budgets: dict[str, Budget] = field(default_factory=dict)
@@ -107,7 +103,7 @@ class _Lab:
         counts = {one.study.name: one.study.measure.blocks for one in self.planned.studies}
         # What is taken up again makes up for what an earlier stretch left out.
         heats = self._left(counts, self.store.made())
-        left_s = WITH_LOST_ROUNDS * estimates.of_heats(self.planned, heats, self.timings)
+        left_s = WITH_LOST_ROUNDS * schedule.of_heats(self.planned, heats, self.paces)
         console.say(f"  measure    {len(heats)} heats, about {units.show_seconds(left_s)} by what the proofs took")
         self._measure(heats)
 
@@ -118,7 +114,7 @@ class _Lab:
         the results. Where a precision was asked for, until it is reached or the time is over; each look is noted.
         """
         name, blocks = one.study.name, one.study.measure.blocks
-        block_s = estimates.of_block(one, self.planned.seed, self.timings)
+        block_s = schedule.of_block(one, self.planned.seed, self.paces)
         budget = self.budgets.setdefault(name, Budget())
         # Fewer blocks than an interval needs were not meant to have one.
         exactly = exactly or blocks < FEWEST_BLOCKS
@@ -238,17 +234,17 @@ def _lacks_quiet_blocks(judged: StudyJudgement) -> bool:
     return any(0 < toll.quiet_blocks < FEWEST_BLOCKS for toll in _tolls(judged))
 
 
-def _blocks_in(one: StudyPlan, seed: int, within_s: float, timings: estimates.Timings) -> int:
+def _blocks_in(one: StudyPlan, seed: int, within_s: float, paces: Paces) -> int:
     """How many blocks a study begins with: what the time holds beside lost rounds; where a precision decides, few."""
     if one.study.measure.precision is not None:
         return FEWEST_BLOCKS
-    return estimates.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, timings)
+    return schedule.blocks_within(one, seed, (1 - BUDGET) * within_s, FEWEST_BLOCKS, paces)
 
 
-def _fitted(planned: Plan, store: Store, timings: estimates.Timings, within_s: float) -> Plan:
+def _fitted(planned: Plan, store: Store, paces: Paces, within_s: float) -> Plan:
     """The plan with as many blocks as take so many seconds, and at least those that an interval needs."""
     studies = tuple(
-        estimates.with_blocks(one, _blocks_in(one, planned.seed, within_s, timings)) for one in planned.studies
+        schedule.with_blocks(one, _blocks_in(one, planned.seed, within_s, paces)) for one in planned.studies
     )
     said = results.about(store.directory)["studies"]
     entries = {one.study.name: {**said[one.study.name], "blocks": one.study.measure.blocks} for one in studies}

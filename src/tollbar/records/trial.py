@@ -1,14 +1,38 @@
-"""What measuring gives: one visit to a cell, chunk by chunk."""
+"""What proving and measuring give: a cell's proof, its trials chunk by chunk, and when it was set aside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tollbar.runner import LoadRecord, Outcome
-from tollbar.workloads import CLIENT, RUNNER, Observed, Proven
+from tollbar.records.contract import Outcome
+from tollbar.records.load import LoadRecord
 
-__all__ = ["CLIENT", "RUNNER", "Chunk", "Observed", "Proven", "Trial"]
+RUNNER = "runner"
+"""The component of a runner that performs the operations itself."""
+CLIENT = "client"
+"""The component of a load client: what asking costs, which is no part of what the server pays."""
+
+Observations = Mapping[tuple[str, str], float]
+"""By (component, metric), what a chunk showed beside its operations and its CPU time; component "": the whole."""
+
+TrialKey = tuple[str, str, bool, int, int]
+"""(study, cell, whether it is the twin, block, heat) of a trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Whether a cell may be measured: it did what it says and refused what it should, or why not."""
+
+    study: str
+    cell: str
+    outcome: Outcome
+    reason: str | None
+    known_answers: int
+    accepted: tuple[str, ...]
+    refused: tuple[str, ...]
+    not_tried: tuple[str, ...] = ()
+    """Refusals that could not be tried, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +45,7 @@ class Chunk:
     wall_ns: int
     cpu_ns: Mapping[str, int]
     """CPU nanoseconds of each component: `RUNNER`; or each of a server's, and `CLIENT`."""
-    observed: Observed = field(default_factory=dict)
+    observed: Observations = field(default_factory=dict)
     probes_ns: tuple[float, ...] | None = None
     """What a probe of its core took right before and right after; of a long chunk, between the two, the slowest of
     those that were asked while it lasted (but for one in twenty). None where that core had none."""
@@ -86,3 +110,23 @@ class Trial:
     def cost_ns(self) -> float:
         """CPU nanoseconds per operation, over its first tries."""
         return self.cpu_ns / self.operations
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A cell of which no more trials are made until the run is resumed, and why."""
+
+    study: str
+    cell: str
+    after: int
+    """The place of its last trial in the run's sequence of trials."""
+    failed: int
+    """How many of its trials failed since the run was begun or resumed."""
+    trials: int
+    """Of so many."""
+    reason: str
+    """Why the last of them did."""
+    at_s: float
+    """Seconds since the epoch."""
+    tried_again_s: float | None = None
+    """When the run was resumed, and the cell was tried again; None: it has not been."""

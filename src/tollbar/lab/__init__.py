@@ -1,0 +1,159 @@
+"""The lab: a plan measured into a run, judged and reported. What `run`, `ask` and `doctor` share."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tollbar import console, judge, machine, moments, plan, results, study, units
+from tollbar.errors import TollbarError
+from tollbar.judge import Judgement
+from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
+from tollbar.measure import schedule
+from tollbar.plan import Plan
+from tollbar.present.words import counted
+from tollbar.report import write as write_report
+from tollbar.results import Store
+from tollbar.stats import FEWEST_BLOCKS
+from tollbar.study import Study
+from tollbar.tls.url import named_again
+
+__all__ = [
+    "MORE_BLOCKS",
+    "begin",
+    "carry_out",
+    "probed_machine",
+    "rehearsal",
+    "take_up",
+    "with_blocks",
+    "with_precision",
+]
+
+# In cores. Above this another program is using one all the time.
+BUSY = 0.7
+
+
+def begin(
+    asked: Sequence[Study],
+    *,
+    command: Sequence[str],
+    runs: Path,
+    seed: int | None = None,
+    named_libraries: Sequence[str] = (),
+) -> tuple[Plan, Store]:
+    """The plan of these studies, and a new run for it. Raises TollbarError before anything is started."""
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    planned = plan.make(asked, seed=seed, named_libraries=named_libraries)
+    fingerprint = machine.fingerprint()
+    store = results.create(
+        planned,
+        runs,
+        command=command,
+        libraries=named_libraries,
+        fingerprint=fingerprint,
+        best_probe_ns=moments.best_known(probed_machine(fingerprint)),
+    )
+    return planned, store
+
+
+def take_up(directory: Path, asked: Sequence[Study]) -> tuple[Plan, Store]:
+    """A run to be gone on with, of these studies. Raises TollbarError where what it would measure has changed."""
+    said = results.about(directory)
+    found = machine.differences(said["fingerprint"], machine.fingerprint())
+    if found:
+        raise TollbarError(f"this is not the machine the run began on: {'; '.join(found)}", where=str(directory))
+    planned = plan.make(asked, seed=said["seed"], named_libraries=said["libraries"])
+    changed = results.changes(said, results.made_with(planned))
+    store = results.reopen(directory)
+    cells = {(cell.study, cell.key) for cell in planned.cells}
+    if store.cells() != cells:
+        gone, new = store.cells() - cells, cells - store.cells()
+        changed.append(f"cells: {len(gone)} of the run are not planned now, and {len(new)} are new")
+    if changed:
+        store.close()
+        lines = "".join(f"\n  {line}" for line in changed)
+        raise TollbarError(
+            f"what is installed has changed since the run began:{lines}",
+            where=str(directory),
+            hint="begin a new run",
+        )
+    # Read again, now that no other process may write it: another look may have been noted meanwhile.
+    said = results.about(directory)
+    entries = {one.name: {**said["studies"][one.name], **results.measured_as(one)} for one in asked}
+    results.update_about(directory, {"studies": entries})
+    again = store.resume()
+    if again:
+        console.say(f"  resumed    {counted(again, 'cell')} that failed too often before: tried again")
+    return planned, store
+
+
+def carry_out(
+    planned: Plan, store: Store, *, report: bool, within_s: float | None = None, exactly: bool = False
+) -> Judgement:
+    """Measures, judges and reports a plan into its store, and closes that.
+
+    `within_s` has each study take about so many seconds, by as many blocks as that needs; `exactly`: just as many
+    blocks as were said. What interrupts it (KeyboardInterrupt) is handed on, once it is said how to go on.
+    """
+    try:
+        _say_plan(planned, store)
+        measure_into(store, planned, within_s=within_s, exactly=exactly)
+        # While no other process may write the run: what is judged is what the look is noted for.
+        store.look()
+    except KeyboardInterrupt:
+        again = shlex.join([str(store.directory), *named_again([one.study for one in planned.studies])])
+        console.say(f"interrupted; go on with: tollbar run --resume {again}")
+        raise
+    finally:
+        store.close()
+    judged = judge.judge(results.read(store.directory))
+    if report:
+        path = store.directory / "report.html"
+        write_report(judged, path)
+        console.say(f"  report     {path}")
+    return judged
+
+
+def rehearsal() -> Judgement:
+    """Measures the study `rehearsal` in a directory that is thrown away."""
+    planned = plan.make(study.load(["rehearsal"]), seed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        store = results.create(planned, Path(folder), command=(), libraries=(), fingerprint={})
+        measure_into(store, planned)
+        store.close()
+        return judge.judge(results.read(store.directory))
+
+
+def with_blocks(asked: Sequence[Study], blocks: int | None) -> tuple[Study, ...]:
+    """These studies, with this number of blocks instead of their own."""
+    return tuple(replace(one, measure=replace(one.measure, blocks=blocks or one.measure.blocks)) for one in asked)
+
+
+def with_precision(asked: Sequence[Study], half: float | None, longest_s: float | None) -> tuple[Study, ...]:
+    """These studies, to be gone on with until their tolls are known so well, for so many seconds at most."""
+    if half is None:
+        return tuple(asked)
+    return tuple(replace(one, measure=replace(one.measure, precision=half, longest_s=longest_s)) for one in asked)
+
+
+def _say_plan(planned: Plan, store: Store) -> None:
+    about = units.show_seconds(schedule.of_plan(planned))
+    console.say(f"  plan       {len(planned.cells)} cells, about {about}")
+    console.say(f"  data       {store.directory}/")
+    for where, reason in planned.broken.items():
+        console.say(f"warning: {where} is passed over: {reason}", "yellow")
+    fewest = FEWEST_BLOCKS
+    for one in planned.studies:
+        if one.study.measure.blocks < fewest:
+            blocks = counted(one.study.measure.blocks, "block")
+            said = f"{one.study.name}: {blocks} cannot carry an interval, so that every verdict will be unclear"
+            console.say(f"warning: {said}: ask for at least {fewest} (--blocks {fewest})", "yellow")
+    busy = machine.busy_cores()
+    if busy > BUSY:
+        said = f"other programs keep {busy:.1f} of {os.cpu_count()} cores busy"
+        console.say(f"warning: {said}; intervals will be wider", "yellow")

@@ -1,0 +1,34 @@
+"""Records: what runners say, and what measuring keeps of it.
+
+Measuring writes them, results store them, judging reads them. They import nothing else of Tollbar.
+"""
+
+from tollbar.records.contract import CONTRACT, ChunkRecord, Made, Observed, Outcome, Proof, Ready, Record, failed
+from tollbar.records.load import ComponentRecord, LoadRecord, Negotiated, Requested, Steady, Totals
+from tollbar.records.trial import CLIENT, RUNNER, Chunk, Observations, Proven, SetAside, Trial, TrialKey
+
+__all__ = [
+    "CLIENT",
+    "CONTRACT",
+    "RUNNER",
+    "Chunk",
+    "ChunkRecord",
+    "ComponentRecord",
+    "LoadRecord",
+    "Made",
+    "Negotiated",
+    "Observations",
+    "Observed",
+    "Outcome",
+    "Proof",
+    "Proven",
+    "Ready",
+    "Record",
+    "Requested",
+    "SetAside",
+    "Steady",
+    "Totals",
+    "Trial",
+    "TrialKey",
+    "failed",
+]

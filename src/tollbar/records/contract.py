@@ -1,0 +1,117 @@
+"""What every runner says: the lines of the runner contract, as types.
+
+Fields that this version does not know are let pass: runners have their own pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tollbar.records.load import Requested, Totals
+
+CONTRACT = 2
+"""The version of the runner contract that tasks are written in."""
+
+
+class Outcome(StrEnum):
+    """What became of a task."""
+
+    OK = "ok"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    TIMED_OUT = "timed-out"
+
+
+class Made(BaseModel):
+    """A signature that is another one each time, for another implementation to verify."""
+
+    model_config = ConfigDict(frozen=True)
+    of: str
+    """The message, as text."""
+    signature_hex: str
+    public_key_der_hex: str
+    """A SubjectPublicKeyInfo."""
+
+
+class Proof(BaseModel):
+    """What an operation showed for itself: right things accepted, wrong things refused."""
+
+    model_config = ConfigDict(frozen=True)
+    answer: str | None = None
+    accepted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    """Refusals that could not be tried, each with the reason."""
+    made: Made | None = None
+
+
+class Record(BaseModel):
+    """A runner's answer to `list` and `verify`, and its last line in a session."""
+
+    model_config = ConfigDict(frozen=True)
+    outcome: Outcome
+    reason: str | None = None
+    receipt: Mapping[str, Any] = {}
+    offers: tuple[Mapping[str, str], ...] = ()
+    proof: Proof | None = None
+    load: Totals | None = None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Record:
+        if self.outcome is not Outcome.OK and not self.reason:
+            raise ValueError(f"the outcome `{self.outcome}` needs a reason")
+        return self
+
+
+def failed(reason: str, outcome: Outcome = Outcome.FAILED) -> Record:
+    """The record of a runner that gave none."""
+    return Record(outcome=outcome, reason=reason)
+
+
+class Ready(BaseModel):
+    """A session that is ready: the receipt, and what the warm-up showed."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    provider: str = Field(min_length=1)
+    """The provider's own version line: a runner that cannot say it measures nothing."""
+    operation_ns: float = 0.0
+    """CPU time of one operation, as the warm-up found it; 0: not said."""
+    memory_bytes: int = 0
+    """How far memory grew during the first operation."""
+
+
+class Observed(Requested):
+    """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    background_ns: int = Field(default=0, ge=0)
+    """CPU time of a collector or a compiler since the last chunk, which is part of `cpu_ns`."""
+    ticks: bool = False
+    """A process of the server ended in it, and what it cost is known to a clock tick only."""
+    unsettled: bool = False
+    """The server was still at work long after it was asked nothing more: the account was never closed."""
+
+    def value_of(self, metric: str) -> float | None:
+        """The total over the chunk of one of the family's own metrics; None: the runner did not observe it."""
+        value = (self.model_extra or {}).get(metric)
+        return value if isinstance(value, int | float) else None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a number may rest on it."""
+        return not (self.ticks or self.unsettled)
+
+
+class ChunkRecord(BaseModel):
+    """A chunk as the runner counted it."""
+
+    model_config = ConfigDict(frozen=True)
+    operations: int = Field(ge=1)
+    cpu_ns: int = Field(ge=1)
+    wall_ns: int = Field(ge=1)
+    # Made anew, which is quicker than the deep copy that a default is.
+    observed: Observed = Field(default_factory=Observed)
