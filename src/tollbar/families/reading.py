@@ -9,10 +9,11 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tollbar import units
 from tollbar.errors import TollbarError, nearest
+from tollbar.families import threats
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -22,8 +23,10 @@ from tollbar.families.definition import (
     Family,
     Level,
     Mitigation,
+    Mitigations,
     Setting,
     SettingValue,
+    ThreatSource,
     Standing,
     Threat,
     Unit,
@@ -59,7 +62,27 @@ class _WirePartly(Wire):
     partly: str
 
 
-_WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly]
+class _WireCase(Wire):
+    """One of several statements on a threat: the first counts whose `when` fits, and the last has none."""
+
+    is_: Literal["yes", "no"] | None = Field(default=None, alias="is")
+    partly: str | None = None
+    when: dict[str, tuple[str, ...]] = {}
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> _WireCase:
+        if (self.is_ is None) == (self.partly is None):
+            raise ValueError('either `is = "yes"`, `is = "no"`, or `partly` with its condition')
+        return self
+
+
+def _ends(cases: tuple[_WireCase, ...]) -> tuple[_WireCase, ...]:
+    if not cases or [bool(case.when) for case in cases] != [True] * (len(cases) - 1) + [False]:
+        raise ValueError("each but the last says `when`, and the last, for all else, does not")
+    return cases
+
+
+_WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly | Annotated[tuple[_WireCase, ...], AfterValidator(_ends)]]
 
 
 class _WireLevel(Wire):
@@ -106,6 +129,7 @@ class _WireValue(Wire):
     mitigates: _WireMitigations = {}
     only: dict[str, tuple[str, ...]] = {}
     note: str | None = None
+    raises: tuple[str, ...] = ()
 
 
 class _WireSetting(Wire):
@@ -121,8 +145,13 @@ class _WireSetting(Wire):
     value: dict[str, _WireValue] = {}
 
 
+class _WireSource(_WireAuthority):
+    of: tuple[str, ...] = ("*",)
+
+
 class _WireThreat(Wire):
     title: str
+    authority: tuple[_WireSource, ...] = ()
 
 
 class _WireMetric(Wire):
@@ -191,11 +220,12 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             beds=head.beds,
             settings=settings,
             choices={name: _choice(name, c, head, settings, answers_in) for name, c in wire.choice.items()},
-            threats={name: Threat(name, t.title) for name, t in wire.threat.items()},
+            threats={name: _threat(name, t) for name, t in wire.threat.items()},
             metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
             folder=folder,
         )
-        for complaint in _complaints(found):
+        # A run keeps families as they were: what is asked of them since is not asked of those.
+        for complaint in (*_complaints(found), *(threats.complaints(found) if with_answers else ())):
             raise ValueError(complaint)
     except (OSError, ValueError) as error:
         raise TollbarError(str(error), where=str(path)) from error
@@ -253,7 +283,7 @@ def _contradictions(setting: Setting) -> Iterator[str]:
         yield f"`setting.{setting.name}.default`: `{setting.default}` is not among its `values`; {known}"
 
 
-def _unknown_threats(key: str, mitigates: Mapping[str, Mitigation], family: Family) -> Iterator[str]:
+def _unknown_threats(key: str, mitigates: Mitigations, family: Family) -> Iterator[str]:
     for name in mitigates:
         if name not in family.threats:
             known = nearest(name, family.threats) or "it has none"
@@ -321,11 +351,21 @@ def _authorities(wire: tuple[_WireAuthority, ...]) -> tuple[Authority, ...]:
     return tuple(Authority(**dict(one)) for one in wire)
 
 
-def _mitigations(wire: _WireMitigations) -> dict[str, Mitigation]:
-    return {
-        threat: Mitigation(Degree.PARTLY, said.partly) if isinstance(said, _WirePartly) else Mitigation(Degree(said))
-        for threat, said in wire.items()
-    }
+def _threat(name: str, wire: _WireThreat) -> Threat:
+    given = [dict(one) for one in wire.authority]
+    return Threat(name, wire.title, tuple(ThreatSource(one.pop("of"), Authority(**one)) for one in given))
+
+
+def _mitigations(wire: _WireMitigations) -> dict[str, tuple[Mitigation, ...]]:
+    return {threat: _statements(said) for threat, said in wire.items()}
+
+
+def _statements(said: str | _WirePartly | tuple[_WireCase, ...]) -> tuple[Mitigation, ...]:
+    if isinstance(said, str):
+        return (Mitigation(Degree(said)),)
+    if isinstance(said, _WirePartly):
+        return (Mitigation(Degree.PARTLY, said.partly),)
+    return tuple(Mitigation(Degree(one.is_ or "partly"), one.partly, one.when) for one in said)
 
 
 def _key(folder: Path, name: str) -> str:
