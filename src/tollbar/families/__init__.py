@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.errors import unknown
+from tollbar.families.cells import at_defaults, settings_at
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -25,10 +26,11 @@ from tollbar.families.definition import (
     Part,
     Setting,
     SettingValue,
-    ThreatSource,
     Standing,
     Threat,
+    ThreatSource,
     Value,
+    fits,
     whole,
 )
 from tollbar.families.reading import read_family
@@ -51,9 +53,12 @@ __all__ = [
     "Standing",
     "Threat",
     "Value",
+    "at_defaults",
     "families",
     "family",
+    "fits",
     "read_family",
+    "settings_at",
     "whole",
 ]
 

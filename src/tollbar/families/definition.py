@@ -237,9 +237,14 @@ class Setting:
         """Whether any whole number within its bounds is a value, written as such."""
         return self.unit is None and self.values is None and isinstance(self.default, int)
 
-    def applies(self, coordinates: Mapping[str, Value]) -> bool:
-        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …)."""
-        return _holds(self.only, coordinates)
+    def applies(
+        self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None
+    ) -> bool:
+        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …).
+
+        `only` are those of its conditions that count, by default all.
+        """
+        return fits(self.only if only is None else only, coordinates)
 
     def read(self, value: object) -> Value:
         """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
@@ -375,10 +380,10 @@ class Family:
     def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
         """The values of a cell's settings of which the family says something there."""
         found = [s.about.get(str(coordinates[name])) for name, s in self.settings.items() if name in coordinates]
-        return [value for value in found if value is not None and _holds(value.only, coordinates)]
+        return [value for value in found if value is not None and fits(value.only, coordinates)]
 
 
-def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
+def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
     """Whether each of these coordinates fits one of its patterns; the empty pattern fits one that is not there."""
     return all(
         any(fnmatch(str(coordinates.get(name, "")), pattern) for pattern in patterns) for name, patterns in only.items()
@@ -390,7 +395,7 @@ _NOTHING = (Mitigation(Degree.NO),)
 
 def _first(said: Sequence[Mitigation], coordinates: Mapping[str, Value]) -> Mitigation:
     """The first of these that is so at these coordinates."""
-    return next(one for one in said if _holds(one.when, coordinates))
+    return next(one for one in said if fits(one.when, coordinates))
 
 
 def _least(said: Sequence[Mitigation]) -> Mitigation:

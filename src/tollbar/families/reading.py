@@ -26,9 +26,9 @@ from tollbar.families.definition import (
     Mitigations,
     Setting,
     SettingValue,
-    ThreatSource,
     Standing,
     Threat,
+    ThreatSource,
     Unit,
     Value,
 )

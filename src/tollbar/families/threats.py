@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
 from tollbar.errors import nearest
+from tollbar.families.cells import at_defaults
 from tollbar.families.definition import Degree, Family, Mitigations, Standing, Value
 
 _DEGREES = list(Degree)
@@ -56,12 +57,7 @@ def _cells(family: Family, choice: str) -> Iterator[tuple[Mapping[str, Value], s
     """The choice at its defaults, with each value of a setting of which something is said."""
     for setting in family.settings.values():
         for value in setting.about.values():
-            cell: dict[str, Value] = {"choice": choice}
-            for name, other in family.settings.items():
-                # Where the operation or the server decides whether a setting is there, it is.
-                only = {k: patterns for k, patterns in other.only.items() if k not in ("op", "bed", "provider")}
-                if all(any(fnmatch(str(cell.get(k, "")), one) for one in some) for k, some in only.items()):
-                    cell[name] = value.name if name == setting.name else other.default
+            cell = at_defaults(family, {"choice": choice, setting.name: value.name})
             if setting.name in cell:
                 yield cell, setting.name, value.name
 
