@@ -1,8 +1,8 @@
 """What each shipped policy says of each choice, as text: `python tests/policy_table.py > tests/golden/policies.txt`.
 
-Of every family that a policy has rules on: each choice with its settings at their defaults; then each value of a setting
-that decides something, where the policy says otherwise of it. On the day of the review, and on each later day on which a
-rule begins to hold, what is then other than before.
+Of every family that a policy has rules on: each choice with its settings at their defaults; then each value of a
+setting that decides something, where the policy says otherwise of it. On the day of the review, and on each later day
+on which a rule begins to hold, what is then other than before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def cells(one: Policy, family: Family) -> Iterator[tuple[str, Cell, Cell | None]
             if setting.name not in named and not (of_bits and has_bits):
                 continue
             for value in setting.values or ():
-                # What the setting depends on, where that is a setting too: `dh-parameters` mean something with DHE only.
+                # What the setting depends on, where that is a setting too: `dh-parameters` mean something with DHE.
                 needs = {n: some[0] for n, some in setting.only.items() if n in family.settings and some[0]}
                 given = {"choice": choice, **({} if setting.name in default else needs), setting.name: value}
                 cell = at_defaults(family, given)

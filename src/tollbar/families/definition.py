@@ -64,7 +64,7 @@ class Mitigation:
 
 
 Mitigations = Mapping[str, tuple[Mitigation, ...]]
-"""What is said of each threat: of several statements the first whose coordinates fit counts, and the last always fits."""
+"""What is said of each threat: of several statements the first whose coordinates fit counts; the last always fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +237,7 @@ class Setting:
         """Whether any whole number within its bounds is a value, written as such."""
         return self.unit is None and self.values is None and isinstance(self.default, int)
 
-    def applies(
-        self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None
-    ) -> bool:
+    def applies(self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None) -> bool:
         """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …).
 
         `only` are those of its conditions that count, by default all.
@@ -347,9 +345,7 @@ class Family:
         """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
         return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
 
-    def mitigations_of(
-        self, coordinates: Mapping[str, Value], *, of_choice: bool = False
-    ) -> Mapping[str, Mitigation]:
+    def mitigations_of(self, coordinates: Mapping[str, Value], *, of_choice: bool = False) -> Mapping[str, Mitigation]:
         """What a cell does about each threat of the family; or `of_choice`, what its choice by itself does there.
 
         Where values of its settings have a word on a threat, the least of what they say holds; else what the

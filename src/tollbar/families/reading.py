@@ -82,7 +82,8 @@ def _ends(cases: tuple[_WireCase, ...]) -> tuple[_WireCase, ...]:
     return cases
 
 
-_WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly | Annotated[tuple[_WireCase, ...], AfterValidator(_ends)]]
+_WireCases = Annotated[tuple[_WireCase, ...], AfterValidator(_ends)]
+_WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly | _WireCases]
 
 
 class _WireLevel(Wire):

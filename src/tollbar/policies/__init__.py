@@ -1,78 +1,41 @@
 """Policies: what others ask of a choice, as data, and whether a cell meets it.
 
-A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source; one that has shipped is never
-changed, and a new edition is a new file. A user's own stands beside them: any path, or `policies/` on `TOLLBAR_PATH`.
+A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source; one that has shipped is
+never changed, and a new edition is a new file. A user's own stands beside them: any path, or `policies/` on
+`TOLLBAR_PATH`.
 That a cell meets a policy says of its rules here that each is met, and of nothing else that its source asks:
 `not-judged` names what Tollbar cannot see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from tollbar.errors import TollbarError, nearest
-from tollbar.files import named_files
+from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, does, judged
-from tollbar.policies.reading import check, read_policy
+from tollbar.policies.finding import policies, policy, shipped
+from tollbar.policies.judging import Cell, Found, does, judged
+from tollbar.policies.reading import check
 
 __all__ = [
     "Cell",
+    "CheckedUse",
     "Except",
     "Finding",
+    "Found",
     "Judged",
     "NotJudged",
     "Patterns",
     "Policy",
+    "Project",
     "Rule",
     "Ruling",
     "Unlisted",
+    "Use",
     "check",
+    "check_project",
     "does",
     "judged",
     "policies",
     "policy",
+    "read_project",
     "shipped",
 ]
-
-_OWN = Path(__file__).parent
-
-
-def shipped() -> Mapping[str, Path]:
-    """The files that come with Tollbar, by name."""
-    return {path.name.removesuffix(".toml"): path for path in sorted(_OWN.glob("*.toml"))}
-
-
-def policies() -> Mapping[str, Path]:
-    """Every policy that has a name: those that ship, and those on `TOLLBAR_PATH`."""
-    return named_files(_OWN)
-
-
-def policy(name: str, *, where: str | None = None) -> Policy:
-    """The policy of this name, or in this file (a path ends in `.toml`).
-
-    Raises TollbarError with the nearest names if there is none, or with what is wrong in its file, or in one that it
-    extends.
-    """
-    return _found(name, Path(), (), where)
-
-
-def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None) -> Policy:
-    known = policies()
-    path = known.get(name)
-    if path is None and name.endswith(".toml"):
-        path = (beside / name).resolve()
-    if path is None:
-        raise TollbarError(f"no such policy: `{name}`", where=where, hint=nearest(name, known) or _listed(known))
-    if path in extending:
-        raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
-    found = read_policy(path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`"))
-    if path.parent != _OWN:
-        # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
-        check(found, str(path))
-    return found
-
-
-def _listed(known: Mapping[str, Path]) -> str:
-    return "known: " + ", ".join(known)

@@ -175,6 +175,4 @@ class Judged:
         return tuple(one for one in self.findings if one.ended)
 
     def _those(self, ruling: Ruling) -> tuple[Finding, ...]:
-        return tuple(
-            one for one in self.findings if one.ruling is ruling and not one.excepted and not one.rule.should
-        )
+        return tuple(one for one in self.findings if one.ruling is ruling and not one.excepted and not one.rule.should)

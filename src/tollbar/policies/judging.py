@@ -14,7 +14,7 @@ Found = tuple[Ruling, str]
 
 _DEGREES = list(Degree)
 # The null choice protects nothing, and has no standing with anyone.
-_STANDINGS = (
+STANDINGS = (
     Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
 )  # fmt: skip
 _MET = (Ruling.MEETS, "")
@@ -123,7 +123,7 @@ def _strength(least: int, family: Family, cell: Cell) -> Found:
 
 def _standing(least: Standing, family: Family, cell: Cell) -> Found:
     standing = family.standing_of(cell)
-    if _STANDINGS.index(standing) < _STANDINGS.index(least):
+    if STANDINGS.index(standing) < STANDINGS.index(least):
         return Ruling.BREAKS, f"{standing.words}, below {least.words}"
     unknown = _without(family, cell, lambda value: value.standing is not None)
     return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
@@ -134,7 +134,7 @@ def _mitigates(wanted: Mapping[str, Degree], family: Family, cell: Cell) -> Foun
 
 
 def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
-    """Whether a cell mitigates a threat as far as is wanted; in part only, where it is wanted wholly: on a condition."""
+    """Whether a cell mitigates a threat as far as is wanted. In part only: that depends on what is not seen."""
     done = family.mitigations_of(cell)[threat]
     title = family.threats[threat].title
     if _DEGREES.index(done.degree) < _DEGREES.index(wanted):

@@ -138,9 +138,7 @@ def _rule(wire: _WireRule, about: _WirePolicy) -> Rule:
 
 
 def _check_excepts(policy: Policy, where: str) -> None:
-    known = [
-        name for part in policy.all_of_it for rule in part.rules for name in (rule.id, f"{part.name}:{rule.id}")
-    ]
+    known = [name for part in policy.all_of_it for rule in part.rules for name in (rule.id, f"{part.name}:{rule.id}")]
     for one in policy.excepts:
         if one.rule not in known:
             raise unknown("rule", one.rule, known, where=f"{where}: `except.rule`")

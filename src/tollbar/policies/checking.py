@@ -1,0 +1,142 @@
+"""A project's own `tollbar.toml`, and whether what it uses still meets its policies: nothing is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from tollbar import families
+from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.families import Authority, Degree, Family, Part, Standing, settings_at
+from tollbar.policies.definition import Judged, Policy, Ruling
+from tollbar.policies.finding import policy
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged
+from tollbar.wire import Wire, read
+
+NAME = "tollbar.toml"
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+
+
+class _WireUse(Wire):
+    family: str
+    choice: str
+    setting: dict[str, str | int] = Field(default_factory=dict)
+    policy: _Names = ()
+    threats: _Names = ()
+    standing: Standing | None = None
+
+
+class _WireProject(Wire):
+    policy: _Names = ()
+    uses: dict[str, _WireUse]
+    # For `tollbar check tolls`, which reads it.
+    budget: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One choice that a project has made."""
+
+    name: str
+    family: Family
+    cell: Cell
+    """What is said of it: what is not, is not known."""
+    policies: tuple[Policy, ...]
+    threats: tuple[str, ...]
+    """That it is to mitigate."""
+    standing: Standing | None
+    """What it had when the project wrote it down; None: it did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a `tollbar.toml` says."""
+
+    path: Path
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedUse:
+    """What is found of a use on a day."""
+
+    use: Use
+    judged: tuple[Judged, ...]
+    """By each policy."""
+    threats: tuple[tuple[str, Found], ...]
+    """Each threat, whether it is mitigated, and what is missing."""
+    standing: Standing
+    """Today's."""
+    fell: tuple[Authority, ...]
+    """Who says so, where the standing is worse than it was; empty: it is not."""
+    part: str | None = None
+    """The title of what made it worse."""
+
+    @property
+    def ruling(self) -> Ruling:
+        found = [*(one.ruling for one in self.judged), *(ruling for _, (ruling, _) in self.threats)]
+        if self.fell or Ruling.BREAKS in found:
+            return Ruling.BREAKS
+        return Ruling.CANNOT_SAY if Ruling.CANNOT_SAY in found else Ruling.MEETS
+
+
+def read_project(path: Path) -> Project:
+    """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
+    wire = read(path, _WireProject)
+    return Project(path, tuple(_use(name, one, wire, path) for name, one in wire.uses.items()))
+
+
+def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
+    """What is found of each use on a day, in the file's order. Measures nothing, and says the same each time."""
+    return tuple(_checked(use, on) for use in project.uses)
+
+
+def _checked(use: Use, on: date) -> CheckedUse:
+    standing = use.family.standing_of(use.cell)
+    has_fallen = use.standing is not None and STANDINGS.index(standing) < STANDINGS.index(use.standing)
+    part = next((one for one in use.family.parts_of(use.cell) if has_fallen and one.standing is standing), None)
+    return CheckedUse(
+        use,
+        judged=tuple(judged(one, use.family, use.cell, on) for one in use.policies),
+        threats=tuple((threat, does(use.family, use.cell, threat, Degree.YES)) for threat in use.threats),
+        standing=standing,
+        fell=part.authority if part else (),
+        part=_title(part),
+    )
+
+
+def _title(part: Part | None) -> str | None:
+    return part.title if part else None
+
+
+def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
+    where = f"{path}: `uses.{name}"
+    family = families.family(wire.family, where=f"{where}.family`")
+    if wire.choice not in family.choices:
+        raise unknown("choice", wire.choice, family.choices, where=f"{where}.choice`")
+    for threat in wire.threats:
+        if threat not in family.threats:
+            raise unknown("threat", threat, family.threats, where=f"{where}.threats`")
+    cell: dict[str, str | int | float] = {"choice": wire.choice}
+    for setting, value in wire.setting.items():
+        if setting not in family.settings:
+            raise unknown("setting", setting, family.settings, where=f"{where}.setting`")
+        try:
+            cell[setting] = family.settings[setting].read(value)
+        except ValueError as error:
+            known = family.settings[setting].values
+            hint = nearest(str(value), map(str, known)) if known else None
+            raise TollbarError(str(error), where=f"{where}.setting.{setting}`", hint=hint) from error
+    there = settings_at(family, cell)
+    for setting in wire.setting:
+        if setting not in there:
+            what = f"`{setting}` means nothing there"
+            raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
+    names = dict.fromkeys((*project.policy, *wire.policy))
+    found = tuple(policy(one, beside=path.parent, where=f"{path}: `policy`") for one in names)
+    return Use(name, family, cell, found, wire.threats, wire.standing)
