@@ -52,9 +52,8 @@ def test_what_a_value_raises_some_choice_does_less_about(name: str) -> None:
     """A name in `raises` of which every choice says as much is a mistake."""
     family = families()[name]
     order = list(Degree)
-    for setting, value in (
-        (setting, value) for setting in family.settings.values() for value in setting.about.values()
-    ):
+    told = [(setting, value) for setting in family.settings.values() for value in setting.about.values()]
+    for setting, value in told:
         by_itself = [at_defaults(family, {"choice": choice, setting.name: value.name}) for choice in family.choices]
         for threat in value.raises:
             most = max(order.index(one.degree) for one in value.mitigates[threat])

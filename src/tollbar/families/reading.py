@@ -58,12 +58,8 @@ class _WireAnswer(BaseModel):
     file: str | None = None
 
 
-class _WirePartly(Wire):
-    partly: str
-
-
 class _WireCase(Wire):
-    """One of several statements on a threat: the first counts whose `when` fits, and the last has none."""
+    """One of the statements on a threat: the first counts whose `when` fits, and the last has none."""
 
     is_: Literal["yes", "no"] | None = Field(default=None, alias="is")
     partly: str | None = None
@@ -76,14 +72,20 @@ class _WireCase(Wire):
         return self
 
 
+def _cases(said: Any) -> Any:
+    """One statement is written without a list: `"yes"`, `"no"`, or a table with `partly`."""
+    if isinstance(said, list):
+        return said
+    return [{"is": said} if isinstance(said, str) else said]
+
+
 def _ends(cases: tuple[_WireCase, ...]) -> tuple[_WireCase, ...]:
     if not cases or [bool(case.when) for case in cases] != [True] * (len(cases) - 1) + [False]:
         raise ValueError("each but the last says `when`, and the last, for all else, does not")
     return cases
 
 
-_WireCases = Annotated[tuple[_WireCase, ...], AfterValidator(_ends)]
-_WireMitigations = dict[str, Literal["yes", "no"] | _WirePartly | _WireCases]
+_WireMitigations = dict[str, Annotated[tuple[_WireCase, ...], BeforeValidator(_cases), AfterValidator(_ends)]]
 
 
 class _WireLevel(Wire):
@@ -358,15 +360,10 @@ def _threat(name: str, wire: _WireThreat) -> Threat:
 
 
 def _mitigations(wire: _WireMitigations) -> dict[str, tuple[Mitigation, ...]]:
-    return {threat: _statements(said) for threat, said in wire.items()}
-
-
-def _statements(said: str | _WirePartly | tuple[_WireCase, ...]) -> tuple[Mitigation, ...]:
-    if isinstance(said, str):
-        return (Mitigation(Degree(said)),)
-    if isinstance(said, _WirePartly):
-        return (Mitigation(Degree.PARTLY, said.partly),)
-    return tuple(Mitigation(Degree(one.is_ or "partly"), one.partly, one.when) for one in said)
+    return {
+        threat: tuple(Mitigation(Degree(one.is_ or "partly"), one.partly, one.when) for one in said)
+        for threat, said in wire.items()
+    }
 
 
 def _key(folder: Path, name: str) -> str:
