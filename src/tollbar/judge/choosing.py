@@ -13,14 +13,14 @@ from datetime import date
 from itertools import combinations, product
 
 from tollbar import families, policies
-from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, Standing, Value, at_defaults
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide
 from tollbar.judge.noise import floor_for
 from tollbar.judge.verdicts import Verdict
 from tollbar.moments import Quickness
-from tollbar.policies import Judged, Policy, Rule, Ruling
+from tollbar.policies import Except, Finding, Judged, Policy, Rule, Ruling
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval
 
@@ -53,6 +53,8 @@ class Reason:
     policy: str | None = None
     rule: Rule | None = None
     """None: it is about a threat, or no rule is about such cells."""
+    ended: Except | None = None
+    """The exception that it had until that ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,9 @@ def wanted(
     known = families.family(family)
     now = today or date.today()
     found = tuple(policies.policy(name) for name in dict.fromkeys(policy_names))
-    return Wanted(known, found, dict(_threat(known, word) for word in threats), day(on) if on else now, now)
+    return Wanted(
+        known, found, dict(policies.threat_wanted(known, word) for word in threats), day(on) if on else now, now
+    )
 
 
 def day(said: str) -> date:
@@ -163,7 +167,14 @@ def choose(
     """
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study_run.study.measure.cost, wanted.family, known)
-    rows = [row for row in study_run.rows if all(row.coordinates.get(name) == value for name, value in given.items())]
+    rows = [
+        row
+        for row in study_run.rows
+        # An old run may have choices that the family has no more, of which nothing is known.
+        if row.choice in wanted.family.choices
+        and row.standing is not Standing.NULL
+        and all(row.coordinates.get(name) == value for name, value in given.items())
+    ]
 
     def compare(one: Row, other: Row) -> Verdict | None:
         ratio = ledger.undisturbed_ratio(one, other)
@@ -171,7 +182,7 @@ def choose(
 
     return tuple(
         chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], compare)
-        for where, some in _by_place(wanted, [row for row in rows if row.standing is not Standing.NULL])
+        for where, some in _by_place(wanted, rows)
     )
 
 
@@ -212,8 +223,8 @@ def candidate(
 
 def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | None, ledger: Ledger | None) -> Candidate:
     judged = tuple(policies.judged(policy, wanted.family, coordinates, on) for policy in wanted.policies)
-    broken = [Reason(one.why, one.policy, one.rule) for said in judged for one in said.broken]
-    missing = [Reason(one.why, one.policy, one.rule) for said in judged for one in said.unknown]
+    broken = [_reason(one) for said in judged for one in said.broken]
+    missing = [_reason(one) for said in judged for one in said.unknown]
     missing += [Reason(said.missing, said.policy.name) for said in judged if said.missing]
     conditions: dict[str, str] = {}
     for threat, degree in wanted.threats.items():
@@ -227,12 +238,16 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
         judged,
         tuple(broken),
         tuple(missing),
-        advice=tuple(Reason(one.why, one.policy, one.rule) for said in judged for one in said.advice),
+        advice=tuple(_reason(one) for said in judged for one in said.advice),
         conditions=conditions,
         row=row,
         cost=ledger.undisturbed(row) if ledger and row else None,
         unmeasured=ledger.why_unmeasured(row) if ledger and row else None,
     )
+
+
+def _reason(of: Finding) -> Reason:
+    return Reason(of.why, of.policy, of.rule, of.ended)
 
 
 def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], compare: Compare) -> Choosing:
@@ -270,19 +285,6 @@ def contradictions(candidates: Sequence[Candidate]) -> tuple[Contradiction, ...]
         for one, other in combinations(some, 2)
         if one[0] != other[0] and len(broken[one] | broken[other]) == len(candidates)
     )
-
-
-def _threat(family: Family, word: str) -> tuple[str, Degree]:
-    name, _, degree = word.partition("=")
-    if name not in family.threats:
-        if not family.threats:
-            raise TollbarError(f"the family {family.name} has no threats", where=word)
-        raise unknown("threat", name, family.threats, where=family.name)
-    degrees = (Degree.YES, Degree.PARTLY)
-    if degree and degree not in degrees:
-        what = f"`{degree}` is not how far a threat is mitigated"
-        raise TollbarError(what, where=word, hint=nearest(degree, degrees))
-    return name, Degree(degree or Degree.YES)
 
 
 def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:

@@ -9,10 +9,10 @@ That a cell meets a policy says of its rules here that each is met, and of nothi
 
 from __future__ import annotations
 
+from tollbar.policies.catalogue import policies, policy, shipped
 from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.finding import policies, policy, shipped
-from tollbar.policies.judging import Cell, Found, does, judged
+from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "policy",
     "read_project",
     "shipped",
+    "threat_wanted",
 ]

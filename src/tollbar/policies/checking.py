@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,10 +12,10 @@ from pydantic import BeforeValidator, Field
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import Authority, Degree, Family, Part, Standing, settings_at
+from tollbar.families import Degree, Family, Part, Standing, settings_at
+from tollbar.policies.catalogue import policy
 from tollbar.policies.definition import Judged, Policy, Ruling
-from tollbar.policies.finding import policy
-from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, threat_wanted
 from tollbar.wire import Wire, read
 
 NAME = "tollbar.toml"
@@ -47,8 +48,8 @@ class Use:
     cell: Cell
     """What is said of it: what is not, is not known."""
     policies: tuple[Policy, ...]
-    threats: tuple[str, ...]
-    """That it is to mitigate."""
+    threats: Mapping[str, Degree]
+    """How far it is to mitigate each at least."""
     standing: Standing | None
     """What it had when the project wrote it down; None: it did not."""
 
@@ -68,18 +69,16 @@ class CheckedUse:
     use: Use
     judged: tuple[Judged, ...]
     """By each policy."""
-    threats: tuple[tuple[str, Found], ...]
-    """Each threat, whether it is mitigated, and what is missing."""
+    threats: Mapping[str, Found]
+    """Of each threat, whether it is mitigated as far as it is to be, and what is missing."""
     standing: Standing
     """Today's."""
-    fell: tuple[Authority, ...]
-    """Who says so, where the standing is worse than it was; empty: it is not."""
-    part: str | None = None
-    """The title of what made it worse."""
+    fell: Part | None
+    """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
 
     @property
     def ruling(self) -> Ruling:
-        found = [*(one.ruling for one in self.judged), *(ruling for _, (ruling, _) in self.threats)]
+        found = [*(one.ruling for one in self.judged), *(ruling for ruling, _ in self.threats.values())]
         if self.fell or Ruling.BREAKS in found:
             return Ruling.BREAKS
         return Ruling.CANNOT_SAY if Ruling.CANNOT_SAY in found else Ruling.MEETS
@@ -103,15 +102,10 @@ def _checked(use: Use, on: date) -> CheckedUse:
     return CheckedUse(
         use,
         judged=tuple(judged(one, use.family, use.cell, on) for one in use.policies),
-        threats=tuple((threat, does(use.family, use.cell, threat, Degree.YES)) for threat in use.threats),
+        threats={threat: does(use.family, use.cell, threat, degree) for threat, degree in use.threats.items()},
         standing=standing,
-        fell=part.authority if part else (),
-        part=_title(part),
+        fell=part,
     )
-
-
-def _title(part: Part | None) -> str | None:
-    return part.title if part else None
 
 
 def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
@@ -119,9 +113,7 @@ def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
     family = families.family(wire.family, where=f"{where}.family`")
     if wire.choice not in family.choices:
         raise unknown("choice", wire.choice, family.choices, where=f"{where}.choice`")
-    for threat in wire.threats:
-        if threat not in family.threats:
-            raise unknown("threat", threat, family.threats, where=f"{where}.threats`")
+    threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in wire.threats)
     cell: dict[str, str | int | float] = {"choice": wire.choice}
     for setting, value in wire.setting.items():
         if setting not in family.settings:
@@ -139,4 +131,4 @@ def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
     names = dict.fromkeys((*project.policy, *wire.policy))
     found = tuple(policy(one, beside=path.parent, where=f"{path}: `policy`") for one in names)
-    return Use(name, family, cell, found, wire.threats, wire.standing)
+    return Use(name, family, cell, found, threats, wire.standing)

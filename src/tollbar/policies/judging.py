@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from fnmatch import fnmatch
 
+from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, settings_at
 from tollbar.policies.definition import Except, Finding, Judged, Policy, Rule, Ruling
 
@@ -143,6 +144,23 @@ def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
         return Ruling.BREAKS, f"nothing against {threat}: {title}"
     unknown = _without(family, cell, lambda value: threat in value.mitigates)
     return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
+
+
+def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tuple[str, Degree]:
+    """How far a threat is to be mitigated, from a word: `THREAT` wholly, `THREAT=partly` on a condition too.
+
+    Raises TollbarError with the nearest threat.
+    """
+    name, _, degree = word.partition("=")
+    if not family.threats:
+        raise TollbarError(f"the family {family.name} has no threats", where=where)
+    if name not in family.threats:
+        raise unknown("threat", name, family.threats, where=where)
+    degrees = (Degree.YES, Degree.PARTLY)
+    if degree and degree not in degrees:
+        what = f"`{degree}` is not how far a threat is mitigated"
+        raise TollbarError(what, where=where, hint=nearest(degree, degrees))
+    return name, Degree(degree or Degree.YES)
 
 
 def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
