@@ -28,7 +28,7 @@ def _of_policy(one: Policy) -> Iterator[str]:
     for day in (REVIEWED, *(turn for turn in one.turns if turn > REVIEWED)):
         yield f"# {one.name}, {day}"
         for family in families().values():
-            if any(family.name in rule.families for part in one.all_of_it for rule in part.rules):
+            if one.is_about(family.name):
                 lines = list(_of_family(one, family, day))
                 if before.get(family.name) != lines:
                     yield from (family.name, *lines)

@@ -271,13 +271,23 @@ def project(folder: Path, text: str = PROJECT) -> Path:
 def test_a_project_is_checked_without_measuring(tmp_path: Path) -> None:
     """Each use by each policy and threat; a standing that fell is a finding, with who says so and where."""
     front, archive = check_project(read_project(project(tmp_path)), TODAY)
-    assert [Ruling.MEETS, Ruling.CANNOT_SAY] == [one.ruling for one in front.judged]
-    assert "it has no rule on the family tls" == front.judged[1].missing
+    assert [("tlsref-intermediate-6.0", Ruling.MEETS)] == [(one.policy.name, one.ruling) for one in front.judged]
     assert {"eavesdropping": (Ruling.MEETS, "")} == front.threats
-    assert (Ruling.CANNOT_SAY, None) == (front.ruling, front.fell)
+    assert (Ruling.MEETS, None) == (front.ruling, front.fell)
+    assert ["ours-2026"] == [one.policy.name for one in archive.judged]
     assert archive.fell is not None
     assert (Ruling.BREAKS, "broken", "SHA-1") == (archive.ruling, str(archive.standing), archive.fell.title)
     assert any("section 11" in one.where for one in archive.fell.authority)
+
+
+def test_a_use_that_no_policy_speaks_of_is_not_passed_in_silence(tmp_path: Path) -> None:
+    """It cannot be said, whatever its threats; a policy of its own is asked in any case."""
+    text = PROJECT.replace('"digest"', '"mac"').replace('"sha-1"', '"hmac-sha-256"')
+    _, archive = check_project(read_project(project(tmp_path, text)), TODAY)
+    assert (Ruling.CANNOT_SAY, ()) == (archive.ruling, archive.judged)
+    assert "no policy here has a rule on the family mac" == archive.missing
+    _, own = check_project(read_project(project(tmp_path, text + 'policy = "asvs-level-1-5.0.0"\n')), TODAY)
+    assert (Ruling.MEETS, None) == (own.ruling, own.missing)
 
 
 BAD_PROJECTS = {

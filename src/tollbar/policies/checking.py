@@ -48,6 +48,7 @@ class Use:
     cell: Cell
     """What is said of it: what is not, is not known."""
     policies: tuple[Policy, ...]
+    """Its own, and those of the project that have rules on its family."""
     threats: Mapping[str, Degree]
     """How far it is to mitigate each at least."""
     standing: Standing | None
@@ -77,11 +78,17 @@ class CheckedUse:
     """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
 
     @property
+    def missing(self) -> str | None:
+        """Where nothing is asked of it: that."""
+        return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
+
+    @property
     def ruling(self) -> Ruling:
+        """The worst of what is found; where no policy speaks of it, it cannot be said."""
         found = [*(one.ruling for one in self.judged), *(ruling for ruling, _ in self.threats.values())]
         if self.fell or Ruling.BREAKS in found:
             return Ruling.BREAKS
-        return Ruling.CANNOT_SAY if Ruling.CANNOT_SAY in found else Ruling.MEETS
+        return Ruling.CANNOT_SAY if Ruling.CANNOT_SAY in found or self.missing else Ruling.MEETS
 
 
 def read_project(path: Path) -> Project:
@@ -129,6 +136,7 @@ def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
-    names = dict.fromkeys((*project.policy, *wire.policy))
-    found = tuple(policy(one, beside=path.parent, where=f"{path}: `policy`") for one in names)
+    of_project = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in project.policy]
+    own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
+    found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)

@@ -114,6 +114,10 @@ class Policy:
             yield from one.all_of_it
         yield self
 
+    def is_about(self, family: str) -> bool:
+        """Whether it has a rule on this family."""
+        return any(family in rule.families for policy in self.all_of_it for rule in policy.rules)
+
     @property
     def turns(self) -> tuple[date, ...]:
         """The days on which a rule begins to hold, or holds no more, in order."""

@@ -45,8 +45,7 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judge
 def _silence(policy: Policy, family: Family, on: date) -> str:
     if on < policy.date:
         return f"this edition is of {policy.date}"
-    about = any(family.name in rule.families for one in policy.all_of_it for rule in one.rules)
-    return "it has no rule on this" if about else f"it has no rule on the family {family.name}"
+    return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
 
 
 def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[Finding]:
