@@ -11,7 +11,7 @@ import pytest
 from family_text import A_FAMILY, A_VALUE
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, Mitigation, Standing, Value, at_defaults, families, read_family
-from tollbar.families.threats import raised
+from tollbar.families.threats import complaints, raised
 
 # Timing families: what they compare differs in nothing that protects.
 WITHOUT_THREATS = {"rsa-api", "spin"}
@@ -29,6 +29,12 @@ def test_every_choice_says_something_of_every_threat_from_a_source(name: str) ->
             found = threat.authority_for(choice.name)
             assert found, f"{choice.name}: {threat.name}"
             assert all(one.by and one.where and one.says and one.seen for one in found)
+
+
+@pytest.mark.parametrize("name", [*families()])
+def test_what_a_family_says_of_its_threats_fits_together(name: str) -> None:
+    """Its sources are of choices that there are, and its conditions of coordinates."""
+    assert not [*complaints(families()[name])]
 
 
 def cells_of(family: Family) -> Iterator[Mapping[str, Value]]:
