@@ -11,8 +11,8 @@ import pytest
 
 from builders import lognormal, measured, row, study, study_run
 from tollbar.errors import TollbarError
-from tollbar.families import Standing, Value, families
-from tollbar.judge.choosing import Choosing, Wanted, cells, choose, choose_unpriced, wanted
+from tollbar.families import Standing, Value, cells_of, families
+from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
 from tollbar.measure import Outcome
 from tollbar.policies import Ruling
 from tollbar.results import StudyRun
@@ -91,7 +91,7 @@ def test_threats_come_before_costs() -> None:
 
 
 def unpriced(want: Wanted, **given: tuple[Value, ...]) -> Choosing:
-    return choose_unpriced(want, cells(want.family, {name.replace("_", "-"): some for name, some in given.items()}))
+    return choose_unpriced(want, cells_of(want.family, {name.replace("_", "-"): some for name, some in given.items()}))
 
 
 def choices(some: object) -> set[str]:
@@ -102,10 +102,18 @@ def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> No
     """One refuses ML-KEM by itself, the other all else: nothing meets both."""
     found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
     assert () == found.qualifies
-    pairs = {(c.one.rule.id, c.other.rule.id) for c in found.contradictions if c.one.rule and c.other.rule}
-    assert ("kem", "kem") in pairs
-    clauses = [c.one.rule.clause + c.other.rule.clause for c in found.contradictions if c.one.rule and c.other.rule]
-    assert any("in a hybrid" in clause and "ML-KEM-1024" in clause for clause in clauses)
+    (said,) = [one for one in found.contradictions if (one.rule.id, one.other_rule.id) == ("kem", "kem")]
+    assert "in a hybrid" in said.rule.clause
+    assert "ML-KEM-1024" in said.other_rule.clause
+    assert ("tr-02102-2026-01", "cnsa-2.0-2024-12") == (said.policy, said.other_policy)
+
+
+def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> None:
+    """A run without anything that meets both is no contradiction: SHA-512 would, had it been measured."""
+    only = {"sha-256": 4.0, "sha3-256": 9.0}
+    (found,) = choose(asked("digest", "cnsa-2.0-2024-12", "asvs-level-2-5.0.0"), digests(only), {})
+    assert ["sha-384"] == [one.coordinates["choice"] for one in found.qualifies]
+    assert () == found.contradictions
 
 
 def test_policies_that_only_differ_do_not_contradict_each_other() -> None:
@@ -148,11 +156,11 @@ def test_silence_of_a_policy_is_no_yes() -> None:
 def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:
     """`*` stands for all values; one that means nothing at a choice makes no second cell; the null choice is none."""
     family = families()["signature"]
-    found = cells(family, {"choice": ("rsa-3072", "ed25519"), "padding": ("*",)})
+    found = cells_of(family, {"choice": ("rsa-3072", "ed25519"), "padding": ("*",)})
     assert [("rsa-3072", "pkcs1"), ("rsa-3072", "pss"), ("ed25519", None)] == [
         (one["choice"], one.get("padding")) for one in found
     ]
-    assert {*family.choices} - {family.null.name} == {str(one["choice"]) for one in cells(family, {})}
+    assert {*family.choices} - {family.null.name} == {str(one["choice"]) for one in cells_of(family, {})}
 
 
 def test_a_cell_is_what_its_rulings_are() -> None:

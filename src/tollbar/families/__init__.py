@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.errors import unknown
-from tollbar.families.cells import at_defaults, settings_at
+from tollbar.families.cells import at_defaults, cells_of, settings_at
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -54,6 +54,7 @@ __all__ = [
     "ThreatSource",
     "Value",
     "at_defaults",
+    "cells_of",
     "families",
     "family",
     "fits",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 
-from tollbar.families.definition import Family, Setting, Value
+from tollbar.families.definition import Family, Setting, Standing, Value
 
 _NOT_SAID = ("op", "bed", "provider")
 
@@ -21,6 +22,28 @@ def settings_at(family: Family, coordinates: Mapping[str, Value]) -> Mapping[str
 def at_defaults(family: Family, given: Mapping[str, Value]) -> Mapping[str, Value]:
     """A cell: what is given, and all other settings that may mean something there at their defaults."""
     return _walked(family, given)[1]
+
+
+def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> list[Mapping[str, Value]]:
+    """Every cell of a family's choices with these values; `*` is each of a setting's; all else at its default.
+
+    `choice` may be among what is given. The null choice is none. Not all of them can be: that a version of TLS has no
+    such group is not known here.
+    """
+    names = [str(value) for value in given.get("choice", ("*",))]
+    varied = {
+        name: (family.settings[name].values or ()) if "*" in values and name in family.settings else tuple(values)
+        for name, values in given.items()
+        if name != "choice"
+    }
+    found: dict[frozenset[tuple[str, Value]], Mapping[str, Value]] = {}
+    for choice in family.choices.values():
+        if choice.standing is Standing.NULL or not {choice.name, "*"} & {*names}:
+            continue
+        for values in product(*varied.values()):
+            cell = at_defaults(family, {"choice": choice.name, **dict(zip(varied, values, strict=True))})
+            found.setdefault(frozenset(cell.items()), cell)
+    return [*found.values()]
 
 
 def _walked(family: Family, given: Mapping[str, Value]) -> tuple[Mapping[str, Setting], dict[str, Value]]:

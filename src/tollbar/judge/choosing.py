@@ -10,17 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import combinations, product
 
 from tollbar import families, policies
 from tollbar.errors import TollbarError
-from tollbar.families import Degree, Family, Standing, Value, at_defaults
+from tollbar.families import Degree, Family, Standing, Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms, decide
 from tollbar.judge.noise import floor_for
 from tollbar.judge.verdicts import Verdict
 from tollbar.moments import Quickness
-from tollbar.policies import Except, Finding, Judged, Policy, Rule, Ruling
+from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval
 
@@ -94,14 +93,6 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Two rules of two policies that no candidate meets together, though each is met by some."""
-
-    one: Reason
-    other: Reason
-
-
-@dataclass(frozen=True, slots=True)
 class Choosing:
     """What there is to choose from in one place."""
 
@@ -117,6 +108,7 @@ class Choosing:
     unsaid: tuple[Candidate, ...]
     """What breaks none, and something is missing to say more."""
     contradictions: tuple[Contradiction, ...]
+    """Of the policies, whatever was measured."""
     dropping: tuple[Candidate, ...] = ()
     """What qualifies today and does not on that day, as it is judged then."""
     nearest: tuple[Candidate, ...] = field(default=())
@@ -191,29 +183,6 @@ def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
     return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells], lambda one, other: None)
 
 
-def cells(family: Family, given: Mapping[str, Sequence[Value]]) -> list[Coordinates]:
-    """Every cell of a family's choices with these values; `*` is each of a setting's; all else at its default.
-
-    `choice` may be among what is given. The null choice is none.
-    """
-    names = [str(value) for value in given.get("choice", ("*",))]
-    choices = [name for name in family.choices if "*" in names or name in names]
-    varied = {
-        name: (family.settings[name].values or ()) if "*" in values and name in family.settings else tuple(values)
-        for name, values in given.items()
-        if name != "choice"
-    }
-    found: list[Coordinates] = []
-    for choice in choices:
-        if family.choices[choice].standing is Standing.NULL:
-            continue
-        for values in product(*varied.values()):
-            cell = at_defaults(family, {"choice": choice, **dict(zip(varied, values, strict=True))})
-            if cell not in found:
-                found.append(cell)
-    return found
-
-
 def candidate(
     wanted: Wanted, coordinates: Coordinates, row: Row | None = None, ledger: Ledger | None = None
 ) -> Candidate:
@@ -263,27 +232,9 @@ def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], 
         unpriced=tuple(one for one in qualifies if one.cost is None),
         refused=of[Ruling.BREAKS],
         unsaid=of[Ruling.CANNOT_SAY],
-        contradictions=contradictions(candidates),
+        contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
         dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
         nearest=() if qualifies else tuple(one for one in cheapest_first if _lacks(one) == fewest),
-    )
-
-
-def contradictions(candidates: Sequence[Candidate]) -> tuple[Contradiction, ...]:
-    """Rules of two policies that cannot both be met by any of these, though each of them can."""
-    broken: dict[tuple[str, str], set[int]] = {}
-    reasons: dict[tuple[str, str], Reason] = {}
-    for number, one in enumerate(candidates):
-        for reason in one.broken:
-            if reason.rule is not None and reason.policy is not None:
-                key = reason.policy, reason.rule.id
-                broken.setdefault(key, set()).add(number)
-                reasons.setdefault(key, reason)
-    some = [key for key, numbers in broken.items() if len(numbers) < len(candidates)]
-    return tuple(
-        Contradiction(reasons[one], reasons[other])
-        for one, other in combinations(some, 2)
-        if one[0] != other[0] and len(broken[one] | broken[other]) == len(candidates)
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tollbar.policies.catalogue import policies, policy, shipped
 from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
+from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
 from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
 from tollbar.policies.reading import check
@@ -18,6 +19,7 @@ from tollbar.policies.reading import check
 __all__ = [
     "Cell",
     "CheckedUse",
+    "Contradiction",
     "Except",
     "Finding",
     "Found",
@@ -32,6 +34,7 @@ __all__ = [
     "Use",
     "check",
     "check_project",
+    "contradictions",
     "does",
     "judged",
     "policies",

@@ -91,6 +91,12 @@ def _ruling(rule: Rule, family: Family, cell: Cell) -> Found | None:
     return _named(rule, family, cell, parameters)
 
 
+def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
+    """What one rule says of a cell; None: it is not about such cells."""
+    found = _ruling(rule, family, cell)
+    return found[0] if found else None
+
+
 def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | None:
     """Of a rule with `only` or `never`: None where none of the coordinates means anything there."""
     found: list[Found] = []
