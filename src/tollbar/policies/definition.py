@@ -97,7 +97,7 @@ class Policy:
     title: str
     by: str
     edition: str
-    date: date
+    dated: date
     """Of the edition: its rules hold from that day on."""
     source: str
     seen: date

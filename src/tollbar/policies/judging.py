@@ -43,8 +43,8 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judge
 
 
 def _silence(policy: Policy, family: Family, on: date) -> str:
-    if on < policy.date:
-        return f"this edition is of {policy.date}"
+    if on < policy.dated:
+        return f"this edition is of {policy.dated}"
     return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
 
 
@@ -53,7 +53,7 @@ def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[
     excepts = [one for part in parts for one in part.excepts if fits(one.where, cell)]
     for part in parts:
         for rule in part.rules:
-            if on < part.date or not rule.holds(on) or family.name not in rule.families:
+            if on < part.dated or not rule.holds(on) or family.name not in rule.families:
                 continue
             found = _ruling(rule, family, cell)
             if found is not None:

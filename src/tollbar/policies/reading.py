@@ -75,7 +75,7 @@ class _WirePolicy(Wire):
     title: str
     by: str
     edition: str
-    date: date
+    dated: date = Field(alias="date")
     source: str = Field(min_length=1)
     seen: date
     checked: bool = False
@@ -112,7 +112,7 @@ def read_policy(path: Path, extended: Callable[[str, Path], Policy]) -> Policy:
         title=about.title,
         by=about.by,
         edition=about.edition,
-        date=about.date,
+        dated=about.dated,
         source=about.source,
         seen=about.seen,
         rules=rules,
