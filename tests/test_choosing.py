@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from builders import lognormal, measured, row, study, study_run
+from builders import Outcome, lognormal, measured, row, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
 from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
-from tollbar.measure import Outcome
 from tollbar.policies import Ruling
 from tollbar.results import StudyRun
 
