@@ -27,7 +27,7 @@ _WORKS = 0.5
 _COARSE = 0.005
 # Fewer chunks than these are on a lattice by chance.
 _FEWEST = 20
-# A component that worked in one chunk alone has that chunk's time as its step; five share one by chance once in thousands.
+# A component that worked in one chunk alone has that chunk's time as its step; five hardly ever share one by chance.
 _FEWEST_AT_WORK = 5
 
 
