@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 SEARCH_PATH = "TOLLBAR_PATH"
-"""The environment variable of folders, colons between them, that hold `families/` and `beds/` of the user's own."""
+"""The environment variable of folders, colons between them, that hold `families/`, `beds/` and `policies/` of the
+user's own."""
 
 
 def folders_with(file: str, own: Path) -> Mapping[str, Path]:
@@ -19,13 +20,24 @@ def folders_with(file: str, own: Path) -> Mapping[str, Path]:
     Those beside Tollbar's `own`, and those in a folder of the same name on `TOLLBAR_PATH`, of which the first of a
     name is taken. Tollbar's own is never replaced.
     """
+    return _first_of_a_name((one.parent.name, one.parent) for root in _roots(own) for one in root.glob(f"*/{file}"))
+
+
+def named_files(own: Path) -> Mapping[str, Path]:
+    """The TOML files of a folder of data, by their names without `.toml`; found as `folders_with` finds folders."""
+    return _first_of_a_name((one.stem, one) for root in _roots(own) for one in root.glob("*.toml"))
+
+
+def _roots(own: Path) -> list[Path]:
     path = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
-    roots = [own, *(Path(folder).resolve() / own.name for folder in path if folder)]
-    found: dict[str, Path] = {}
-    for root in roots:
-        for one in root.glob(f"*/{file}"):
-            found.setdefault(one.parent.name, one.parent)
-    return dict(sorted(found.items()))
+    return [own, *(Path(folder).resolve() / own.name for folder in path if folder)]
+
+
+def _first_of_a_name(found: Iterable[tuple[str, Path]]) -> Mapping[str, Path]:
+    first: dict[str, Path] = {}
+    for name, path in found:
+        first.setdefault(name, path)
+    return dict(sorted(first.items()))
 
 
 def cache_folder() -> Path:

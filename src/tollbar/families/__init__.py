@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.errors import unknown
+from tollbar.families.cells import at_defaults, cells_of, settings_at
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -21,12 +22,15 @@ from tollbar.families.definition import (
     Family,
     Level,
     Mitigation,
+    Mitigations,
     Part,
     Setting,
     SettingValue,
     Standing,
     Threat,
+    ThreatSource,
     Value,
+    fits,
     whole,
 )
 from tollbar.families.reading import name_of, read_family
@@ -41,15 +45,21 @@ __all__ = [
     "Family",
     "Level",
     "Mitigation",
+    "Mitigations",
     "Part",
     "Setting",
     "SettingValue",
     "Standing",
     "Threat",
+    "ThreatSource",
     "Value",
+    "at_defaults",
+    "cells_of",
     "families",
     "family",
+    "fits",
     "read_family",
+    "settings_at",
     "whole",
 ]
 

@@ -62,14 +62,12 @@ class Mitigation:
 
     degree: Degree
     condition: str | None = None
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    """Coordinates, each with the patterns of which one must fit: where this is so. Empty: everywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Threat:
-    """Something that may happen to the users of a family."""
-
-    name: str
-    title: str
+Mitigations = Mapping[str, tuple[Mitigation, ...]]
+"""What is said of each threat: of several statements the first whose coordinates fit counts; the last always fits."""
 
 
 @read_dataclass(config=KEYS, frozen=True, slots=True)
@@ -82,6 +80,28 @@ class Authority:
     seen: date
     checked: bool = False
     """Whether the clause itself was read for this project, or is carried over unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatSource:
+    """What the statements on a threat rest on, for some choices."""
+
+    of: tuple[str, ...]
+    """Patterns of the choices' names."""
+    authority: Authority
+
+
+@dataclass(frozen=True, slots=True)
+class Threat:
+    """Something that may happen to the users of a family."""
+
+    name: str
+    title: str
+    sources: tuple[ThreatSource, ...] = ()
+
+    def authority_for(self, choice: str) -> tuple[Authority, ...]:
+        """Where it comes from what is said of this threat and this choice."""
+        return tuple(s.authority for s in self.sources if any(fnmatch(choice, pattern) for pattern in s.of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +145,7 @@ class Choice:
     inputs: Mapping[str, str]
     """What every task of this choice carries, such as its test key."""
     note: str | None
-    mitigates: Mapping[str, Mitigation] = field(default_factory=dict)
+    mitigates: Mitigations = field(default_factory=dict)
     """For each threat of the family, unless a setting's value has its own word on it."""
     unanswered: tuple[str, ...] = ()
     """Operations whose result is new each time, so that no known answer can come."""
@@ -173,11 +193,13 @@ class SettingValue:
     strength_from: str | None
     standing: Standing | None
     authority: tuple[Authority, ...]
-    mitigates: Mapping[str, Mitigation]
+    mitigates: Mitigations
     """For the threats that this value decides."""
     only: Mapping[str, tuple[str, ...]]
     """Where all this is so; empty: wherever the setting has this value."""
     note: str | None
+    raises: tuple[str, ...] = ()
+    """The threats against which this value does more than its choice: against all others it may only do less."""
 
 
 Unit = Literal["bytes", "memory", "percent", "power-of-two"]
@@ -218,9 +240,12 @@ class Setting:
         """Whether any whole number within its bounds is a value, written as such."""
         return self.unit is None and self.values is None and isinstance(self.default, int)
 
-    def applies(self, coordinates: Mapping[str, Value]) -> bool:
-        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …)."""
-        return _holds(self.only, coordinates)
+    def applies(self, coordinates: Mapping[str, Value], *, only: Mapping[str, tuple[str, ...]] | None = None) -> bool:
+        """Whether the setting means anything at these coordinates (`choice`, `provider`, `op`, …).
+
+        `only` are those of its conditions that count, by default all.
+        """
+        return fits(self.only if only is None else only, coordinates)
 
     def read(self, value: object) -> Value:
         """A study's value for this setting. Raises ValueError in words that fit behind the key's name."""
@@ -314,7 +339,7 @@ class Family:
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
         """The choice at these coordinates, then the values of its settings that the family says something of."""
         choice = self.choices[str(coordinates["choice"])].at(coordinates)
-        return (choice, *self._values_at(coordinates))
+        return (choice, *self.values_at(coordinates))
 
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
         """The worst standing among a cell's parts: what is broken in one of them is broken."""
@@ -333,17 +358,18 @@ class Family:
         """The least strength among a cell's parts, in bits; None where nothing in bits is said of any."""
         return min((part.strength for part in self.parts_of(coordinates) if part.strength is not None), default=None)
 
-    def mitigations_of(self, coordinates: Mapping[str, Value]) -> Mapping[str, Mitigation]:
-        """What a cell does about each threat of the family.
+    def mitigations_of(self, coordinates: Mapping[str, Value], *, of_choice: bool = False) -> Mapping[str, Mitigation]:
+        """What a cell does about each threat of the family; or `of_choice`, what its choice by itself does there.
 
         Where values of its settings have a word on a threat, the least of what they say holds; else what the
         choice says. The null choice mitigates nothing.
         """
         choice = self.choices[str(coordinates["choice"])]
+        values = () if of_choice else self.values_at(coordinates)
         found: dict[str, Mitigation] = {}
         for threat in self.threats:
-            said = [value.mitigates[threat] for value in self._values_at(coordinates) if threat in value.mitigates]
-            found[threat] = _least(said) if said else choice.mitigates.get(threat, Mitigation(Degree.NO))
+            said = [_first(value.mitigates[threat], coordinates) for value in values if threat in value.mitigates]
+            found[threat] = _least(said) if said else _first(choice.mitigates.get(threat, _NOTHING), coordinates)
         return found
 
     def contradiction(self, coordinates: Mapping[str, Value]) -> str | None:
@@ -360,20 +386,29 @@ class Family:
                         )
         return None
 
-    def _values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
+    def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
+        """The values of a cell's settings of which the family says something there."""
         found = (self._value_at(name, coordinates) for name in self.settings)
         return [value for value in found if value is not None]
 
     def _value_at(self, name: str, coordinates: Mapping[str, Value]) -> SettingValue | None:
         value = self.settings[name].about.get(str(coordinates[name])) if name in coordinates else None
-        return value if value is not None and _holds(value.only, coordinates) else None
+        return value if value is not None and fits(value.only, coordinates) else None
 
 
-def _holds(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
+def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) -> bool:
     """Whether each of these coordinates fits one of its patterns; the empty pattern fits one that is not there."""
     return all(
         any(fnmatch(str(coordinates.get(name, "")), pattern) for pattern in patterns) for name, patterns in only.items()
     )
+
+
+_NOTHING = (Mitigation(Degree.NO),)
+
+
+def _first(said: Sequence[Mitigation], coordinates: Mapping[str, Value]) -> Mitigation:
+    """The first of these that is so at these coordinates."""
+    return next(one for one in said if fits(one.when, coordinates))
 
 
 def _least(said: Sequence[Mitigation]) -> Mitigation:

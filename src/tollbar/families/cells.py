@@ -1,0 +1,58 @@
+"""Cells as a family by itself has them: which settings mean anything at a choice, and what they are by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from tollbar.families.definition import Family, Setting, Standing, Value
+
+_NOT_SAID = ("op", "bed", "provider")
+
+
+def settings_at(family: Family, coordinates: Mapping[str, Value]) -> Mapping[str, Setting]:
+    """The settings that may mean something at these coordinates, by name, in the family's order.
+
+    Where the operation, the server or the provider decides and is not among the coordinates, the setting may. What a
+    setting depends on and is not there has its default.
+    """
+    return _walked(family, coordinates)[0]
+
+
+def at_defaults(family: Family, given: Mapping[str, Value]) -> Mapping[str, Value]:
+    """A cell: what is given, and all other settings that may mean something there at their defaults."""
+    return _walked(family, given)[1]
+
+
+def cells_of(family: Family, given: Mapping[str, Sequence[Value]]) -> list[Mapping[str, Value]]:
+    """Every cell of a family's choices with these values; `*` is each of a setting's; all else at its default.
+
+    `choice` may be among what is given. The null choice is none. Not all of them can be: that a version of TLS has no
+    such group is not known here.
+    """
+    names = [str(value) for value in given.get("choice", ("*",))]
+    varied = {
+        name: (family.settings[name].values or ()) if "*" in values and name in family.settings else tuple(values)
+        for name, values in given.items()
+        if name != "choice"
+    }
+    found: dict[frozenset[tuple[str, Value]], Mapping[str, Value]] = {}
+    for choice in family.choices.values():
+        if choice.standing is Standing.NULL or not {choice.name, "*"} & {*names}:
+            continue
+        for values in product(*varied.values()):
+            cell = at_defaults(family, {"choice": choice.name, **dict(zip(varied, values, strict=True))})
+            found.setdefault(frozenset(cell.items()), cell)
+    return [*found.values()]
+
+
+def _walked(family: Family, given: Mapping[str, Value]) -> tuple[Mapping[str, Setting], dict[str, Value]]:
+    there: dict[str, Setting] = {}
+    cell = {name: value for name, value in given.items() if name not in family.settings}
+    known = [name for name in _NOT_SAID if name in given]
+    for name, setting in family.settings.items():
+        asked = {n: patterns for n, patterns in setting.only.items() if n not in _NOT_SAID or n in known}
+        if setting.applies(cell, only=asked):
+            there[name] = setting
+            cell[name] = given.get(name, setting.default)
+    return there, cell

@@ -1,0 +1,288 @@
+"""Choosing: which cells meet policies and mitigate threats, from the cheapest; and what the others lack.
+
+What qualifies is said by policies and threats alone, and its order by costs as they were judged: a choice that was not
+told apart from a cheaper one shares its place. Without a run there is no order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from tollbar import families, policies
+from tollbar.errors import TollbarError
+from tollbar.families import Degree, Family, Standing, Value
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import Terms, decide
+from tollbar.judge.noise import floor_for
+from tollbar.judge.verdicts import Verdict
+from tollbar.moments import Quickness
+from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
+from tollbar.results import Row, StudyRun
+from tollbar.stats import Interval
+
+Coordinates = Mapping[str, Value]
+Compare = Callable[[Row, Row], Verdict | None]
+"""The verdict on one row's cost over another's; None: they cannot be compared."""
+
+_TOLD_APART = (Verdict.COSTS, Verdict.SAVES)
+_DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a choice must meet."""
+
+    family: Family
+    policies: tuple[Policy, ...]
+    threats: Mapping[str, Degree]
+    """How far each is to be mitigated at least."""
+    on: date
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a candidate does not qualify, or why that cannot be said."""
+
+    what: str
+    """What breaks the rule, or what is missing."""
+    policy: str | None = None
+    rule: Rule | None = None
+    """None: it is about a threat, or no rule is about such cells."""
+    ended: Except | None = None
+    """The exception that it had until that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A cell, what is said of it, and what it costs."""
+
+    coordinates: Coordinates
+    judged: tuple[Judged, ...]
+    """By each policy."""
+    broken: tuple[Reason, ...]
+    missing: tuple[Reason, ...]
+    advice: tuple[Reason, ...]
+    """Advice of a policy that it does not follow, and meets it all the same."""
+    conditions: Mapping[str, str]
+    """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
+    row: Row | None = None
+    cost: Interval | None = None
+    """Nanoseconds per operation, undisturbed; None where it was not measured."""
+    unmeasured: str | None = None
+    """Why not."""
+
+    @property
+    def ruling(self) -> Ruling:
+        """Whether it qualifies."""
+        if self.broken:
+            return Ruling.BREAKS
+        return Ruling.CANNOT_SAY if self.missing else Ruling.MEETS
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Candidates that were not told apart from the cheapest of them."""
+
+    number: int
+    """One and how many are cheaper."""
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What there is to choose from in one place."""
+
+    wanted: Wanted
+    where: Coordinates
+    """What all have in common and is no choice: the operation, the size, the provider."""
+    ranks: tuple[Rank, ...]
+    """What qualifies and has a cost, from the cheapest."""
+    unpriced: tuple[Candidate, ...]
+    """What qualifies and has none."""
+    refused: tuple[Candidate, ...]
+    """What breaks a rule, or does nothing against a threat; from the cheapest."""
+    unsaid: tuple[Candidate, ...]
+    """What breaks none, and something is missing to say more."""
+    contradictions: tuple[Contradiction, ...]
+    """Of the policies, whatever was measured."""
+    dropping: tuple[Candidate, ...] = ()
+    """What qualifies today and does not on that day, as it is judged then."""
+    nearest: tuple[Candidate, ...] = field(default=())
+    """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
+
+    @property
+    def qualifies(self) -> tuple[Candidate, ...]:
+        return (*(one for rank in self.ranks for one in rank.candidates), *self.unpriced)
+
+
+def wanted(
+    family: str,
+    policy_names: Iterable[str] = (),
+    threats: Iterable[str] = (),
+    on: str | None = None,
+    *,
+    today: date | None = None,
+) -> Wanted:
+    """What is wanted, from words: `THREAT`, or `THREAT=partly` where a condition will do; a day as `2032-01-01`.
+
+    Raises TollbarError with the nearest family, policy, threat or day.
+    """
+    known = families.family(family)
+    now = today or date.today()
+    found = tuple(policies.policy(name) for name in dict.fromkeys(policy_names))
+    return Wanted(
+        known, found, dict(policies.threat_wanted(known, word) for word in threats), day(on) if on else now, now
+    )
+
+
+def day(said: str) -> date:
+    """The day that is meant. Raises TollbarError that says how to write it."""
+    try:
+        return date.fromisoformat(said)
+    except ValueError:
+        match = _DAY.fullmatch(said)
+        near = f"did you mean `{match[1]}{match[2] or '-01'}-01`?" if match else "as in `2032-01-01`"
+        raise TollbarError(f"`{said}` is not a day", hint=near) from None
+
+
+def choose(
+    wanted: Wanted, study_run: StudyRun, given: Coordinates, known: Quickness | None = None
+) -> tuple[Choosing, ...]:
+    """What a run's cells are worth and cost, those with the given coordinates, place by place.
+
+    Cells stand in one place where they are alike in all that is no choice: see `Choosing.where`. What cannot be, such
+    as a hybrid in TLS 1.2, is in no run.
+    """
+    terms = Terms.of(study_run)
+    ledger = Ledger(study_run.rows, terms, study_run.study.measure.cost, wanted.family, known)
+    rows = [
+        row
+        for row in study_run.rows
+        # An old run may have choices that the family has no more, of which nothing is known.
+        if row.choice in wanted.family.choices
+        and row.standing is not Standing.NULL
+        and all(row.coordinates.get(name) == value for name, value in given.items())
+    ]
+
+    def compare(one: Row, other: Row) -> Verdict | None:
+        ratio = ledger.undisturbed_ratio(one, other)
+        return None if ratio is None else decide(ratio, floor_for(ledger, (one, other)), terms)
+
+    return tuple(
+        chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], compare)
+        for where, some in _by_place(wanted, rows)
+    )
+
+
+def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
+    """What cells are worth, without a run."""
+    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells], lambda one, other: None)
+
+
+def candidate(
+    wanted: Wanted, coordinates: Coordinates, row: Row | None = None, ledger: Ledger | None = None
+) -> Candidate:
+    """What the policies and the threats say of a cell on the day that is asked about."""
+    return _candidate(wanted, coordinates, wanted.on, row, ledger)
+
+
+def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | None, ledger: Ledger | None) -> Candidate:
+    judged = tuple(policies.judged(policy, wanted.family, coordinates, on) for policy in wanted.policies)
+    broken = [_reason(one) for said in judged for one in said.broken]
+    missing = [_reason(one) for said in judged for one in said.unknown]
+    missing += [Reason(said.missing, said.policy.name) for said in judged if said.missing]
+    conditions: dict[str, str] = {}
+    for threat, degree in wanted.threats.items():
+        ruling, why = policies.does(wanted.family, coordinates, threat, degree)
+        if ruling is not Ruling.MEETS:
+            (broken if ruling is Ruling.BREAKS else missing).append(Reason(why))
+        elif condition := wanted.family.mitigations_of(coordinates)[threat].condition:
+            conditions[threat] = condition
+    return Candidate(
+        coordinates,
+        judged,
+        tuple(broken),
+        tuple(missing),
+        advice=tuple(_reason(one) for said in judged for one in said.advice),
+        conditions=conditions,
+        row=row,
+        cost=ledger.undisturbed(row) if ledger and row else None,
+        unmeasured=ledger.why_unmeasured(row) if ledger and row else None,
+    )
+
+
+def _reason(of: Finding) -> Reason:
+    return Reason(of.why, of.policy, of.rule, of.ended)
+
+
+def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], compare: Compare) -> Choosing:
+    """The candidates of one place in their groups."""
+    cheapest_first = sorted(candidates, key=_cost)
+    of = {ruling: tuple(one for one in cheapest_first if one.ruling is ruling) for ruling in Ruling}
+    qualifies = of[Ruling.MEETS]
+    fewest = min((_lacks(one) for one in candidates), default=None)
+    return Choosing(
+        wanted,
+        where,
+        ranks=_ranked([one for one in qualifies if one.cost is not None], compare),
+        unpriced=tuple(one for one in qualifies if one.cost is None),
+        refused=of[Ruling.BREAKS],
+        unsaid=of[Ruling.CANNOT_SAY],
+        contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
+        dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
+        nearest=() if qualifies else tuple(one for one in cheapest_first if _lacks(one) == fewest),
+    )
+
+
+def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
+    """Rows that are alike in all that every one of them has and that decides nothing."""
+    family = wanted.family
+    ruled = {
+        name
+        for policy in wanted.policies
+        for part in policy.all_of_it
+        for rule in part.rules
+        for name in (*rule.where, *rule.only, *rule.never)
+        if family.name in rule.families
+    }
+    worth = {name for name, setting in family.settings.items() if setting.about}
+    deciding = {"choice", *family.parameters, *worth, *ruled}
+    common = [n for n in (rows[0].coordinates if rows else ()) if all(n in row.coordinates for row in rows)]
+    names = [name for name in common if name not in deciding]
+    found: dict[tuple[Value, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.coordinates[name] for name in names), []).append(row)
+    return [(dict(zip(names, at, strict=True)), some) for at, some in found.items()]
+
+
+def _ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
+    """Places of candidates that stand from the cheapest: each is compared with the cheapest of the place before it."""
+    places: list[list[Candidate]] = []
+    for one in candidates:
+        first = places[-1][0] if places else None
+        if first and first.row and one.row and compare(one.row, first.row) not in _TOLD_APART:
+            places[-1].append(one)
+        else:
+            places.append([one])
+    return tuple(
+        Rank(1 + sum(len(before) for before in places[:number]), tuple(place)) for number, place in enumerate(places)
+    )
+
+
+def _drops(wanted: Wanted, one: Candidate) -> bool:
+    """Whether it qualifies today, and does not on the day that is asked about."""
+    if wanted.on <= wanted.today or one.ruling is Ruling.MEETS:
+        return False
+    return _candidate(wanted, one.coordinates, wanted.today, None, None).ruling is Ruling.MEETS
+
+
+def _lacks(one: Candidate) -> tuple[int, int]:
+    return len(one.broken), len(one.missing)
+
+
+def _cost(one: Candidate) -> tuple[bool, float]:
+    return (one.cost is None, one.cost.estimate if one.cost else 0.0)

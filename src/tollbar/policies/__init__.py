@@ -1,0 +1,45 @@
+"""Policies: what others ask of a choice, as data, and whether a cell meets it.
+
+A policy is a dated file of rules, `NAME-EDITION.toml`, each with its clause and its source; one that has shipped is
+never changed, and a new edition is a new file. A user's own stands beside them: any path, or `policies/` on
+`TOLLBAR_PATH`.
+That a cell meets a policy says of its rules here that each is met, and of nothing else that its source asks:
+`not-judged` names what Tollbar cannot see.
+"""
+
+from __future__ import annotations
+
+from tollbar.policies.catalogue import policies, policy, shipped
+from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
+from tollbar.policies.contradictions import Contradiction, contradictions
+from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
+from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
+from tollbar.policies.reading import check
+
+__all__ = [
+    "Cell",
+    "CheckedUse",
+    "Contradiction",
+    "Except",
+    "Finding",
+    "Found",
+    "Judged",
+    "NotJudged",
+    "Patterns",
+    "Policy",
+    "Project",
+    "Rule",
+    "Ruling",
+    "Unlisted",
+    "Use",
+    "check",
+    "check_project",
+    "contradictions",
+    "does",
+    "judged",
+    "policies",
+    "policy",
+    "read_project",
+    "shipped",
+    "threat_wanted",
+]

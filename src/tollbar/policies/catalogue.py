@@ -1,0 +1,52 @@
+"""Finding policies: those that ship, those on `TOLLBAR_PATH`, and any file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tollbar.errors import TollbarError, nearest
+from tollbar.files import named_files
+from tollbar.policies.definition import Policy
+from tollbar.policies.reading import check, read_policy
+
+_OWN = Path(__file__).parent
+
+
+def shipped() -> Mapping[str, Path]:
+    """The files that come with Tollbar, by name."""
+    return {path.name.removesuffix(".toml"): path for path in sorted(_OWN.glob("*.toml"))}
+
+
+def policies() -> Mapping[str, Path]:
+    """Every policy that has a name: those that ship, and those on `TOLLBAR_PATH`."""
+    return named_files(_OWN)
+
+
+def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:
+    """The policy of this name, or in this file: a path that ends in `.toml`, from the folder `beside` it is said.
+
+    Raises TollbarError with the nearest names if there is none, or with what is wrong in its file, or in one that it
+    extends.
+    """
+    return _found(name, beside, (), where)
+
+
+def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None) -> Policy:
+    known = policies()
+    path = known.get(name)
+    if path is None and name.endswith(".toml"):
+        path = (beside / name).resolve()
+    if path is None:
+        raise TollbarError(f"no such policy: `{name}`", where=where, hint=nearest(name, known) or _listed(known))
+    if path in extending:
+        raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
+    found = read_policy(path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`"))
+    if path.parent != _OWN:
+        # Those that ship are checked by Tollbar's own tests; a family is read only where a cell of it is judged.
+        check(found, str(path))
+    return found
+
+
+def _listed(known: Mapping[str, Path]) -> str:
+    return "known: " + ", ".join(known)

@@ -1,0 +1,142 @@
+"""A project's own `tollbar.toml`, and whether what it uses still meets its policies: nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from tollbar import families
+from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.families import Degree, Family, Part, Standing, settings_at
+from tollbar.policies.catalogue import policy
+from tollbar.policies.definition import Judged, Policy, Ruling
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, threat_wanted
+from tollbar.wire import Wire, read
+
+NAME = "tollbar.toml"
+
+_Names = Annotated[tuple[str, ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)]
+
+
+class _WireUse(Wire):
+    family: str
+    choice: str
+    setting: dict[str, str | int] = Field(default_factory=dict)
+    policy: _Names = ()
+    threats: _Names = ()
+    standing: Standing | None = None
+
+
+class _WireProject(Wire):
+    policy: _Names = ()
+    uses: dict[str, _WireUse]
+    # For `tollbar check tolls`, which reads it.
+    budget: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One choice that a project has made."""
+
+    name: str
+    family: Family
+    cell: Cell
+    """What is said of it: what is not, is not known."""
+    policies: tuple[Policy, ...]
+    """Its own, and those of the project that have rules on its family."""
+    threats: Mapping[str, Degree]
+    """How far it is to mitigate each at least."""
+    standing: Standing | None
+    """What it had when the project wrote it down; None: it did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a `tollbar.toml` says."""
+
+    path: Path
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedUse:
+    """What is found of a use on a day."""
+
+    use: Use
+    judged: tuple[Judged, ...]
+    """By each policy."""
+    threats: Mapping[str, Found]
+    """Of each threat, whether it is mitigated as far as it is to be, and what is missing."""
+    standing: Standing
+    """Today's."""
+    fell: Part | None
+    """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
+
+    @property
+    def missing(self) -> str | None:
+        """Where nothing is asked of it: that."""
+        return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
+
+    @property
+    def ruling(self) -> Ruling:
+        """The worst of what is found; where no policy speaks of it, it cannot be said."""
+        found = [*(one.ruling for one in self.judged), *(ruling for ruling, _ in self.threats.values())]
+        if self.fell or Ruling.BREAKS in found:
+            return Ruling.BREAKS
+        return Ruling.CANNOT_SAY if Ruling.CANNOT_SAY in found or self.missing else Ruling.MEETS
+
+
+def read_project(path: Path) -> Project:
+    """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
+    wire = read(path, _WireProject)
+    return Project(path, tuple(_use(name, one, wire, path) for name, one in wire.uses.items()))
+
+
+def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
+    """What is found of each use on a day, in the file's order. Measures nothing, and says the same each time."""
+    return tuple(_checked(use, on) for use in project.uses)
+
+
+def _checked(use: Use, on: date) -> CheckedUse:
+    standing = use.family.standing_of(use.cell)
+    has_fallen = use.standing is not None and STANDINGS.index(standing) < STANDINGS.index(use.standing)
+    part = next((one for one in use.family.parts_of(use.cell) if has_fallen and one.standing is standing), None)
+    return CheckedUse(
+        use,
+        judged=tuple(judged(one, use.family, use.cell, on) for one in use.policies),
+        threats={threat: does(use.family, use.cell, threat, degree) for threat, degree in use.threats.items()},
+        standing=standing,
+        fell=part,
+    )
+
+
+def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
+    where = f"{path}: `uses.{name}"
+    family = families.family(wire.family, where=f"{where}.family`")
+    if wire.choice not in family.choices:
+        raise unknown("choice", wire.choice, family.choices, where=f"{where}.choice`")
+    threats = dict(threat_wanted(family, word, where=f"{where}.threats`") for word in wire.threats)
+    cell: dict[str, str | int | float] = {"choice": wire.choice}
+    for setting, value in wire.setting.items():
+        if setting not in family.settings:
+            raise unknown("setting", setting, family.settings, where=f"{where}.setting`")
+        try:
+            cell[setting] = family.settings[setting].read(value)
+        except ValueError as error:
+            known = family.settings[setting].values
+            hint = nearest(str(value), map(str, known)) if known else None
+            raise TollbarError(str(error), where=f"{where}.setting.{setting}`", hint=hint) from error
+    there = settings_at(family, cell)
+    for setting in wire.setting:
+        if setting not in there:
+            what = f"`{setting}` means nothing there"
+            raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
+    of_project = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in project.policy]
+    own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
+    found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
+    return Use(name, family, cell, found, threats, wire.standing)

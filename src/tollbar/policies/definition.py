@@ -1,0 +1,182 @@
+"""What a policy is: rules with clause, source and date; and what it says of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Literal
+
+from tollbar.families import Degree, Standing, Value
+
+Patterns = Mapping[str, tuple[str, ...]]
+"""Coordinates, each with patterns of which one fits."""
+
+Unlisted = Literal["not approved", "cannot say"]
+"""What a policy makes of what it does not list, by its own word."""
+
+
+class Ruling(StrEnum):
+    """What a rule, or a whole policy, says of a cell."""
+
+    MEETS = "meets"
+    BREAKS = "breaks"
+    CANNOT_SAY = "cannot say"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that a policy asks; of `standing` … `cannot_say` it has exactly one."""
+
+    id: str
+    clause: str
+    source: str
+    checked: bool
+    """Whether the clause itself was read for this project, or is known by what others quote of it."""
+    families: tuple[str, ...]
+    where: Patterns
+    """The cells that it is about; empty: all of these families."""
+    standing: Standing | None
+    """At least."""
+    strength: int | None
+    """Bits, at least."""
+    only: Patterns
+    never: Patterns
+    mitigates: Mapping[str, Degree]
+    """How far a threat is to be mitigated at least."""
+    at_least: tuple[Mapping[str, Value], ...]
+    """Parameters, of one of these sets each at least so large, as the file writes them."""
+    cannot_say: str | None
+    """What Tollbar does not see and the clause asks for."""
+    unlisted: Unlisted
+    """Of a rule with `only`: what others than these are."""
+    should: bool
+    """Whether it is advice, which a cell may leave and still meet the policy."""
+    ours: bool
+    """Whether it is this project that says which choices the clause means."""
+    begins: date | None
+    ends: date | None
+    """The last day."""
+    word: str | None
+    """How its source calls what breaks it; None: `not approved` where it is not listed, else `refused`."""
+    absent: tuple[str, ...]
+    """Values that it names and the families have not."""
+    note: str | None
+
+    def holds(self, on: date) -> bool:
+        """Whether it is in force on this day."""
+        return (self.begins is None or self.begins <= on) and (self.ends is None or on <= self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Except:
+    """A rule that some cells need not meet for a time."""
+
+    rule: str
+    """Its id; of several policies with one of this id `POLICY:ID`."""
+    where: Patterns
+    because: str
+    until: date
+    """The last day."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """What the source asks, and Tollbar cannot see."""
+
+    clause: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules of one edition, and of the policies that it extends."""
+
+    name: str
+    title: str
+    by: str
+    edition: str
+    dated: date
+    """Of the edition: its rules hold from that day on."""
+    source: str
+    seen: date
+    rules: tuple[Rule, ...]
+    not_judged: tuple[NotJudged, ...]
+    excepts: tuple[Except, ...]
+    extends: tuple[Policy, ...]
+    note: str | None
+
+    @property
+    def all_of_it(self) -> Iterator[Policy]:
+        """The policies that it extends, and itself."""
+        for one in self.extends:
+            yield from one.all_of_it
+        yield self
+
+    def is_about(self, family: str) -> bool:
+        """Whether it has a rule on this family."""
+        return any(family in rule.families for policy in self.all_of_it for rule in policy.rules)
+
+    @property
+    def turns(self) -> tuple[date, ...]:
+        """The days on which a rule begins to hold, or holds no more, in order."""
+        found = set()
+        for policy in self.all_of_it:
+            for rule in policy.rules:
+                found |= {rule.begins} if rule.begins else set()
+                found |= {rule.ends + timedelta(days=1)} if rule.ends else set()
+            found |= {one.until + timedelta(days=1) for one in policy.excepts}
+        return tuple(sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule says of a cell."""
+
+    policy: str
+    """The one that the rule stands in."""
+    rule: Rule
+    ruling: Ruling
+    why: str
+    """Of a rule that is broken, what breaks it; where it cannot be said, what is missing; else empty."""
+    excepted: Except | None = None
+    """By which it need not be met."""
+    ended: Except | None = None
+    """By which it needed not to be met, until that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a policy says of a cell on a day."""
+
+    policy: Policy
+    on: date
+    ruling: Ruling
+    findings: tuple[Finding, ...]
+    """Of every rule that is in force and about such cells."""
+    missing: str | None = None
+    """Where no rule is about such cells: that."""
+
+    @property
+    def broken(self) -> tuple[Finding, ...]:
+        """Rules that make it break the policy."""
+        return self._those(Ruling.BREAKS)
+
+    @property
+    def unknown(self) -> tuple[Finding, ...]:
+        """Rules of which it cannot be said."""
+        return self._those(Ruling.CANNOT_SAY)
+
+    @property
+    def advice(self) -> tuple[Finding, ...]:
+        """Advice that is not followed."""
+        return tuple(one for one in self.findings if one.rule.should and one.ruling is Ruling.BREAKS)
+
+    @property
+    def ended(self) -> tuple[Finding, ...]:
+        """Rules whose exception has ended."""
+        return tuple(one for one in self.findings if one.ended)
+
+    def _those(self, ruling: Ruling) -> tuple[Finding, ...]:
+        return tuple(one for one in self.findings if one.ruling is ruling and not one.excepted and not one.rule.should)

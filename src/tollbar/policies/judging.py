@@ -1,0 +1,211 @@
+"""What a policy says of a cell: each rule by itself, then all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from fnmatch import fnmatch
+
+from tollbar.errors import TollbarError, nearest, unknown
+from tollbar.families import Degree, Family, SettingValue, Standing, Value, fits, settings_at
+from tollbar.policies.definition import Except, Finding, Judged, Policy, Rule, Ruling
+
+Cell = Mapping[str, Value]
+Found = tuple[Ruling, str]
+
+_DEGREES = list(Degree)
+# The null choice protects nothing, and has no standing with anyone.
+STANDINGS = (
+    Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
+)  # fmt: skip
+_MET = (Ruling.MEETS, "")
+
+
+def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judged:
+    """What a policy, with all that it extends, says of a cell on a day.
+
+    A setting that means something there and is not among the coordinates is not known, never at its default.
+    """
+    findings = tuple(_findings(policy, family, coordinates, on))
+    counted = [one.ruling for one in findings if not one.rule.should and not one.excepted]
+    missing = None
+    if Ruling.BREAKS in counted:
+        ruling = Ruling.BREAKS
+    elif Ruling.CANNOT_SAY in counted:
+        ruling = Ruling.CANNOT_SAY
+    elif findings and family.choices[str(coordinates["choice"])].standing is Standing.NULL:
+        ruling, missing = Ruling.CANNOT_SAY, "it protects nothing, and no rule says that something must"
+    elif findings:
+        ruling = Ruling.MEETS
+    else:
+        ruling, missing = Ruling.CANNOT_SAY, _silence(policy, family, on)
+    return Judged(policy, on, ruling, findings, missing)
+
+
+def _silence(policy: Policy, family: Family, on: date) -> str:
+    if on < policy.dated:
+        return f"this edition is of {policy.dated}"
+    return "it has no rule on this" if policy.is_about(family.name) else f"it has no rule on the family {family.name}"
+
+
+def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[Finding]:
+    parts = tuple(policy.all_of_it)
+    excepts = [one for part in parts for one in part.excepts if fits(one.where, cell)]
+    for part in parts:
+        for rule in part.rules:
+            if on < part.dated or not rule.holds(on) or family.name not in rule.families:
+                continue
+            found = _ruling(rule, family, cell)
+            if found is not None:
+                own = [one for one in excepts if one.rule in (rule.id, f"{part.name}:{rule.id}")]
+                yield Finding(part.name, rule, *found, *_excepted(found[0], own, on))
+
+
+def _excepted(ruling: Ruling, own: list[Except], on: date) -> tuple[Except | None, Except | None]:
+    """The exception that holds, and the one that has ended, of a rule that is not met."""
+    if ruling is Ruling.MEETS:
+        return None, None
+    holds = next((one for one in own if on <= one.until), None)
+    return holds, None if holds else next(iter(own), None)
+
+
+def _ruling(rule: Rule, family: Family, cell: Cell) -> Found | None:
+    """What a rule says of a cell; None: it is not about such cells."""
+    parameters = {**cell, **family.choices[str(cell["choice"])].setting}
+    unknown = [name for name in rule.where if name not in parameters and _is_open(name, family, cell)]
+    known = {name: patterns for name, patterns in rule.where.items() if name not in unknown}
+    if not fits(known, parameters):
+        return None
+    if unknown:
+        return Ruling.CANNOT_SAY, _not_given(unknown)
+    if rule.cannot_say:
+        return Ruling.CANNOT_SAY, rule.cannot_say
+    if rule.strength is not None:
+        return _strength(rule.strength, family, cell)
+    if rule.standing is not None:
+        return _standing(rule.standing, family, cell)
+    if rule.mitigates:
+        return _mitigates(rule.mitigates, family, cell)
+    if rule.at_least:
+        return _at_least(rule, family, parameters)
+    return _named(rule, family, cell, parameters)
+
+
+def ruling_of(rule: Rule, family: Family, cell: Cell) -> Ruling | None:
+    """What one rule says of a cell; None: it is not about such cells."""
+    found = _ruling(rule, family, cell)
+    return found[0] if found else None
+
+
+def _named(rule: Rule, family: Family, cell: Cell, parameters: Cell) -> Found | None:
+    """Of a rule with `only` or `never`: None where none of the coordinates means anything there."""
+    found: list[Found] = []
+    for name, patterns in (rule.only or rule.never).items():
+        if name not in parameters:
+            if _is_open(name, family, cell):
+                found.append((Ruling.CANNOT_SAY, _not_given([name])))
+            continue
+        value = str(parameters[name])
+        if any(fnmatch(value, pattern) for pattern in patterns) != bool(rule.only):
+            what = value if name == "choice" else f"{name} {value}"
+            if rule.only and rule.unlisted == "cannot say":
+                found.append((Ruling.CANNOT_SAY, f"{what} is not listed"))
+            else:
+                found.append((Ruling.BREAKS, f"{what} is {rule.word or ('not approved' if rule.only else 'refused')}"))
+        else:
+            found.append(_MET)
+    return _worst(found) if found else None
+
+
+def _strength(least: int, family: Family, cell: Cell) -> Found:
+    strength = family.strength_of(cell)
+    if strength is not None and strength < least:
+        return Ruling.BREAKS, f"{strength} bits, under {least}"
+    unknown = _without(family, cell, lambda value: value.strength is not None)
+    if unknown:
+        return Ruling.CANNOT_SAY, _not_given(unknown)
+    return _MET if strength is not None else (Ruling.CANNOT_SAY, "nothing in bits can be said of it")
+
+
+def _standing(least: Standing, family: Family, cell: Cell) -> Found:
+    standing = family.standing_of(cell)
+    if STANDINGS.index(standing) < STANDINGS.index(least):
+        return Ruling.BREAKS, f"{standing.words}, below {least.words}"
+    unknown = _without(family, cell, lambda value: value.standing is not None)
+    return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
+
+
+def _mitigates(wanted: Mapping[str, Degree], family: Family, cell: Cell) -> Found:
+    return _worst([does(family, cell, threat, degree) for threat, degree in wanted.items()])
+
+
+def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
+    """Whether a cell mitigates a threat as far as is wanted. In part only: that depends on what is not seen."""
+    done = family.mitigations_of(cell)[threat]
+    title = family.threats[threat].title
+    if _DEGREES.index(done.degree) < _DEGREES.index(wanted):
+        if done.degree is Degree.PARTLY:
+            return Ruling.CANNOT_SAY, f"{threat}: {done.condition}"
+        return Ruling.BREAKS, f"nothing against {threat}: {title}"
+    unknown = _without(family, cell, lambda value: threat in value.mitigates)
+    return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
+
+
+def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tuple[str, Degree]:
+    """How far a threat is to be mitigated, from a word: `THREAT` wholly, `THREAT=partly` on a condition too.
+
+    Raises TollbarError with the nearest threat.
+    """
+    name, _, degree = word.partition("=")
+    if not family.threats:
+        raise TollbarError(f"the family {family.name} has no threats", where=where)
+    if name not in family.threats:
+        raise unknown("threat", name, family.threats, where=where)
+    degrees = (Degree.YES, Degree.PARTLY)
+    if degree and degree not in degrees:
+        what = f"`{degree}` is not how far a threat is mitigated"
+        raise TollbarError(what, where=where, hint=nearest(degree, degrees))
+    return name, Degree(degree or Degree.YES)
+
+
+def _at_least(rule: Rule, family: Family, parameters: Cell) -> Found:
+    wanted = [{name: family.settings[name].read(value) for name, value in one.items()} for one in rule.at_least]
+    unknown = sorted({name for one in wanted for name in one if name not in parameters})
+    if any(all(n in parameters and int(parameters[n]) >= int(least) for n, least in one.items()) for one in wanted):
+        return _MET
+    if unknown:
+        return Ruling.CANNOT_SAY, _not_given(unknown)
+    names = dict.fromkeys(name for one in wanted for name in one)
+    has = ", ".join(_words(family, name, parameters[name]) for name in names)
+    asked = " or ".join(", ".join(_words(family, n, least) for n, least in one.items()) for one in wanted)
+    return Ruling.BREAKS, f"{has}: less than {asked}"
+
+
+def _words(family: Family, name: str, value: Value) -> str:
+    return f"{name} {family.settings[name].words(family.settings[name].read(_written(family, name, value)))}"
+
+
+def _written(family: Family, name: str, value: Value) -> Value:
+    """A number in bytes as text with its unit, as settings read it."""
+    in_bytes = family.settings[name].unit in ("bytes", "memory")
+    return f"{value} B" if in_bytes and not isinstance(value, str) else value
+
+
+def _worst(found: list[Found]) -> Found:
+    order = [Ruling.BREAKS, Ruling.CANNOT_SAY, Ruling.MEETS]
+    return min(found, key=lambda one: order.index(one[0]))
+
+
+def _is_open(name: str, family: Family, cell: Cell) -> bool:
+    """Whether a coordinate that is not given means something in this cell."""
+    return name in settings_at(family, cell) and name not in cell
+
+
+def _without(family: Family, cell: Cell, says: Callable[[SettingValue], bool]) -> list[str]:
+    """The settings that are not given, and of which some value would have a word on this."""
+    there = settings_at(family, cell)
+    return [n for n, s in there.items() if n not in cell and any(says(value) for value in s.about.values())]
+
+
+def _not_given(names: list[str]) -> str:
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not given"

@@ -1,0 +1,205 @@
+"""Choosing: what qualifies stands from the cheapest, with shared places; what does not has its reasons."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from builders import Outcome, lognormal, measured, row, study, study_run
+from tollbar.errors import TollbarError
+from tollbar.families import Standing, Value, cells_of, families
+from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
+from tollbar.policies import Ruling
+from tollbar.results import StudyRun
+
+TODAY = date(2026, 11, 23)
+# Each digest's cost over the null choice's.
+COSTS = {"sha-256": 4.0, "sha-512": 4.004, "sha3-256": 9.0, "blake3": 1.5, "md5": 3.0, "sha-224": 4.0}
+
+
+def digests(costs: Mapping[str, float] = COSTS, sizes: tuple[int, ...] = (4096,)) -> StudyRun:
+    """A run of digests at these costs; one more of them failed."""
+    rows = []
+    for size in sizes:
+        true = [1.0, 1.0, *costs.values()]
+        base, twin, *found = measured(true, lognormal(0.003), random.Random(size), blocks=20)
+        at = {"op": "hash", "bytes": size}
+        rows.append(row({"choice": "none", **at}, base, twins_ns=twin, standing=Standing.NULL))
+        against = rows[-1].key
+        rows += [row({"choice": name, **at}, cost, against=against) for name, cost in zip(costs, found, strict=True)]
+        rows.append(
+            row({"choice": "sha-384", **at}, against=against, outcome=Outcome.FAILED, reason="the runner fell over")
+        )
+    return study_run(rows, (20,), study(blocks=20))
+
+
+def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | None = None) -> Wanted:
+    return wanted(family, policies, threats, on, today=TODAY)
+
+
+def names(found: Choosing) -> list[tuple[int, list[str]]]:
+    """The places of what qualifies."""
+    return [(rank.number, [str(one.coordinates["choice"]) for one in rank.candidates]) for rank in found.ranks]
+
+
+def test_what_qualifies_stands_from_the_cheapest_and_shares_places() -> None:
+    """Two that were not told apart have one place; what has no cost is apart, with the reason."""
+    (found,) = choose(asked("digest", "asvs-level-2-5.0.0"), digests(), {})
+    assert [(1, ["blake3"]), (2, ["sha-256", "sha-512"]), (4, ["sha3-256"])] == [
+        (number, sorted(some)) for number, some in names(found)
+    ]
+    failed = [(one.coordinates["choice"], one.unmeasured) for one in found.unpriced]
+    assert [("sha-384", "the runner fell over")] == failed
+    assert {"provider": "openssl 3.0.19", "op": "hash", "bytes": 4096} == dict(found.where)
+
+
+def test_what_does_not_qualify_has_its_rules_and_its_cost() -> None:
+    """From the cheapest, each with what it breaks and the clause that says so."""
+    (found,) = choose(asked("digest", "asvs-level-2-5.0.0"), digests(), {})
+    said = [(one.coordinates["choice"], [r.rule.id for r in one.broken if r.rule]) for one in found.refused]
+    assert [("md5", ["11.4.1-digest", "11.2.3"]), ("sha-224", ["11.2.3"])] == said
+    for one in found.refused:
+        assert one.cost is not None
+        assert all(reason.rule and reason.rule.clause for reason in one.broken)
+    assert () == found.nearest
+
+
+def test_costs_are_compared_within_one_place() -> None:
+    """What is 64 bytes is never set beside what is 4 KiB; coordinates that are given leave the others out."""
+    found = choose(asked("digest"), digests(sizes=(64, 4096)), {})
+    assert [64, 4096] == [one.where["bytes"] for one in found]
+    assert {len(COSTS)} == {sum(len(rank.candidates) for rank in one.ranks) for one in found}
+    (one,) = choose(asked("digest"), digests(sizes=(64, 4096)), {"bytes": 64})
+    assert 64 == one.where["bytes"]
+
+
+def test_threats_come_before_costs() -> None:
+    """What does nothing against a threat is refused; what does so on a condition cannot be said."""
+    (found,) = choose(asked("digest", threats=("collision",)), digests(), {})
+    assert ["md5"] == [one.coordinates["choice"] for one in found.refused]
+    assert "two inputs are found" in found.refused[0].broken[0].what
+    (unsaid,) = found.unsaid
+    assert "2^112" in unsaid.missing[0].what
+    (in_part,) = choose(asked("digest", threats=("collision=partly",)), digests(), {})
+    (one,) = [one for one in in_part.qualifies if one.coordinates["choice"] == "sha-224"]
+    assert "2^112" in one.conditions["collision"]
+
+
+def unpriced(want: Wanted, **given: tuple[Value, ...]) -> Choosing:
+    return choose_unpriced(want, cells_of(want.family, {name.replace("_", "-"): some for name, some in given.items()}))
+
+
+def choices(some: object) -> set[str]:
+    return {str(one.coordinates["choice"]) for one in some}  # type: ignore[attr-defined]
+
+
+def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> None:
+    """One refuses ML-KEM by itself, the other all else: nothing meets both."""
+    found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
+    assert () == found.qualifies
+    (said,) = [one for one in found.contradictions if (one.rule.id, one.other_rule.id) == ("kem", "kem")]
+    assert "in a hybrid" in said.rule.clause
+    assert "ML-KEM-1024" in said.other_rule.clause
+    assert ("tr-02102-2026-01", "cnsa-2.0-2024-12") == (said.policy, said.other_policy)
+
+
+def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> None:
+    """A run without anything that meets both is no contradiction: SHA-512 would, had it been measured."""
+    only = {"sha-256": 4.0, "sha3-256": 9.0}
+    (found,) = choose(asked("digest", "cnsa-2.0-2024-12", "asvs-level-2-5.0.0"), digests(only), {})
+    assert ["sha-384"] == [one.coordinates["choice"] for one in found.qualifies]
+    assert () == found.contradictions
+
+
+def test_policies_that_only_differ_do_not_contradict_each_other() -> None:
+    """Where something meets both, there is no contradiction, however much either refuses."""
+    found = unpriced(asked("digest", "tr-02102-2026-01", "cnsa-2.0-2024-12"))
+    assert {"sha-384", "sha-512"} == choices(found.qualifies)
+    assert () == found.contradictions
+
+
+def test_a_later_day_shows_what_drops_out_by_then() -> None:
+    """What qualifies today and not on that day, with the rule that begins to hold."""
+    signatures = {"padding": ("pkcs1", "pss")}
+    now = unpriced(asked("signature", "tr-02102-2026-01"), **signatures)
+    in_2032 = unpriced(asked("signature", "tr-02102-2026-01", on="2032-01-01"), **signatures)
+    expected = {"rsa-3072", "rsa-4096", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521"}
+    assert expected == choices(now.qualifies) == choices(in_2032.qualifies)
+    assert () == in_2032.dropping
+    in_2036 = unpriced(asked("signature", "tr-02102-2026-01", on="2036-01-01"), **signatures)
+    assert () == in_2036.qualifies
+    assert expected == choices(in_2036.dropping)
+    assert {"sign-2035"} == {r.rule.id for one in in_2036.dropping for r in one.broken if r.rule}
+
+
+def test_where_nothing_qualifies_the_nearest_are_named() -> None:
+    """What breaks the fewest rules, and of these what lacks the least."""
+    found = unpriced(asked("tls", "cnsa-2.0-2024-12"), certificate=("*",), cipher=("*",))
+    assert () == found.qualifies
+    assert {"tls-1.3"} == choices(found.nearest)
+    assert {"aes-256-gcm"} == {one.coordinates["cipher"] for one in found.nearest}
+    assert {("tls-kem", "tls-sign")} == {tuple(r.rule.id for r in one.broken if r.rule) for one in found.nearest}
+
+
+def test_silence_of_a_policy_is_no_yes() -> None:
+    """Of what it has no rule on, what is missing is said."""
+    found = unpriced(asked("mac", "cnsa-2.0-2024-12"))
+    assert () == found.qualifies + found.refused
+    assert {"it has no rule on the family mac"} == {one.missing[0].what for one in found.unsaid}
+
+
+def test_the_cells_of_a_family_are_its_choices_with_these_values() -> None:
+    """`*` stands for all values; one that means nothing at a choice makes no second cell; the null choice is none."""
+    family = families()["signature"]
+    found = cells_of(family, {"choice": ("rsa-3072", "ed25519"), "padding": ("*",)})
+    assert [("rsa-3072", "pkcs1"), ("rsa-3072", "pss"), ("ed25519", None)] == [
+        (one["choice"], one.get("padding")) for one in found
+    ]
+    assert {*family.choices} - {family.null.name} == {str(one["choice"]) for one in cells_of(family, {})}
+
+
+def test_a_cell_is_what_its_rulings_are() -> None:
+    """Qualified is what nothing breaks and nothing is missing of."""
+    want = asked("digest", "asvs-level-1-5.0.0")
+    found = unpriced(want)
+    assert {Ruling.MEETS} == {one.ruling for one in found.qualifies}
+    advised = {str(one.coordinates["choice"]) for one in found.qualifies if one.advice}
+    assert {"sha-1", "sha-224"} == advised
+
+
+BAD = {
+    "family": (("digst", (), (), None), "`digest`"),
+    "policy": (("digest", ("asvs-level-5.0.0",), (), None), "`asvs-level-"),
+    "threat": (("digest", (), ("colision",), None), "`collision`"),
+    "degree": (("digest", (), ("collision=part",), None), "`partly`"),
+    "no threats": (("spin", (), ("collision",), None), "has no threats"),
+    "year": (("digest", (), (), "2032"), "`2032-01-01`"),
+    "month": (("digest", (), (), "2032-06"), "`2032-06-01`"),
+    "day": (("digest", (), (), "2032-02-30"), "as in `2032-01-01`"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_what_is_not_known_has_the_nearest_in_one_line(fault: str) -> None:
+    """An unknown family, policy, threat or day."""
+    (family, policies, threats, on), words = BAD[fault]
+    with pytest.raises(TollbarError) as caught:
+        wanted(family, policies, threats, on)
+    line = f"{caught.value.what} {caught.value.hint or ''}"
+    assert words in line
+    assert "\n" not in line
+
+
+def test_a_policy_of_ones_own_is_chosen_by(tmp_path: Path) -> None:
+    """Its path stands where a name would."""
+    path = tmp_path / "ours-1.toml"
+    path.write_text(
+        '[policy]\ntitle = "Ours"\nby = "Us"\nedition = "1"\ndate = 2026-01-01\nsource = "our handbook"\n'
+        'seen = 2026-01-01\n[[rule]]\nid = "one"\nclause = "1"\nfamily = "digest"\nonly = { choice = ["sha3-*"] }\n'
+        'unlisted = "not approved"\n'
+    )
+    assert {"sha3-256", "sha3-512"} == choices(unpriced(asked("digest", str(path))).qualifies)

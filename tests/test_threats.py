@@ -1,0 +1,149 @@
+"""The families' threats: each choice says something of each, from a source, and follows the cell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from family_text import A_FAMILY, A_VALUE
+from tollbar.errors import TollbarError
+from tollbar.families import Degree, Family, Mitigation, Standing, Value, at_defaults, families, read_family
+from tollbar.families.threats import complaints, raised
+
+# Timing families: what they compare differs in nothing that protects.
+WITHOUT_THREATS = {"rsa-api", "spin"}
+WITH_THREATS = sorted({*families()} - WITHOUT_THREATS)
+
+
+@pytest.mark.parametrize("name", WITH_THREATS)
+def test_every_choice_says_something_of_every_threat_from_a_source(name: str) -> None:
+    """Silence is no word, and a word has a source: who, where, when it was looked up, and whether it was read."""
+    family = families()[name]
+    assert family.threats
+    for choice, threat in itertools.product(family.choices.values(), family.threats.values()):
+        if choice.standing is not Standing.NULL:
+            assert threat.name in choice.mitigates
+            found = threat.authority_for(choice.name)
+            assert found, f"{choice.name}: {threat.name}"
+            assert all(one.by and one.where and one.says and one.seen for one in found)
+
+
+@pytest.mark.parametrize("name", [*families()])
+def test_what_a_family_says_of_its_threats_fits_together(name: str) -> None:
+    """Its sources are of choices that there are, and its conditions of coordinates."""
+    assert not [*complaints(families()[name])]
+
+
+def cells_of(family: Family) -> Iterator[Mapping[str, Value]]:
+    """Each choice at its defaults, with every value of every two settings of which something is said."""
+    told = [(name, value) for name, setting in family.settings.items() for value in setting.about]
+    for choice in family.choices:
+        for some in itertools.combinations([*told, ("", ""), ("", "")], 2):
+            given = {name: value for name, value in some if name}
+            yield at_defaults(family, {"choice": choice, **given})
+
+
+@pytest.mark.parametrize("name", WITH_THREATS)
+def test_a_value_does_more_than_its_choice_only_where_the_family_says_so(name: str) -> None:
+    """Over all choices and every two values: what is raised stands in a value's `raises`."""
+    family = families()[name]
+    assert not {str(cell): found for cell in cells_of(family) if (found := raised(family, cell))}
+
+
+@pytest.mark.parametrize("name", WITH_THREATS)
+def test_what_a_value_raises_some_choice_does_less_about(name: str) -> None:
+    """A name in `raises` of which every choice says as much is a mistake."""
+    family = families()[name]
+    order = list(Degree)
+    told = [(setting, value) for setting in family.settings.values() for value in setting.about.values()]
+    for setting, value in told:
+        by_itself = [at_defaults(family, {"choice": choice, setting.name: value.name}) for choice in family.choices]
+        for threat in value.raises:
+            most = max(order.index(one.degree) for one in value.mitigates[threat])
+            done = [family.mitigations_of(c, of_choice=True)[threat] for c in by_itself if setting.name in c]
+            assert any(order.index(one.degree) < most for one in done), f"{setting.name} {value.name}: {threat}"
+
+
+def test_a_condition_that_a_coordinate_settles_follows_the_cell() -> None:
+    """Where the key exchange is known, TLS 1.3 says yes or no; where it is not, on which condition."""
+    family = families()["tls"]
+    threat = "harvest-now-decrypt-later"
+    found = {
+        key_exchange: family.mitigations_of({"choice": "tls-1.3", "key-exchange": key_exchange})[threat]
+        for key_exchange in ("x25519mlkem768", "x25519", "ecdhe-p256")
+    }
+    expected = {"x25519mlkem768": Degree.YES, "x25519": Degree.NO, "ecdhe-p256": Degree.NO}
+    assert expected == {name: one.degree for name, one in found.items()}
+    unsettled = family.mitigations_of({"choice": "tls-1.3"})[threat]
+    assert Mitigation(Degree.PARTLY, "with a hybrid key exchange") == unsettled
+
+
+@pytest.mark.parametrize(
+    ("persistence", "expected"), [("request", Degree.PARTLY), ("connection", Degree.PARTLY), ("session", Degree.NO)]
+)
+def test_a_ticket_with_each_request_is_not_replayed_as_a_cookie_is(persistence: str, expected: Degree) -> None:
+    """What Kerberos does against replay follows what proves later requests."""
+    family = families()["web-auth"]
+    cell = {"choice": "kerberos", "persistence": persistence, "transport": "clear"}
+    assert expected == family.mitigations_of(cell)["replay"].degree
+
+
+THREAT = '[threat.collision]\ntitle = "two messages with one hash"\n'
+# What is said of the one threat, what else the file has, and what the error names.
+BAD_STATEMENTS = {
+    "a raise without leave": (
+        'mitigates = { collision = "no" }',
+        A_VALUE + 'mitigates = { collision = "yes" }\n',
+        "`setting.length.value.short.mitigates.collision`: it is more than `choice.md5` says",
+    ),
+    "a raise of nothing": (
+        'mitigates = { collision = "no" }',
+        A_VALUE + 'raises = ["collision"]\n',
+        "`setting.length.value.short.raises`",
+    ),
+    "a source of no choice": (
+        'mitigates = { collision = "no" }',
+        THREAT + 'authority = [{ of = ["md4"], by = "x", where = "y", says = "z", seen = 2026-11-22 }]\n',
+        "`threat.collision.authority.of`: no choice is called `md4`",
+    ),
+    "an unknown coordinate": (
+        'mitigates = { collision = [{ is = "yes", when = { lenght = ["short"] } }, { is = "no" }] }',
+        A_VALUE,
+        "`choice.md5.mitigates.collision.when`: the family has no setting `lenght`",
+    ),
+    "no last statement": (
+        'mitigates = { collision = [{ is = "yes", when = { length = ["short"] } }] }',
+        A_VALUE,
+        "each but the last says `when`",
+    ),
+    "two things at once": (
+        'mitigates = { collision = [{ is = "yes", partly = "at times" }] }',
+        A_VALUE,
+        'either `is = "yes"`',
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_STATEMENTS)
+def test_a_statement_that_does_not_fit_is_refused(fault: str, tmp_path: Path) -> None:
+    """In one line that names the file's key."""
+    choice, rest, words = BAD_STATEMENTS[fault]
+    (tmp_path / "family.toml").write_text(A_FAMILY + choice + "\n" + rest)
+    with pytest.raises(TollbarError) as caught:
+        read_family(tmp_path)
+    assert words in caught.value.what
+    assert "\n" not in caught.value.what
+
+
+def test_a_value_may_raise_what_it_names(tmp_path: Path) -> None:
+    """Then it holds in place of what the choice says; and a family that a run keeps is not asked for the name."""
+    text = A_FAMILY + 'mitigates = { collision = "no" }\n' + A_VALUE + 'mitigates = { collision = "yes" }\n'
+    (tmp_path / "family.toml").write_text(text + 'raises = ["collision"]\n')
+    cell = {"choice": "md5", "length": "short"}
+    assert Mitigation(Degree.YES) == read_family(tmp_path).mitigations_of(cell)["collision"]
+    (tmp_path / "family.toml").write_text(text)
+    kept = read_family(tmp_path, with_answers=False)
+    assert Mitigation(Degree.YES) == kept.mitigations_of(cell)["collision"]
