@@ -311,3 +311,17 @@ def test_a_bad_project_is_refused_in_one_line(fault: str, tmp_path: Path) -> Non
     assert words in caught.value.what
     assert hint in caught.value.what + (caught.value.hint or "")
     assert "tollbar.toml" in (caught.value.where or "")
+
+
+def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
+    """`docs/choosing.md` has a policy and a project that hold: a reader may begin with them."""
+    text = (Path(__file__).parents[1] / "docs" / "choosing.md").read_text("utf-8")
+    blocks = [block.partition("```")[0] for block in text.split("```toml\n")[1:]]
+    (ours,) = [block for block in blocks if block.startswith("[policy]")]
+    (tmp_path / "ours-2026-11.toml").write_text(ours)
+    found = policy(str(tmp_path / "ours-2026-11.toml"))
+    assert ["groups"] == [rule.id for rule in found.rules]
+    assert ["11.4.2-bcrypt"] == [one.rule for one in found.excepts]
+    (written,) = [block for block in blocks if "[uses." in block]
+    (tmp_path / "tollbar.toml").write_text(written)
+    assert [Ruling.MEETS] == [one.ruling for one in check_project(read_project(tmp_path / "tollbar.toml"), TODAY)]
