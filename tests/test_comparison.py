@@ -13,7 +13,7 @@ from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
 from tollbar.judge import Comparison, Quantity, compare, judge
 from tollbar.measure import Trial
-from tollbar.present.compared import comparison_notes, comparison_tables
+from tollbar.present.changes import comparison_notes, comparison_tables
 from tollbar.results import Run
 from tollbar.stats import Moments
 

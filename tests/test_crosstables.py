@@ -15,7 +15,7 @@ from tollbar.console import document, show_judgement, streams
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
 from tollbar.measure import Outcome
-from tollbar.present import crosstables
+from tollbar.present.comparisons import gaps
 from tollbar.report.page import page
 from tollbar.results import Row
 from tollbar.study import CrossTable
@@ -198,7 +198,7 @@ def test_a_column_without_a_number_says_why() -> None:
     study = shown()
     (found,) = study.tables
     kept = replace(found, cells=tuple(c for c in found.cells if c.row.provider.startswith("openssl")))
-    assert ["BLAKE3: unsupported: OpenSSL 3.0.19 has no digest of the name BLAKE3"] == crosstables.gaps(study, kept)
+    assert ["BLAKE3: unsupported: OpenSSL 3.0.19 has no digest of the name BLAKE3"] == gaps(study, kept)
 
 
 def test_the_document_has_every_cell_in_its_row() -> None:

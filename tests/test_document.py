@@ -15,8 +15,8 @@ from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar.console import document
 from tollbar.judge import StudyJudgement
-from tollbar.present.answers import answer
-from tollbar.present.sentences import first_sentences
+from tollbar.present.against import first_sentences
+from tollbar.present.answer import answer
 from tollbar.stats import Interval
 
 STUDY = {

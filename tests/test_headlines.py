@@ -13,14 +13,13 @@ from report_example import OPENSSL, digests, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.console import show_judgement, streams
 from tollbar.families import Standing
-from tollbar.judge import Contrast, StudyJudgement, Verdict
+from tollbar.judge import Compared, Contrast, StudyJudgement, Verdict
 from tollbar.judge.verdicts import Member
 from tollbar.measure import Outcome
 from tollbar.plan.pairs import contrasted
-from tollbar.present.answers import answer, headline
-from tollbar.present.charts import IN_GOOD_STANDING
-from tollbar.present.pairs import Pair, Pairs
-from tollbar.present.ways import options, places
+from tollbar.present.answer import answer, headline
+from tollbar.present.groups import options, places
+from tollbar.present.names import IN_GOOD_STANDING
 from tollbar.stats import Interval
 
 X = "×\u00a0"
@@ -64,7 +63,7 @@ def test_strengths_are_said_and_what_more_strength_costs() -> None:
 
 def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_first(study: StudyJudgement) -> None:
     """But for what is judged to cost the same; and neither the null choice nor a broken one is named as the answer."""
-    pairs = Pairs(study)
+    pairs = Compared(study)
     found = places(study, pairs)
     assert found
     for place in found:
@@ -88,7 +87,7 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
     """Neither that it costs nor that it saves, nor by how much."""
     study = replace(study, tolls=tuple(replace(t, verdict=Verdict.UNCLEAR) for t in study.tolls), contrasts=())
     said = " ".join(answer(study))
-    pairs = Pairs(study)
+    pairs = Compared(study)
     judged = [pairs.of(p.good[0].row, of.row) for p in places(study, pairs) for of in (*p.good, p.null) if of]
     assert ("cannot tell" in said) is any(judged)
     assert all(word not in said for word in (" more (", "would save", "the same within"))

@@ -22,7 +22,7 @@ from tollbar.judge.tolls import suffers, tolls
 from tollbar.measure import Outcome, Trial
 from tollbar.measure.trial import CLIENT, Chunk
 from tollbar.metrics import METRICS
-from tollbar.present.warnings import warnings
+from tollbar.present.trust import warnings
 from tollbar.runner import ComponentRecord, LoadRecord
 from tollbar.stats import Interval
 

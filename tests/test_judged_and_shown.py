@@ -12,8 +12,8 @@ from served_example import arrivals, asked_only, handshakes
 from tollbar import judge, report
 from tollbar.console import document, show_judgement, streams
 from tollbar.judge import Judgement
-from tollbar.present.cells import by_row, cost_metric, typical_metric
-from tollbar.present.shares import bars
+from tollbar.present.cpu import bars
+from tollbar.present.groups import by_row, cost_metric, typical_metric
 
 
 @pytest.fixture(scope="module")

@@ -12,18 +12,20 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.judge import Measurement, StudyJudgement, judge_study
 from tollbar.metrics import Metric
-from tollbar.present.cells import at_one_load
-from tollbar.present.shares import bars, parts_of, per_words
-from tollbar.present.timelines import (
+from tollbar.present.comparisons import OPERATIONS, waits_table
+from tollbar.present.cpu import (
     MOST_POINTS,
     Timeline,
+    bars,
     median_trial,
     moments,
+    parts_of,
+    per_words,
     put_off_words,
     timeline_charts,
     timeline_parts,
 )
-from tollbar.present.waits import OPERATIONS, waits_table
+from tollbar.present.groups import at_one_load
 
 PUT_OFF = Metric("put-off", "what is put off", "ns/op")
 FLUSH = Metric("flush", "one flush", "us")

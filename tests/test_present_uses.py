@@ -8,8 +8,7 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.families import Degree, Standing
 from tollbar.judge import StudyJudgement, Verdict
-from tollbar.present.pairs import Pair
-from tollbar.present.uses import Candidate, Offer, Uses, losses, sentences, uses_document, uses_table
+from tollbar.present.protection import Candidate, Offer, Uses, losses, sentences, uses_document, uses_table
 
 
 def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:

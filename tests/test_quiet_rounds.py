@@ -14,9 +14,8 @@ from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.measure import Trial
 from tollbar.moments import quickness_of
-from tollbar.present.notes import as_disturbed
-from tollbar.present.terminal import how
-from tollbar.present.warnings import warnings
+from tollbar.present.results import as_disturbed, how
+from tollbar.present.trust import warnings
 from tollbar.results import Row
 from tollbar.stats import Moments
 

@@ -12,7 +12,7 @@ from tollbar import plan, study
 from tollbar.console import show_judgement
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge
-from tollbar.present.sentences import MOST_SENTENCES, first_sentences, rates, sentences, weakness
+from tollbar.present.against import MOST_SENTENCES, first_sentences, rates, sentences, weakness
 
 BLOCKS = 8
 # What `measured` multiplies its ratios by.

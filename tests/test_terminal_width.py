@@ -17,11 +17,11 @@ from tollbar.console import layout, show_judgement, show_markdown, streams
 from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
-from tollbar.present import words
-from tollbar.present.answers import answer
-from tollbar.present.cells import by_row, cost_metric
-from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import BAR, INTERVAL, STANDING, bar, compared, toll_tables
+from tollbar.present.answer import answer
+from tollbar.present.groups import by_row, cost_metric
+from tollbar.present.numbers import ratio_words
+from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, toll_tables
+from tollbar.present.table import Cell, Table, numbers, row_names, texts
 
 WIDTHS = (80, 100, 120)
 
@@ -61,7 +61,7 @@ def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
         expected = Counter(
             (
                 units.show_nanoseconds(cost[toll.row.key].value),
-                words.ratio_words(toll.ratio.estimate) if toll.ratio else "",
+                ratio_words(toll.ratio.estimate) if toll.ratio else "",
                 str(toll.verdict),
             )
             for toll in compared(study)
@@ -74,13 +74,13 @@ def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
         for choice in {toll.row.choice for toll in compared(study)}:
             assert choice in text
         for contrast in study.contrasts:
-            assert re.search(rf"{re.escape(words.ratio_words(contrast.most))} .*{contrast.verdict}", text)
+            assert re.search(rf"{re.escape(ratio_words(contrast.most))} .*{contrast.verdict}", text)
         for claim in study.claims:
-            assert claim.ratio is None or f" {words.ratio_words(claim.ratio.estimate)} " in text
+            assert claim.ratio is None or f" {ratio_words(claim.ratio.estimate)} " in text
         for cell in (cell for table in study.tables for cell in table.cells if cell.ratio and cell.verdict):
             assert cell.ratio
             # Beside its interval, or without where there is no room for it.
-            ratio = re.escape(words.ratio_words(cell.ratio.estimate))
+            ratio = re.escape(ratio_words(cell.ratio.estimate))
             assert re.search(rf" {ratio}(?: \[[^]]+\])? {cell.verdict}", text), (ratio, width)
 
 

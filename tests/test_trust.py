@@ -13,7 +13,7 @@ from tollbar.judge.lattice import lattice
 from tollbar.measure import Outcome
 from tollbar.measure.aside import SetAside
 from tollbar.measure.trial import Chunk
-from tollbar.present.warnings import warnings
+from tollbar.present.trust import warnings
 from tollbar.results import Row
 from tollbar.runner import ComponentRecord, LoadRecord
 

@@ -14,7 +14,7 @@ from tollbar.cli.run import begin, carry_out, read_seconds, show, status_of, wit
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, estimates
-from tollbar.present.sentences import first_sentences
+from tollbar.present.against import first_sentences
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study
 from tollbar.workloads.operation import beyond_memory

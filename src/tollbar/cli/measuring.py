@@ -19,7 +19,8 @@ from tollbar.measure.timing import Timing
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan, estimates
 from tollbar.plan.heats import Heat
-from tollbar.present.words import counted, percent, percent_of
+from tollbar.present.names import counted
+from tollbar.present.numbers import percent, percent_of
 from tollbar.results import Store
 from tollbar.runner import Outcome
 from tollbar.stats import FEWEST_BLOCKS

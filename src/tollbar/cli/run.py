@@ -9,13 +9,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar import console, judge, machine, moments, plan, results, study, units
+from tollbar import console, document, judge, machine, moments, plan, results, study, units
 from tollbar.cli.measuring import measure_into, probed_machine
 from tollbar.cli.options import DEFAULTS, Options, cells_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan, estimates
-from tollbar.present.words import counted
+from tollbar.present.names import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.runner import Outcome
@@ -218,6 +218,6 @@ BUSY = 0.7
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
     """Prints what a run says."""
     if as_json:
-        console.print_json(console.document(judged))
+        console.print_json(document.of_run(judged))
     else:
         console.show_judgement(judged, everything=everything)

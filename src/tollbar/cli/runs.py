@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, results, units
+from tollbar import console, document, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.options import AsJson
@@ -15,8 +15,7 @@ from tollbar.cli.run import show, status_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement, Quantity
 from tollbar.judge.comparison import compare as compare_judgements
-from tollbar.present import compared
-from tollbar.present.exported import cell_rows
+from tollbar.present.changes import headlines, increase_lines
 
 TableFormat = Literal["terminal", "markdown"]
 
@@ -96,11 +95,11 @@ def compare(
         hint = "`--of cost` looks at costs"
         raise TollbarError("no ratio of the two runs can be compared, so that none is known to have risen", hint=hint)
     found = () if above is None else comparison.increases(above, of)
-    notes = [] if above is None else compared.increases(comparison, found, above)
+    notes = [] if above is None else increase_lines(comparison, found, above)
     if json:
-        console.print_json(console.comparison_document(comparison, found))
+        console.print_json(document.of_comparison(comparison, found))
     elif format == "markdown":
-        console.show_comparison_markdown(comparison, notes, compared.headlines(judged))
+        console.show_comparison_markdown(comparison, notes, headlines(judged))
     else:
         console.show_comparison(comparison, notes)
     return ExitStatus.SOME_FAILED if found else ExitStatus.DONE
@@ -160,7 +159,7 @@ def export(
     """
     if per == "cell":
         judged = judged_run(run)
-        results.write(lambda: cell_rows(judged), format, to)
+        results.write(lambda: document.cell_rows(judged), format, to)
     else:
         results.export(results.read(run), format, to)
     return ExitStatus.DONE

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from tollbar.judge import ClaimVerdict, Verdict
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.blocks import Cell, Column, Table
 
 GAP = "  "
 INDENT = " "
@@ -76,7 +76,7 @@ def fits(table: Table, width: int) -> bool:
 
 def _of(table: Table, columns: Sequence[int]) -> Table:
     rows = [[row[n] for n in columns] for row in table.rows]
-    return Table(table.caption, [table.columns[n] for n in columns], rows)
+    return replace(table, columns=[table.columns[n] for n in columns], rows=rows)
 
 
 def _chosen(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> _Layout:

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from tollbar.judge import Judgement, StudyJudgement
-from tollbar.present.cells import by_row, cost_metric, is_baseline, typical_metric
+from tollbar.present.groups import by_row, cost_metric, is_baseline, typical_metric
 from tollbar.results import Row
 
 

@@ -1,7 +1,7 @@
-"""Which choice is usable for what: what each costs by operation, and what there is against each threat.
+"""What each choice does about each threat, who says what it is worth, and which choice is usable for what.
 
 Costs are ratios to the same work without any protection, as they were judged; where nothing was judged, the costs
-themselves. Sentences, table and document say the same.
+themselves.
 """
 
 from __future__ import annotations
@@ -9,32 +9,149 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from tollbar.families import Choice, Degree, Mitigation, Standing
-from tollbar.judge import StudyJudgement, Verdict
-from tollbar.present import words
-from tollbar.present.cells import cost_metric, labels, varying
-from tollbar.present.operations import amount
-from tollbar.present.pairs import Pair, Pairs
-from tollbar.present.shapes import Cell, Table, numbers, texts
-from tollbar.present.threats import differing, protecting
-from tollbar.present.ways import Place, Way, naming, options, places
+from tollbar.families import Authority, Choice, Degree, Mitigation, Part, Standing
+from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
+from tollbar.present.blocks import (
+    Boxed,
+    Cell,
+    Folded,
+    Items,
+    Key,
+    Legend,
+    Paragraph,
+    Section,
+    Table,
+    figures,
+    numbers,
+    standing_keys,
+    texts,
+)
+from tollbar.present.chart import strength_charts
+from tollbar.present.groups import AtOneLoad, Place, Spot, Way, by_row, cost_metric, options, places, spot, told_by
+from tollbar.present.names import (
+    LOADS,
+    VERDICT_MARKS,
+    capitalised,
+    enumeration,
+    labels,
+    quoted,
+    standing_words,
+    varying,
+)
+from tollbar.present.numbers import amount, times_range
 from tollbar.results import Row
 
-TITLE = "Which choice for what"
+MARKS = {Degree.YES: "●", Degree.PARTLY: "◐", Degree.NO: "○"}
+# Where something is measured says nothing of what it protects.
+_NOT_PROTECTING = ("provider", "bed", "op", *LOADS)
+Answers = Mapping[str, Mitigation]
+
+
+def threats_table(study: StudyJudgement) -> Table:
+    """Cells by the threats in which they differ; without rows where they differ in none."""
+    threats, groups = study.about.family.threats, alike(study)
+    differ = differing(study)
+    columns = texts("cells", *(f"{t.replace('-', ' ')}: {threats[t].title}" for t in differ))
+    rows = [[_cells_of(names), *(_answer(answers[t]) for t in differ)] for answers, names in groups] if differ else []
+    return Table("What each cell does about each threat", columns, rows)
+
+
+def unprotected(study: StudyJudgement) -> str:
+    """One sentence on the null choice, where the study has it."""
+    null = [r.title for r in study.rows if r.standing is Standing.NULL]
+    return f"{capitalised(quoted(null[0]))} protects against none of it." if null else ""
+
+
+def differing(study: StudyJudgement) -> list[str]:
+    """The threats about which the cells that protect something do not all do the same."""
+    return [t for t in study.about.family.threats if len({answers[t] for answers, _ in alike(study)}) > 1]
+
+
+def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
+    """The cells that protect something, together where they protect against the same; by their names."""
+    family = study.about.family
+    if not family.threats:
+        return []
+    rows = _that_protect(study)
+    label = labels(study, protecting(study), whole=True)
+    groups: list[tuple[Answers, list[str]]] = []
+    for row in rows:
+        answers = family.mitigations_of(row.coordinates)
+        inside = next((found for known, found in groups if known == answers), None)
+        if inside is None:
+            inside = []
+            groups.append((answers, inside))
+        named = label(row)
+        if named not in inside:
+            inside.append(named)
+    return groups
+
+
+def protecting(study: StudyJudgement) -> list[str]:
+    """The coordinates that decide what a cell does about some threat; all that may, where these do not suffice."""
+    family, rows = study.about.family, _that_protect(study)
+    sizes = [name for name, setting in family.settings.items() if setting.is_size or setting.is_share]
+    names = [n for n in varying(rows) if n not in (*_NOT_PROTECTING, *sizes)] or ["choice"]
+    decide = [n for n in names if n == "choice" or _is_divided(study, rows, [m for m in varying(rows) if m != n])]
+    return names if _is_divided(study, rows, decide) else decide
+
+
+def _is_divided(study: StudyJudgement, rows: Sequence[Row], names: Sequence[str]) -> bool:
+    """Whether some rows that are alike along these coordinates do different things about a threat."""
+    found: dict[Spot, Answers] = {}
+    mitigations_of = study.about.family.mitigations_of
+    return any(found.setdefault(spot(row, names), done := mitigations_of(row.coordinates)) != done for row in rows)
+
+
+def _that_protect(study: StudyJudgement) -> list[Row]:
+    choices = study.about.family.choices
+    return [r for r in study.rows if r.standing is not Standing.NULL and r.choice in choices]
+
+
+def _cells_of(names: Sequence[str]) -> Cell:
+    if len(names) == 1:
+        return Cell(names[0])
+    return Cell(f"{len(names)} cells", small="; ".join(names))
+
+
+def _answer(mitigation: Mitigation) -> Cell:
+    return Cell(str(mitigation.degree), mark=MARKS[mitigation.degree], small=mitigation.condition)
+
+
+def alike_everywhere(study: StudyJudgement) -> list[str]:
+    """A line for each degree, of the threats about which all cells do the same."""
+    threats, differ = study.about.family.threats, differing(study)
+    answers = alike(study)[0][0]
+    lines = []
+    for degree, says in (
+        (Degree.YES, "All of these protect against"),
+        (Degree.PARTLY, "All of these protect in part against"),
+        (Degree.NO, "None of these protects against"),
+    ):
+        same = [
+            f"“{threats[t].title}”" + (f" ({answers[t].condition})" if answers[t].condition else "")
+            for t in threats
+            if t not in differ and answers[t].degree is degree
+        ]
+        if same:
+            lines.append(f"{says} {enumeration(same)}.")
+    return lines
+
+
+USES = "Which choice for what"
 # More names than this in one sentence hide the answer: then the cheapest few and the dearest speak for the rest.
 MOST_NAMES = 4
 MOST_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class WayCost:
     """What one way costs in one place."""
 
     place: Place
     way: Way
-    pair: Pair | None
+    pair: Toll | None
     """Against the same without protection; None where that was not judged."""
 
     @property
@@ -47,7 +164,7 @@ class Cost:
         """The ratio; the cost itself where there is none."""
         return self.way.cost if self.ratio is None else self.ratio
 
-    def is_surely_less(self, than: Cost) -> bool:
+    def is_surely_less(self, than: WayCost) -> bool:
         """Whether the intervals of the two ratios, where there are any, lie apart."""
         if self.pair and self.pair.ratio and than.pair and than.pair.ratio:
             return self.pair.ratio.high < than.pair.ratio.low
@@ -60,7 +177,7 @@ class Offer:
 
     name: str
     operation: str
-    costs: tuple[Cost, ...]
+    costs: tuple[WayCost, ...]
 
     @property
     def row(self) -> Row:
@@ -87,7 +204,7 @@ class Candidate:
         return self.offers[0].name
 
     @property
-    def costs(self) -> Mapping[str, Cost]:
+    def costs(self) -> Mapping[str, WayCost]:
         """The middle one, by operation."""
         return {offer.operation: _middle(offer) for offer in self.offers}
 
@@ -116,25 +233,25 @@ class Uses:
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
         self.threats = differing(study)
-        chosen = naming(study, options(study))
+        chosen = told_by(study, options(study))
         decide = protecting(study) if self.threats else []
         names = [n for n in varying(study.rows) if n in chosen or n in decide]
         self._label = labels(study, names, whole=True)
 
     @cached_property
-    def costs(self) -> tuple[Cost, ...]:
+    def costs(self) -> tuple[WayCost, ...]:
         """Every way in every place, those in good standing first."""
-        pairs = Pairs(self.study)
+        pairs = Compared(self.study)
         judged = {t.row.key: t for t in self.study.tolls if t.metric == cost_metric(self.study)}
 
-        def pair_of(place: Place, way: Way) -> Pair | None:
+        def pair_of(place: Place, way: Way) -> Toll | None:
             toll = judged.get(way.row.key)
             if toll and toll.ratio and toll.against.standing is Standing.NULL:
-                return Pair(toll.verdict, toll.ratio)
+                return Toll(toll.verdict, toll.ratio)
             return pairs.of(way.row, place.null.row) if place.null else None
 
         found = [
-            Cost(place, way, pair_of(place, way))
+            WayCost(place, way, pair_of(place, way))
             for place in (places(self.study, pairs) if self.threats else ())
             if not place.is_of_one_choice
             for way in (*place.good, *place.others)
@@ -151,7 +268,7 @@ class Uses:
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
         """Every way by operation, whatever its standing; the cheapest first, by the middle one of its costs."""
-        found: dict[tuple[str, str], list[Cost]] = {}
+        found: dict[tuple[str, str], list[WayCost]] = {}
         for cost in self.costs:
             found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
         offers = [Offer(name, op, tuple(costs)) for (op, name), costs in found.items()]
@@ -192,7 +309,7 @@ class Uses:
         return ()
 
 
-def sentences(study: StudyJudgement) -> list[str]:
+def use_sentences(study: StudyJudgement) -> list[str]:
     """A sentence for each operation, then one for each threat."""
     uses = Uses(study)
     return [*_by_operation(uses), *(_by_threat(uses, against) for against in uses.against)]
@@ -218,7 +335,7 @@ def uses_table(study: StudyJudgement) -> Table:
         keys = [cost.way.row.key for offer in offers.values() for cost in offer.costs]
         written = [_cell(offers[op]) if op in offers else Cell("–") for op in uses.operations]
         seen = [[known[key, m.name] for key in keys if (key, m.name) in known] for m in sizes]
-        standing = Cell(words.standing_words(first.standing), standing=first.standing)
+        standing = Cell(standing_words(first.standing), standing=first.standing)
         rows.append((Cell(name), *written, *map(_size, seen), standing, Cell(_choice(study, first).note or "–")))
     columns = (
         *texts("choice"),
@@ -230,47 +347,10 @@ def uses_table(study: StudyJudgement) -> Table:
     return Table(f"{what}: over all places of an operation, from the least to the most", columns, rows)
 
 
-def uses_document(study: StudyJudgement) -> dict[str, Any]:
-    """The same for another program."""
-    uses = Uses(study)
-
-    def written(offer: Offer) -> dict[str, Any]:
-        return {
-            "choice": offer.row.choice,
-            "name": offer.name,
-            "op": offer.operation,
-            "standing": str(offer.row.standing),
-            "note": _choice(study, offer.row).note,
-            "places": [
-                {
-                    "at": {name: study.study.named(name, value) for name, value in cost.place.at.items()},
-                    "cost": cost.way.cost,
-                    "ratio": cost.ratio,
-                    "verdict": str(cost.pair.verdict) if cost.pair else None,
-                }
-                for cost in offer.costs
-            ],
-        }
-
-    def candidate(one: Candidate, threat: str) -> dict[str, Any]:
-        done = uses.mitigation(one.offers, threat)
-        return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
-
-    return {
-        "sentences": sentences(study),
-        "operations": [written(offer) for offer in uses.offers],
-        "threats": [
-            {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
-            for against in uses.against
-            for threat in against.threats
-        ],
-    }
-
-
 def _by_operation(uses: Uses) -> Iterable[str]:
     for operation in uses.operations:
         good = [o for o in uses.offers if o.operation == operation and o.is_good]
-        named = [f"{words.quoted(o.name)} {_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
+        named = [f"{quoted(o.name)} {_cost_words(o.costs)}{_doubt(o.costs)}" for o in good]
         if len(named) > MOST_NAMES:
             named = [*named[: MOST_NAMES - 1], f"{len(named) - MOST_NAMES + 1} more up to {named[-1]}"]
         if named:
@@ -278,7 +358,7 @@ def _by_operation(uses: Uses) -> Iterable[str]:
 
 
 def _by_threat(uses: Uses, against: Against) -> str:
-    name = words.enumeration([threat.replace("-", " ") for threat in against.threats])
+    name = enumeration([threat.replace("-", " ") for threat in against.threats])
     if not against.candidates:
         return f"Against {name}: nothing recommended or acceptable that was measured."
     said = [_candidate_words(uses, one) for one in against.candidates[:MOST_CANDIDATES]]
@@ -292,20 +372,20 @@ def _candidate_words(uses: Uses, one: Candidate) -> str:
     of = {offer.operation: _cost_words(offer.costs) for offer in one.offers}
     costs = [f"{operation} {cost}" if len(uses.operations) > 1 else cost for operation, cost in of.items()]
     lacking = [operation for operation in uses.operations if operation not in of]
-    gone = f"; {words.enumeration(lacking)} not measured" if lacking else ""
-    return f"{words.quoted(one.name)} ({', '.join(costs)}{gone})"
+    gone = f"; {enumeration(lacking)} not measured" if lacking else ""
+    return f"{quoted(one.name)} ({', '.join(costs)}{gone})"
 
 
-def _cost_words(costs: Sequence[Cost]) -> str:
+def _cost_words(costs: Sequence[WayCost]) -> str:
     """`× 1.26` or `× 1.15 to × 1.26`; the costs themselves where one of them was not judged."""
     ratios = [cost.ratio for cost in costs if cost.ratio is not None]
     if len(ratios) == len(costs):
-        return words.times_range(min(ratios), max(ratios))
+        return times_range(min(ratios), max(ratios))
     least, most = (amount(of(cost.way.cost for cost in costs)) for of in _ENDS)
     return least if least == most else f"{least} to {most}"
 
 
-def _doubt(costs: Sequence[Cost]) -> str:
+def _doubt(costs: Sequence[WayCost]) -> str:
     """What a ratio by itself does not say of its verdicts."""
     verdicts = {cost.pair.verdict for cost in costs if cost.pair}
     if Verdict.UNCLEAR in verdicts:
@@ -318,25 +398,118 @@ _ENDS: tuple[Callable[[Iterable[float]], float], ...] = (min, max)
 
 def _cell(offer: Offer) -> Cell:
     verdicts = {cost.pair.verdict for cost in offer.costs if cost.pair}
-    mark = words.VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
+    mark = VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
     return Cell(_cost_words(offer.costs), _middle(offer).value, _doubt(offer.costs).strip(" ()") or None, mark=mark)
 
 
 def _size(seen: Sequence[float]) -> Cell:
     if not seen:
         return Cell("–")
-    least, most = (words.amount(of(seen), "B") for of in _ENDS)
+    least, most = (amount(of(seen), "B") for of in _ENDS)
     return Cell(least if least == most else f"{least} to {most}", max(seen))
 
 
-def _middle(offer: Offer) -> Cost:
+def _middle(offer: Offer) -> WayCost:
     """The middle one of its costs."""
     return sorted(offer.costs, key=lambda cost: cost.value)[(len(offer.costs) - 1) // 2]
 
 
-def _operation(cost: Cost) -> str:
+def _operation(cost: WayCost) -> str:
     return str(cost.way.row.coordinates.get("op", ""))
 
 
 def _choice(study: StudyJudgement, row: Row) -> Choice:
     return study.about.family.choices[row.choice]
+
+
+def sources_table(study: StudyJudgement) -> Table:
+    """Who says what the standing and the strength of each choice is."""
+    rows = []
+    for entry in _entries(study):
+        bits = "–" if entry.strength is None else f"{entry.strength} bits"
+        year = entry.year if isinstance(entry, Choice) else None
+        by = "; ".join(_authority(a) for a in entry.authority)
+        standing = entry.standing
+        rows.append(
+            (
+                Cell(entry.title, small=f"{entry.spec}, {year}" if year else entry.spec),
+                Cell("–") if standing is None else Cell(standing_words(standing), standing=standing),
+                Cell(by or "–", small=entry.note),
+                Cell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
+            )
+        )
+    columns = texts("choice", "standing", "who says so", "strength")
+    return Table("Who says so: the source of every standing and strength", columns, rows)
+
+
+def _entries(study: StudyJudgement) -> Iterable[Part]:
+    """Each choice of the study, and each value of a setting that has a standing, a strength or a source of its own."""
+    family = study.about.family
+    # A choice with parameters has a standing, and a source of it, for those of each row.
+    found: dict[tuple[bool, str, str], Part] = {}
+    for row in study.rows:
+        for entry in family.parts_of(row.coordinates) if row.choice in family.choices else ():
+            if isinstance(entry, Choice) or entry.authority or entry.strength is not None:
+                found.setdefault((not isinstance(entry, Choice), entry.title, str(entry.standing)), entry)
+    # All choices first, then what they are combined with.
+    return [found[key] for key in sorted(found, key=lambda key: key[0])]
+
+
+def _authority(authority: Authority) -> str:
+    unread = "" if authority.checked else "; clause not re-read"
+    seen = authority.seen.isoformat()
+    return f"{authority.by}, {authority.where}: “{authority.says}” (seen {seen}{unread})"
+
+
+# A screenful: more are in the report, or behind `tollbar judge RUN --all`.
+
+
+def uses_section(study: StudyJudgement) -> Section | None:
+    said = use_sentences(study)
+    note = (
+        "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
+        " that no other is sure to undercut; where the run cannot tell two apart, their order is chance."
+    )
+    return Section(USES, (Paragraph(note, "note"), Items(said), uses_table(study))) if said else None
+
+
+def strength_section(study: StudyJudgement, at: AtOneLoad) -> Section:
+    charts, family = strength_charts(at.study), study.about.family
+    means = f"Strength: {family.strength_means}." if family.strength_means else ""
+    sources = sources_table(study)
+    folded = [Folded(sources.caption, [sources])] if sources.rows else []
+    if not charts:
+        return Section("What each choice is worth", (Paragraph(means, "note"), *folded))
+    costed = [m.row for m in by_row(study, cost_metric(study)).values() if m.row.strength is not None]
+    how = (
+        f"{means} Down and to the right is better. The dashed line is the cheapest recommended or acceptable choice of"
+        f" at least that strength. {at.note}"
+    )
+    frontier = Key("cheapest in good standing for at least so many bits", mark="frontier")
+    return Section(
+        "Cost against strength and standing",
+        (
+            Paragraph(how.strip(), "note"),
+            Legend([*standing_keys(costed), frontier]),
+            *figures(charts, "panels strength"),
+            *folded,
+        ),
+    )
+
+
+def threats_section(study: StudyJudgement) -> Section | None:
+    if not alike(study):
+        return None
+    table = threats_table(study)
+    note = (
+        "A threat stands here with what is done about it, by this project's own reading of the specifications and of"
+        f" the authorities named above. {unprotected(study)}"
+    )
+    return Section(
+        "What it protects against",
+        (
+            Paragraph(note.strip(), "note"),
+            Boxed("protects", [table] if table.rows else []),
+            Items(alike_everywhere(study)),
+        ),
+    )

@@ -1,4 +1,4 @@
-"""`--json`: one document, whose form other programs rely on."""
+"""`--json`: one document, whose form other programs rely on: `schema` describes it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tollbar.judge import (
     Toll,
 )
 from tollbar.measure import SetAside
-from tollbar.present import answers, published
-from tollbar.present.published import Line, Part
-from tollbar.present.sentences import sentences
-from tollbar.present.uses import uses_document
-from tollbar.present.warnings import warnings
+from tollbar.present.against import sentences
+from tollbar.present.answer import answer
+from tollbar.present.protection import Candidate, Offer, Uses, use_sentences
+from tollbar.present.published import Line, Published, sources_of, verdict_counts
+from tollbar.present.trust import warnings
 from tollbar.results import Row, Run, StudyRun
 from tollbar.runner import Negotiated, Outcome
 from tollbar.stats import Interval
@@ -34,18 +34,18 @@ from tollbar.study import CrossTable
 SCHEMA = 2
 
 
-def document(judgement: Judgement) -> dict[str, Any]:
+def of_run(judgement: Judgement) -> dict[str, Any]:
     """A run's results, tolls, contrasts, claims and tables; and what became of each published source."""
-    sources = [_source(part, _place_of_claim) for part in published.of_run(judgement)]
+    sources = [_source(part, _place_of_claim) for part in sources_of(judgement)]
     return {**_head(judgement.run), "sources": sources, "studies": [_study(study) for study in judgement.studies]}
 
 
-def source_document(part: Part) -> dict[str, Any]:
+def of_source(part: Published) -> dict[str, Any]:
     """What one source published, each claim whole, beside what was measured of it."""
     return {"schema": SCHEMA, **_source(part, _whole_claim)}
 
 
-def comparison_document(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
+def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
     """Two runs' costs and ratios side by side, and what became dearer than was allowed."""
     return {
         "schema": SCHEMA,
@@ -139,7 +139,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
         "set_aside": [_set_aside(one, rows) for one in judged.study.set_aside],
-        "uses": uses_document(judged),
+        "uses": _uses(judged),
         "warnings": list(warnings(judged)),
     }
 
@@ -151,14 +151,14 @@ def _set_aside(one: SetAside, rows: Mapping[str, Row]) -> dict[str, Any]:
     return {**where, **counts, "at": one.at_s, "tried_again": one.tried_again_s is not None}
 
 
-def _source(part: Part, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
+def _source(part: Published, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
     """What it ran on, what differs here, how its claims came out, and these in the order of its text."""
     source = _fields(part.source, "name", "title", "by", "year", "system", "differs") if part.source else {}
     return {
         **source,
         "studies": list(part.studies),
         "not_measured": list(part.missing),
-        "verdicts": published.counts(part.theirs),
+        "verdicts": verdict_counts(part.theirs),
         "claims": [{"study": line.study.name, "ours": line.claim.is_ours, **claim_of(line)} for line in part.lines],
     }
 
@@ -176,7 +176,7 @@ def _whole_claim(line: Line) -> dict[str, Any]:
 
 def _answers(judged: StudyJudgement) -> dict[str, Any]:
     """What was found, in the words that terminal and report have."""
-    headline, *paragraphs = answers.answer(judged)
+    headline, *paragraphs = answer(judged)
     return {"headline": headline, "paragraphs": paragraphs, "sentences": sentences(judged)}
 
 
@@ -232,6 +232,43 @@ def _toll(toll: Toll) -> dict[str, Any]:
         "moments": toll.ratio.moments if toll.ratio else None,
         **_fields(toll, "noise_floor", "verdict", "more_blocks", "reason"),
         "twin": toll.row.against == toll.row.key,
+    }
+
+
+def _uses(study: StudyJudgement) -> dict[str, Any]:
+    """Which choice for what, as the sentences and the table say it."""
+    uses = Uses(study)
+
+    def written(offer: Offer) -> dict[str, Any]:
+        return {
+            "choice": offer.row.choice,
+            "name": offer.name,
+            "op": offer.operation,
+            "standing": str(offer.row.standing),
+            "note": study.about.family.choices[offer.row.choice].note,
+            "places": [
+                {
+                    "at": {name: study.study.named(name, value) for name, value in cost.place.at.items()},
+                    "cost": cost.way.cost,
+                    "ratio": cost.ratio,
+                    "verdict": str(cost.pair.verdict) if cost.pair else None,
+                }
+                for cost in offer.costs
+            ],
+        }
+
+    def candidate(one: Candidate, threat: str) -> dict[str, Any]:
+        done = uses.mitigation(one.offers, threat)
+        return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
+
+    return {
+        "sentences": use_sentences(study),
+        "operations": [written(offer) for offer in uses.offers],
+        "threats": [
+            {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
+            for against in uses.against
+            for threat in against.threats
+        ],
     }
 
 

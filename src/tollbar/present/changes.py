@@ -7,11 +7,11 @@ from typing import Literal
 
 from tollbar import units
 from tollbar.families import Family
-from tollbar.judge import Comparison, Increase, Judgement, Pair
-from tollbar.present import answers, words
-from tollbar.present.cells import varying
-from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import plain
+from tollbar.judge import Comparison, Increase, Judgement, RowChange
+from tollbar.present.answer import headline
+from tollbar.present.names import counted, plain, varying
+from tollbar.present.numbers import change_ends, change_words, percent, ratio_words
+from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -22,12 +22,12 @@ MOST_NAMED = 12
 def comparison_tables(comparison: Comparison) -> dict[str, Table]:
     """Costs and ratios of both runs and how they changed, a table for each study, by its name."""
     return {
-        study: _table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
+        study: _changes_table(f"{study}: {comparison.one} → {comparison.other}", pairs, comparison.families.get(study))
         for study, pairs in comparison.studies.items()
     }
 
 
-def _table(caption: str, pairs: Sequence[Pair], family: Family | None) -> Table:
+def _changes_table(caption: str, pairs: Sequence[RowChange], family: Family | None) -> Table:
     names = varying((pair.row for pair in pairs), always=("choice",))
     columns = (
         *row_names(*("server" if name == "bed" else name for name in names)),
@@ -40,14 +40,14 @@ def _table(caption: str, pairs: Sequence[Pair], family: Family | None) -> Table:
     return Table(caption, columns, [_row(pair, names, family) for pair in pairs])
 
 
-def _row(pair: Pair, names: Sequence[str], family: Family | None) -> tuple[Cell, ...]:
+def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[Cell, ...]:
     cost, ratio = (pair.cost, pair.other_cost), (pair.one, pair.other)
     return (
         # What a row is, and not its version: what was upgraded is said once, below.
         *(Cell(plain(family, name, pair.row.coordinates.get(name))) for name in names),
         Cell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
         *_change(pair.cost_change),
-        Cell(" → ".join(words.ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
+        Cell(" → ".join(ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
         *_change(pair.ratio_change),
         Cell("" if pair.overlap is None else "overlap" if pair.overlap else "apart"),
     )
@@ -57,7 +57,7 @@ def _change(change: Interval | None) -> tuple[Cell, Cell]:
     if change is None:
         return Cell(""), Cell("")
     good = True if change.is_bounded and change.high < 1 else False if change.low > 1 else None
-    return Cell(words.change_words(change.estimate), good=good), Cell(words.change_ends(change))
+    return Cell(change_words(change.estimate), good=good), Cell(change_ends(change))
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
@@ -66,10 +66,7 @@ def comparison_notes(comparison: Comparison) -> list[str]:
         *(f"another version: {change}" for change in comparison.upgrades),
         *_alone(comparison, comparison.one, 0),
         *_alone(comparison, comparison.other, 1),
-        *(
-            f"not compared: {words.counted(left.rows, 'row')} of {left.study}: {left.reason}"
-            for left in comparison.left_out
-        ),
+        *(f"not compared: {counted(left.rows, 'row')} of {left.study}: {left.reason}" for left in comparison.left_out),
         *_agreement(comparison),
     ]
 
@@ -84,7 +81,7 @@ def _agreement(comparison: Comparison) -> list[str]:
         f" {comparison.overlapping:.0%} of intervals overlap.",
         *(
             [
-                f"Compared as disturbed in both runs: {words.counted(disturbed, 'ratio')},"
+                f"Compared as disturbed in both runs: {counted(disturbed, 'ratio')},"
                 " whose core was not left alone enough in one."
             ]
             if disturbed
@@ -99,7 +96,7 @@ def _alone(comparison: Comparison, run: str, side: Literal[0, 1]) -> list[str]:
         return []
     named = [_row_words(comparison, *found) for found in rows[:MOST_NAMED]]
     more = [f"{len(rows) - MOST_NAMED} more"] if len(rows) > MOST_NAMED else []
-    return [f"only in {run}, {words.counted(len(rows), 'row')}: {'; '.join([*named, *more])}"]
+    return [f"only in {run}, {counted(len(rows), 'row')}: {'; '.join([*named, *more])}"]
 
 
 def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
@@ -107,13 +104,13 @@ def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
     found: dict[str, list[str]] = {}
     for judgement in judgements:
         for study in judgement.studies:
-            found.setdefault(study.about.name, []).append(f"{judgement.run.name}: {answers.headline(study)}")
+            found.setdefault(study.about.name, []).append(f"{judgement.run.name}: {headline(study)}")
     return found
 
 
-def increases(comparison: Comparison, found: Sequence[Increase], above: float) -> list[str]:
+def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float) -> list[str]:
     """A line for each row that became dearer by more than was allowed; one that says so where none did."""
-    share = words.percent(above)
+    share = percent(above)
     if not found:
         if comparison.median_difference is None:
             return []
@@ -121,7 +118,7 @@ def increases(comparison: Comparison, found: Sequence[Increase], above: float) -
     quantities = {"cost": "CPU time", "ratio": "ratio to its baseline"}
     return [
         f"above {share}: {_row_words(comparison, one.study, one.pair.row)}: {quantities[one.quantity]}"
-        f" {words.change_words(one.change.estimate)} {words.change_ends(one.change)}"
+        f" {change_words(one.change.estimate)} {change_ends(one.change)}"
         for one in found
     ]
 

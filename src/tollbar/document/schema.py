@@ -1,0 +1,395 @@
+"""The form of the JSON document, which `schema.json` and the tables of docs/json.md are written from.
+
+`python -m tollbar.document.schema` writes both again, into the folder of a checkout that is given.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = float | None
+"""Null where it is not known, the end of an interval that has none included."""
+Ends = tuple[Number, Number] | None
+"""The low and the high end of an interval."""
+Value = str | int | float | bool
+"""Of a coordinate."""
+Values = dict[str, Value]
+JSON = Any
+"""What a library or a machine says of itself."""
+
+
+class _Form(BaseModel):
+    """Keys are added within a schema's number; here every one of them stands."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class Where(_Form):
+    """Which cell it is."""
+
+    choice: str
+    provider: str
+    bed: str | None
+    server: str | None
+    setting: Values
+
+
+class Ratio(_Form):
+    ratio: Number
+    low: Number
+    high: Number
+
+
+class Negotiated(_Form):
+    """So many connections of one kind."""
+
+    model_config = ConfigDict(extra="allow")
+    count: int
+
+
+class Result(Where):
+    metric: str
+    component: str | None
+    unit: str
+    value: Number
+    low: Number
+    high: Number
+    limit: str | None = None
+    blocks: int
+    moments: str | None
+    outcome: str
+    reason: str | None
+    standing: str
+    strength: int | None
+    known_answers: int
+    accepted: list[str]
+    refused: list[str]
+    not_tried: list[str]
+    negotiated: list[Negotiated] | None = None
+    client_libraries: list[str] | None = None
+
+
+class Toll(Where, Ratio):
+    against: Where
+    metric: str
+    difference: Number
+    typical: Number
+    typical_interval: Ends
+    suffers: str | None
+    noise: Ends
+    confidence: Number
+    blocks: int
+    moments: str | None
+    noise_floor: Number
+    verdict: str
+    more_blocks: int | None
+    reason: str | None
+    twin: bool
+
+
+class Contrast(_Form):
+    setting: str
+    value: Value
+    for_value: Annotated[Value, Field(alias="for")]
+    where: dict[str, list[Value]]
+    low: Number
+    high: Number
+    least: Number
+    most: Number
+    pairs: int
+    verdict: str
+    more_blocks: int | None
+
+
+class Figure(_Form):
+    value: Number
+    unit: str
+
+
+class BySource(_Form):
+    """By the statistic of a study's source."""
+
+    statistic: str
+    unit: str
+    mean: Number
+    error: Number
+    deviation: Number
+    ratio: Number
+    blocks: int
+
+
+class Claim(Ratio):
+    says: str
+    where: str | None
+    metric: str
+    component: str | None
+    published: Number
+    published_range: list[Number] | None
+    order: str | None
+    grows: dict[str, list[Value]]
+    published_figures: list[str]
+    published_error: str | None
+    published_deviation: str | None
+    figures: list[Figure]
+    typical: Number
+    rates: list[Number] | None
+    by_source: BySource | None
+    verdict: str
+    provider: Value | None
+    bed: Value | None
+    setting: Values
+    note: str | None
+    reason: str | None
+
+
+class TableCell(Where, Ratio):
+    column: Value
+    verdict: str | None
+    more_blocks: int | None
+    cost: Number
+    cost_interval: Ends
+    unit: str
+    is_over: bool
+    outcome: str
+    reason: str | None
+
+
+class TableRow(_Form):
+    row: Value
+    cells: list[TableCell]
+
+
+class StudyTable(_Form):
+    title: str
+    rows_are: str
+    columns_are: str
+    metric: str | None
+    over: Values
+    where: Values
+    rows: list[TableRow]
+
+
+class LeftOut(_Form):
+    coordinates: Values
+    because: str
+
+
+class SetAside(_Form):
+    choice: str | None = None
+    provider: str | None = None
+    bed: str | None = None
+    server: str | None = None
+    setting: Values | None = None
+    failed: int
+    trials: int
+    after: int
+    reason: str
+    at: float
+    tried_again: bool
+
+
+class Answers(_Form):
+    headline: str
+    paragraphs: list[str]
+    sentences: list[str]
+
+
+class Place(_Form):
+    at: Values
+    cost: float
+    ratio: Number
+    verdict: str | None
+
+
+class Offer(_Form):
+    choice: str
+    name: str
+    op: str
+    standing: str
+    note: str | None
+    places: list[Place]
+
+
+class Candidate(_Form):
+    name: str
+    mitigates: str
+    condition: str | None
+
+
+class Threat(_Form):
+    threat: str
+    candidates: list[Candidate]
+
+
+class Uses(_Form):
+    sentences: list[str]
+    operations: list[Offer]
+    threats: list[Threat]
+
+
+class Study(_Form):
+    study: Annotated[str, Field(description="its name; `ask` for a question without a file")]
+    question: Annotated[str, Field(description="what it asks")]
+    family: Annotated[str, Field(description="its family")]
+    answers: Annotated[
+        Answers,
+        Field(
+            description=(
+                "what was found, in words: `headline`, one line; `paragraphs`, as the report has them; "
+                "`sentences`, how often a core can do each in a second, then one for each comparison with its "
+                "ratio, interval, verdict and standings"
+            )
+        ),
+    ]
+    worth: Annotated[float, Field(description="the share under which differences are ignored")]
+    confidence: Annotated[float, Field(description="that of every interval and verdict")]
+    noise_floor: Annotated[Number, Field(description="the ratio below which there is no verdict")]
+    noise: Annotated[Ends, Field(description="the interval of the twins")]
+    drift: Annotated[Number, Field(description="what costs were at the end, over the beginning")]
+    left_alone: Annotated[
+        Number,
+        Field(
+            description=(
+                "the share of the study's time in which the core was left alone, as probes of it say; `null` "
+                "where no probe shares the core"
+            )
+        ),
+    ]
+    results: Annotated[
+        list[Result],
+        Field(
+            description=(
+                "a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, "
+                "`standing`, `strength`, what it proved"
+            )
+        ),
+    ]
+    tolls: Annotated[
+        list[Toll],
+        Field(
+            description=(
+                "each cell against its baseline: `ratio`, `low`, `high`, `difference`, `typical`, `moments`, "
+                "`verdict`, `more_blocks`; `moments` is `undisturbed`, or `as disturbed` where the core was left "
+                "alone in too few blocks, and so in `results`"
+            )
+        ),
+    ]
+    contrasts: Annotated[list[Contrast], Field(description="what each value of a setting changes, all else alike")]
+    claims: Annotated[
+        list[Claim],
+        Field(
+            description=(
+                "what was published, beside what was measured: `published` is one ratio, `published_range` the "
+                "least and the most of several, `order` and `grows` where there is none, `published_figures` the "
+                "source's own, `published_error` and `published_deviation` what it prints beside the first; "
+                "`figures` are the same of this machine, `by_source` the first by the source's own statistic; "
+                "`verdict` may be `not judged` (an absolute figure) or `not testable here`, whose `reason` says "
+                "why"
+            )
+        ),
+    ]
+    tables: Annotated[list[StudyTable], Field(description="the study's own tables")]
+    left_out: Annotated[list[LeftOut], Field(description="combinations that were not planned, and why")]
+    set_aside: Annotated[
+        list[SetAside],
+        Field(
+            description=(
+                "each time that a cell failed too often and had no more trials: the cell, `failed` of its "
+                "`trials`, the place of the last one (`after`), the `reason`, when (`at`, seconds since the "
+                "epoch), and whether it was `tried_again`"
+            )
+        ),
+    ]
+    uses: Annotated[
+        Uses,
+        Field(
+            description=(
+                "which choice for what: `sentences`, then `operations` (choices in good standing, each with its "
+                "cost by place) and `threats` (those that mitigate each)"
+            )
+        ),
+    ]
+    warnings: Annotated[list[str], Field(description="what a reader should know first")]
+
+
+class SourceClaim(_Form):
+    study: str
+    claim: int
+    ours: bool
+
+
+class Source(_Form):
+    name: str | None = None
+    title: str | None = None
+    by: str | None = None
+    year: int | None = None
+    system: str | None = None
+    differs: str | None = None
+    studies: list[str]
+    not_measured: list[str]
+    verdicts: dict[str, int]
+    claims: list[SourceClaim]
+
+
+class Document(_Form):
+    number: Annotated[Literal[2], Field(alias="schema", description="the number of this form")]
+    run: Annotated[str, Field(description="the run's directory")]
+    started: Annotated[str, Field(description="when, in UTC")]
+    seed: Annotated[int, Field(description="what decided order and data")]
+    command: Annotated[list[str], Field(description="the command line")]
+    fingerprint: Annotated[dict[str, JSON], Field(description="the machine")]
+    providers: Annotated[
+        dict[str, JSON],
+        Field(description=("each library by its name with the version: `spec` as studies write it, and its receipt")),
+    ]
+    sources: Annotated[
+        list[Source],
+        Field(
+            description=(
+                "what became of each published comparison that the run's studies try: `name`, `title`, `by`, "
+                "`year`, what it ran on (`system`) and what `differs` here, its `studies` in this run and those "
+                "`not_measured`, how many of its claims came to each of `verdicts`, and its `claims` in the order "
+                "of its text, each as its `study`, its place in that study's `claims` (`claim`, from 0) and "
+                "whether it is `ours`"
+            )
+        ),
+    ]
+    studies: Annotated[list[Study], Field(description="each study, in the run's order")]
+
+
+SCHEMA_FILE = Path("src/tollbar/document/schema.json")
+REFERENCE_FILE = Path("docs/json.md")
+
+
+def json_schema() -> str:
+    """The document's JSON Schema, as it ships."""
+    return json.dumps(Document.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def with_tables(reference: str) -> str:
+    """The reference with its tables written anew: that of the document, then that of each study."""
+    tables = iter([_table(Document), _table(Study)])
+    lines: list[str] = []
+    for line in reference.split("\n"):
+        if not line.startswith("|"):
+            lines.append(line)
+        elif not lines[-1].startswith("|"):
+            lines += next(tables)
+    return "\n".join(lines)
+
+
+def _table(form: type[BaseModel]) -> list[str]:
+    rows = [f"| `{field.alias or name}` | {field.description} |" for name, field in form.model_fields.items()]
+    return ["| key | holds |", "| --- | --- |", *rows]
+
+
+if __name__ == "__main__":
+    checkout = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    (checkout / SCHEMA_FILE).write_text(json_schema(), "utf-8")
+    path = checkout / REFERENCE_FILE
+    path.write_text(with_tables(path.read_text("utf-8")), "utf-8")
