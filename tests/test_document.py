@@ -13,7 +13,7 @@ import pytest
 
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
-from tollbar.console import document
+from tollbar import document
 from tollbar.judge import StudyJudgement
 from tollbar.present.against import first_sentences
 from tollbar.present.answer import answer
@@ -48,7 +48,7 @@ CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rate
 
 def _read(*studies: StudyJudgement) -> Any:
     """These studies as another program reads them: strict JSON, in which no number is infinite."""
-    return json.loads(json.dumps(document(judgement(studies)), allow_nan=False))["studies"]
+    return json.loads(json.dumps(document.of_run(judgement(studies)), allow_nan=False))["studies"]
 
 
 GOLDEN = Path(__file__).parent / "golden" / "document.json"
@@ -71,13 +71,13 @@ def test_the_document_is_what_it_was() -> None:
     measured = tuple(m for m in served.measurements if m.row in rows)
     served = replace(served, study=replace(served.study, rows=rows), measurements=measured, tolls=served.tolls[::3])
     few = replace(digests(), measurements=digests().measurements[:6], tolls=digests().tolls[:6])
-    found = document(judgement([few, passwords(), served]))
+    found = document.of_run(judgement([few, passwords(), served]))
     assert GOLDEN.read_text("utf-8") == json.dumps(_rounded(found), indent=1, allow_nan=False) + "\n"
 
 
 def test_the_document_has_the_form_of_its_schema() -> None:
     """Its number, and every promised key of every entry."""
-    found = json.loads(json.dumps(document(example()), allow_nan=False))
+    found = json.loads(json.dumps(document.of_run(example()), allow_nan=False))
     assert 2 == found["schema"]
     assert {"schema", "run", "fingerprint", "studies"} <= set(found)
     for study in found["studies"]:
@@ -93,13 +93,13 @@ REFERENCE = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
     """What stands in the document and what its reference explains are the same keys, in the same order."""
     tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in REFERENCE.split("Each study:")]
-    found = document(example())
+    found = document.of_run(example())
     assert [list(found), list(found["studies"][0])] == tables
 
 
 def test_answers_are_those_of_terminal_and_report() -> None:
     """The headline that a terminal opens with, the report's paragraphs, and a sentence for each comparison."""
-    for judged, study in zip(example().studies, document(example())["studies"], strict=True):
+    for judged, study in zip(example().studies, document.of_run(example())["studies"], strict=True):
         headline, *paragraphs = answer(judged)
         said = study["answers"]
         assert (headline, paragraphs) == (said["headline"], said["paragraphs"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -13,8 +14,7 @@ from report_example import OPENSSL, digests, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.console import show_judgement, streams
 from tollbar.families import Standing
-from tollbar.judge import Compared, Contrast, StudyJudgement, Verdict
-from tollbar.judge.verdicts import Member
+from tollbar.judge import Compared, Contrast, StudyJudgement, Toll, Verdict
 from tollbar.measure import Outcome
 from tollbar.plan.pairs import contrasted
 from tollbar.present.answer import answer, headline
@@ -114,7 +114,7 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
     rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
     ratio = Interval(1.18, 1.17, 1.19, study.confidence, 12)
     pairs = [(one, other) for name, one, other in contrasted(study.about, rows) if name == "key-exchange"]
-    members = tuple(Member(one, other, ratio, 1.01, Verdict.COSTS) for one, other in pairs)
+    members = tuple(Toll(one, other, "server-cpu", ratio, verdict=Verdict.COSTS) for one, other in pairs)
     contrast = Contrast("key-exchange", *keys, {}, len(pairs), 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None, members)
     study = replace(study, study=replace(study.study, rows=tuple(rows)), contrasts=(contrast,))
     hybrid = f"with x25519mlkem768 it costs 51.2 µs more ({X}1.18)"
@@ -128,11 +128,15 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
 
 def test_a_pair_reads_both_ways() -> None:
     """What costs more than the other is what the other costs less than."""
-    pair = Pair(Verdict.COSTS, Interval(2.0, 1.6, 2.5, 0.95, 12))
-    expected = Pair(Verdict.SAVES, Interval(0.5, 0.4, 0.625, 0.95, 12))
-    assert expected == pair.turned
-    assert pair == pair.turned.turned
-    assert Pair(Verdict.UNCLEAR, None) == Pair(Verdict.UNCLEAR, Interval(1.0, 0.0, 9.0, 0.95, 2)).turned
+    row, other = passwords().rows[:2]
+    toll = Toll(row, other, "cpu", Interval(2.0, 1.6, 2.5, 0.95, 12), difference=8.0, verdict=Verdict.COSTS)
+    less = Interval(0.5, 0.4, 0.625, 0.95, 12)
+    assert Toll(other, row, "cpu", less, difference=-8.0, verdict=Verdict.SAVES) == toll.turned
+    assert toll == toll.turned.turned
+    # What has no end on the one side has none on the other.
+    unknown = Toll(row, other, "cpu", Interval(1.0, 0.0, inf, 0.95, 2), verdict=Verdict.UNCLEAR)
+    assert unknown.ratio == unknown.turned.ratio
+    assert Interval(1.0, 0.2, inf, 0.95, 2) == Interval(1.0, 0.0, 5.0, 0.95, 2).inverse
 
 
 def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_finding() -> None:

@@ -17,7 +17,7 @@ from tollbar.present.against import against_baseline
 from tollbar.present.chart import block_costs, frontier
 from tollbar.present.comparisons import contrast_where
 from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range
-from tollbar.present.results import full_table, suffers_words, undecided
+from tollbar.present.results import results, suffers_words, undecided
 from tollbar.present.trust import checked, drift, machine_load, noise, steal, two_costs
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
@@ -181,7 +181,7 @@ def test_every_metric_and_component_has_a_column() -> None:
         Measurement(row, "wall", "ns/op", 5000.0, 4900.0, 5100.0, BLOCKS),
         Measurement(row, "cpu", "ns/op", 100.0, 99.0, 101.0, BLOCKS, component="part"),
     ]
-    table = full_table(replace(study, measurements=(*study.measurements, *found)))
+    table = results(replace(study, measurements=(*study.measurements, *found))).table
     heads = [column.title for column in table.columns]
     assert ["verdict", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("verdict") :][:4]
     assert "2 1/op" == table.rows[0][heads.index("key loads, cache")].says

@@ -15,8 +15,8 @@ from builders import study as study_of
 from conftest import FAKE_STUDY, Tollbar
 from fabricated import fabricated
 from report_example import digests, judgement, passwords
-from tollbar import report, study
-from tollbar.console import document, show_judgement, show_markdown, show_published, source_document, streams
+from tollbar import document, report, study
+from tollbar.console import show_judgement, show_markdown, show_published, streams
 from tollbar.judge import StudyJudgement, judge_study
 from tollbar.present.published import (
     OURS,
@@ -24,9 +24,9 @@ from tollbar.present.published import (
     counted_verdicts,
     here_values,
     in_its_unit,
-    of_run,
     of_source,
     published_tables,
+    sources_of,
     together,
     within,
 )
@@ -150,7 +150,7 @@ def test_verdicts_are_counted() -> None:
 def test_a_study_without_claims_has_no_part() -> None:
     """Nothing was published of it."""
     assert within(judgement([passwords()]), passwords()) is None
-    assert () == of_run(judgement([passwords(), digests()]))
+    assert () == sources_of(judgement([passwords(), digests()]))
 
 
 def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
@@ -196,7 +196,7 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
 def test_the_document_has_each_source_s_claims_in_order() -> None:
     """A claim of a source is one of a study, and is not written twice."""
     judged = judgement([fabricated(name) for name in TLS])
-    found = json.loads(json.dumps(document(judged), allow_nan=False))
+    found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
     (source,) = found["sources"]
     assert ("tls-certificates", 2014) == (source["name"], source["year"])
     claims = {one["study"]: one["claims"] for one in found["studies"]}
@@ -211,7 +211,7 @@ def test_the_document_has_each_source_s_claims_in_order() -> None:
 
 def test_a_page_s_document_has_its_claims_whole() -> None:
     """With what was published of those that were not measured."""
-    found = json.loads(json.dumps(source_document(of_source(SOURCES["rsa-apis"])), allow_nan=False))
+    found = json.loads(json.dumps(document.of_source(of_source(SOURCES["rsa-apis"])), allow_nan=False))
     first = found["claims"][0]
     assert (["7.702 ms"], "0.0484 ms", "0.0429 ms") == (
         first["published_figures"],

@@ -18,10 +18,10 @@ from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present.answer import answer
+from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
 from tollbar.present.groups import by_row, cost_metric
 from tollbar.present.numbers import ratio_words
-from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, toll_tables
-from tollbar.present.table import Cell, Table, numbers, row_names, texts
+from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, results
 
 WIDTHS = (80, 100, 120)
 
@@ -204,7 +204,7 @@ def test_a_tiny_ratio_is_one_over_something(
     line = next(line for line in lines if "1/239,000" in line)
     assert "[1/242,000, 1/237,000]" in line
     (verdict,) = [
-        cell for one in toll_tables(passwords()).tables for row in one.rows for cell in row if cell.says == "saves"
+        cell for one in results(passwords()).brief for row in one.rows for cell in row if cell.says == "saves"
     ]
     assert verdict.good is None
 
@@ -217,7 +217,7 @@ def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> No
         replace(t, row=replace(t.row, standing=standing)) if t.row is not t.against else t for t in study.tolls
     )
     rows = tuple(r if r.against == r.key else replace(r, standing=standing) for r in study.rows)
-    found = toll_tables(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
+    found = results(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
     says = {cell.good for one in found.tables for row in one.rows for cell in row if cell.says == "saves"}
     assert {True if standing in (Standing.RECOMMENDED, Standing.ACCEPTABLE) else None} == says
 
@@ -232,11 +232,11 @@ def test_one_fact_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: p
 def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """No row is left out in silence."""
     study = digests()
-    whole = sum(len(one.rows) for one in toll_tables(study).tables)
-    found = toll_tables(study, 5)
+    whole = sum(len(one.rows) for one in results(study).brief)
+    found = results(study, 5)
     assert (5, whole - 5) == (sum(len(one.rows) for one in found.tables), found.hidden)
     lines = shown(study, 80, capsys, monkeypatch, everything=False)
-    hidden = toll_tables(study, 24).hidden
+    hidden = results(study, 24).hidden
     assert any(f"… {hidden} more row" in line for line in lines) is (hidden > 0)
 
 

@@ -13,7 +13,7 @@ from tollbar import report as reporting
 from tollbar.cli.options import AsJson
 from tollbar.cli.run import show, status_of
 from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge import Judgement, Quantity
+from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
 from tollbar.present.changes import headlines, increase_lines
 
@@ -58,7 +58,7 @@ def compare(
     /,
     *,
     fail_above: str | None = None,
-    of: Quantity = "ratio",
+    of: Changed = "ratio",
     across_machines: Annotated[bool, Parameter(negative="")] = False,
     format: TableFormat = "terminal",
     json: AsJson = False,

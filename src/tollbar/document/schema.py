@@ -26,7 +26,7 @@ JSON = Any
 class _Form(BaseModel):
     """Keys are added within a schema's number; here every one of them stands."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
 class Where(_Form):
@@ -233,88 +233,56 @@ class Uses(_Form):
 
 
 class Study(_Form):
-    study: Annotated[str, Field(description="its name; `ask` for a question without a file")]
-    question: Annotated[str, Field(description="what it asks")]
-    family: Annotated[str, Field(description="its family")]
-    answers: Annotated[
-        Answers,
-        Field(
-            description=(
-                "what was found, in words: `headline`, one line; `paragraphs`, as the report has them; "
-                "`sentences`, how often a core can do each in a second, then one for each comparison with its "
-                "ratio, interval, verdict and standings"
-            )
-        ),
-    ]
-    worth: Annotated[float, Field(description="the share under which differences are ignored")]
-    confidence: Annotated[float, Field(description="that of every interval and verdict")]
-    noise_floor: Annotated[Number, Field(description="the ratio below which there is no verdict")]
-    noise: Annotated[Ends, Field(description="the interval of the twins")]
-    drift: Annotated[Number, Field(description="what costs were at the end, over the beginning")]
-    left_alone: Annotated[
-        Number,
-        Field(
-            description=(
-                "the share of the study's time in which the core was left alone, as probes of it say; `null` "
-                "where no probe shares the core"
-            )
-        ),
-    ]
-    results: Annotated[
-        list[Result],
-        Field(
-            description=(
-                "a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, "
-                "`standing`, `strength`, what it proved"
-            )
-        ),
-    ]
-    tolls: Annotated[
-        list[Toll],
-        Field(
-            description=(
-                "each cell against its baseline: `ratio`, `low`, `high`, `difference`, `typical`, `moments`, "
-                "`verdict`, `more_blocks`; `moments` is `undisturbed`, or `as disturbed` where the core was left "
-                "alone in too few blocks, and so in `results`"
-            )
-        ),
-    ]
-    contrasts: Annotated[list[Contrast], Field(description="what each value of a setting changes, all else alike")]
-    claims: Annotated[
-        list[Claim],
-        Field(
-            description=(
-                "what was published, beside what was measured: `published` is one ratio, `published_range` the "
-                "least and the most of several, `order` and `grows` where there is none, `published_figures` the "
-                "source's own, `published_error` and `published_deviation` what it prints beside the first; "
-                "`figures` are the same of this machine, `by_source` the first by the source's own statistic; "
-                "`verdict` may be `not judged` (an absolute figure) or `not testable here`, whose `reason` says "
-                "why"
-            )
-        ),
-    ]
-    tables: Annotated[list[StudyTable], Field(description="the study's own tables")]
-    left_out: Annotated[list[LeftOut], Field(description="combinations that were not planned, and why")]
-    set_aside: Annotated[
-        list[SetAside],
-        Field(
-            description=(
-                "each time that a cell failed too often and had no more trials: the cell, `failed` of its "
-                "`trials`, the place of the last one (`after`), the `reason`, when (`at`, seconds since the "
-                "epoch), and whether it was `tried_again`"
-            )
-        ),
-    ]
-    uses: Annotated[
-        Uses,
-        Field(
-            description=(
-                "which choice for what: `sentences`, then `operations` (choices in good standing, each with its "
-                "cost by place) and `threats` (those that mitigate each)"
-            )
-        ),
-    ]
-    warnings: Annotated[list[str], Field(description="what a reader should know first")]
+    study: str
+    """its name; `ask` for a question without a file"""
+    question: str
+    """what it asks"""
+    family: str
+    """its family"""
+    answers: Answers
+    """what was found, in words: `headline`, one line; `paragraphs`, as the report has them; `sentences`, how often a
+    core can do each in a second, then one for each comparison with its ratio, interval, verdict and standings"""
+    worth: float
+    """the share under which differences are ignored"""
+    confidence: float
+    """that of every interval and verdict"""
+    noise_floor: Number
+    """the ratio below which there is no verdict"""
+    noise: Ends
+    """the interval of the twins"""
+    drift: Number
+    """what costs were at the end, over the beginning"""
+    left_alone: Number
+    """the share of the study's time in which the core was left alone, as probes of it say; `null` where no probe
+    shares the core"""
+    results: list[Result]
+    """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,
+    `strength`, what it proved"""
+    tolls: list[Toll]
+    """each cell against its baseline: `ratio`, `low`, `high`, `difference`, `typical`, `moments`, `verdict`,
+    `more_blocks`; `moments` is `undisturbed`, or `as disturbed` where the core was left alone in too few blocks,
+    and so in `results`"""
+    contrasts: list[Contrast]
+    """what each value of a setting changes, all else alike"""
+    claims: list[Claim]
+    """what was published, beside what was measured: `published` is one ratio, `published_range` the least and the
+    most of several, `order` and `grows` where there is none, `published_figures` the source's own,
+    `published_error` and `published_deviation` what it prints beside the first; `figures` are the same of this
+    machine, `by_source` the first by the source's own statistic; `verdict` may be `not judged` (an absolute
+    figure) or `not testable here`, whose `reason` says why"""
+    tables: list[StudyTable]
+    """the study's own tables"""
+    left_out: list[LeftOut]
+    """combinations that were not planned, and why"""
+    set_aside: list[SetAside]
+    """each time that a cell failed too often and had no more trials: the cell, `failed` of its `trials`, the place
+    of the last one (`after`), the `reason`, when (`at`, seconds since the epoch), and whether it was
+    `tried_again`"""
+    uses: Uses
+    """which choice for what: `sentences`, then `operations` (choices in good standing, each with its cost by place)
+    and `threats` (those that mitigate each)"""
+    warnings: list[str]
+    """what a reader should know first"""
 
 
 class SourceClaim(_Form):
@@ -337,29 +305,27 @@ class Source(_Form):
 
 
 class Document(_Form):
-    number: Annotated[Literal[2], Field(alias="schema", description="the number of this form")]
-    run: Annotated[str, Field(description="the run's directory")]
-    started: Annotated[str, Field(description="when, in UTC")]
-    seed: Annotated[int, Field(description="what decided order and data")]
-    command: Annotated[list[str], Field(description="the command line")]
-    fingerprint: Annotated[dict[str, JSON], Field(description="the machine")]
-    providers: Annotated[
-        dict[str, JSON],
-        Field(description=("each library by its name with the version: `spec` as studies write it, and its receipt")),
-    ]
-    sources: Annotated[
-        list[Source],
-        Field(
-            description=(
-                "what became of each published comparison that the run's studies try: `name`, `title`, `by`, "
-                "`year`, what it ran on (`system`) and what `differs` here, its `studies` in this run and those "
-                "`not_measured`, how many of its claims came to each of `verdicts`, and its `claims` in the order "
-                "of its text, each as its `study`, its place in that study's `claims` (`claim`, from 0) and "
-                "whether it is `ours`"
-            )
-        ),
-    ]
-    studies: Annotated[list[Study], Field(description="each study, in the run's order")]
+    number: Literal[2] = Field(alias="schema")
+    """the number of this form"""
+    run: str
+    """the run's directory"""
+    started: str
+    """when, in UTC"""
+    seed: int
+    """what decided order and data"""
+    command: list[str]
+    """the command line"""
+    fingerprint: dict[str, JSON]
+    """the machine"""
+    providers: dict[str, JSON]
+    """each library by its name with the version: `spec` as studies write it, and its receipt"""
+    sources: list[Source]
+    """what became of each published comparison that the run's studies try: `name`, `title`, `by`, `year`, what it
+    ran on (`system`) and what `differs` here, its `studies` in this run and those `not_measured`, how many of its
+    claims came to each of `verdicts`, and its `claims` in the order of its text, each as its `study`, its place
+    in that study's `claims` (`claim`, from 0) and whether it is `ours`"""
+    studies: list[Study]
+    """each study, in the run's order"""
 
 
 SCHEMA_FILE = Path("src/tollbar/document/schema.json")
@@ -384,7 +350,10 @@ def with_tables(reference: str) -> str:
 
 
 def _table(form: type[BaseModel]) -> list[str]:
-    rows = [f"| `{field.alias or name}` | {field.description} |" for name, field in form.model_fields.items()]
+    rows = [
+        f"| `{field.alias or name}` | {' '.join((field.description or '').split())} |"
+        for name, field in form.model_fields.items()
+    ]
     return ["| key | holds |", "| --- | --- |", *rows]
 
 

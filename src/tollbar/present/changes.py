@@ -9,9 +9,9 @@ from tollbar import units
 from tollbar.families import Family
 from tollbar.judge import Comparison, Increase, Judgement, RowChange
 from tollbar.present.answer import headline
+from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
 from tollbar.present.names import counted, plain, varying
 from tollbar.present.numbers import change_ends, change_words, percent, ratio_words
-from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
 from tollbar.results import Row
 from tollbar.stats import Interval
 
