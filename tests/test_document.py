@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar import document
+from tollbar.document.schema import SCHEMA_FILE, Document, json_schema, with_tables
 from tollbar.judge import StudyJudgement
 from tollbar.present.against import first_sentences
 from tollbar.present.answer import answer
@@ -87,7 +89,27 @@ def test_the_document_has_the_form_of_its_schema() -> None:
         assert [] == [toll for toll in study["tolls"] if not set(toll["against"]) >= WHERE]
 
 
-REFERENCE = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+REFERENCE = (ROOT / "docs" / "json.md").read_text("utf-8")
+
+
+def test_the_documents_are_what_the_schema_says() -> None:
+    """Every key of every kind of study, none that is not described, and the golden document."""
+    Document.model_validate(json.loads(GOLDEN.read_text("utf-8")))
+    studies = (
+        example(),
+        judgement([handshakes()]),
+        judgement([arrivals()]),
+        *map(judgement, ([fabricated(n)] for n in shipped())),
+    )
+    for judged in studies:
+        Document.model_validate(json.loads(json.dumps(document.of_run(judged), allow_nan=False)))
+
+
+def test_what_ships_is_written_from_the_schema() -> None:
+    """The JSON Schema, and the tables of the reference."""
+    assert json_schema() == (ROOT / SCHEMA_FILE).read_text("utf-8")
+    assert REFERENCE == with_tables(REFERENCE)
 
 
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
@@ -164,7 +186,7 @@ def test_an_end_that_is_not_known_is_null() -> None:
     study = digests()
     tolls = tuple(replace(t, ratio=unknown, typical=unknown) for t in study.tolls)
     (found,) = _read(replace(study, tolls=tolls, noise=unknown, noise_floor=inf))
-    assert (None, [0.0, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
+    assert (None, [None, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
 
 
 @pytest.mark.parametrize("rates", [None, (1204.5, 455.0)])

@@ -35,7 +35,7 @@ ABOUT = (
 )
 EXIT_STATUSES = (
     "Exit status: 0 done, 1 done but some cell failed or a check said no, 2 unusable arguments or files, "
-    "130 interrupted. Data go to standard output, messages to standard error."
+    "3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error."
 )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.markup import escape
+
 from tollbar import beds, console, judge, libraries, machine, plan, results, study
 from tollbar.cli.measuring import measure_into
 from tollbar.errors import ExitStatus
@@ -40,9 +42,9 @@ def doctor(*, rehearse: bool = True) -> ExitStatus:
         findings += _rehearsal()
     for finding in findings:
         mark = "[green]good[/]" if finding.good else "[yellow]look[/]"
-        console.stdout().print(f"{mark}  {finding.what}")
+        console.stdout().print(f"{mark}  {escape(finding.what)}")
         if finding.advice and not finding.good:
-            console.stdout().print(f"      [dim]{finding.advice}[/]")
+            console.stdout().print(f"      [dim]{escape(finding.advice)}[/]")
     return ExitStatus.DONE if all(finding.good for finding in findings) else ExitStatus.SOME_FAILED
 
 

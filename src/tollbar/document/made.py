@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import isinf
-from typing import Any
+from math import isfinite, isinf
+from typing import Any, get_args
 
 from tollbar.families import Value
 from tollbar.judge import (
@@ -20,6 +20,7 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
+from tollbar.judge.comparison import Changed
 from tollbar.measure import SetAside
 from tollbar.present.against import sentences
 from tollbar.present.answer import answer
@@ -55,6 +56,8 @@ def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) ->
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
         "left_out": [_fields(left, "study", "reason", "rows") for left in comparison.left_out],
+        "gone": [{"study": name, **_where(row)} for name, rows in comparison.gone.items() for row in rows],
+        "tellable": {of: comparison.tellable(of) for of in get_args(Changed)},
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
             for one in increases
@@ -190,7 +193,8 @@ def _known(row: Row) -> dict[str, Any]:
 
 
 def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    value = _fields(m, "metric", "component", "unit", "value", "low", "high")
+    low, high = _known_ends(m.low, m.high)
+    value = {**_fields(m, "metric", "component", "unit", "value"), "low": low, "high": high}
     limited = {"limit": m.limit} if m.limit else {}
     return {**_where(m.row), **value, **limited, "blocks": m.blocks, "moments": m.moments, **_known(m.row), **agreed}
 
@@ -262,7 +266,7 @@ def _uses(study: StudyJudgement) -> dict[str, Any]:
         return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
 
     return {
-        "sentences": use_sentences(study),
+        "sentences": use_sentences(uses),
         "operations": [written(offer) for offer in uses.offers],
         "threats": [
             {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
@@ -277,12 +281,15 @@ def _named(at: Mapping[str, Value], study: StudyRun) -> dict[str, Value]:
 
 
 def _contrast(contrast: Contrast, study: StudyRun) -> dict[str, Any]:
+    low, high = _known_ends(contrast.low, contrast.high)
     return {
         "setting": contrast.setting,
         "value": study.named(contrast.setting, contrast.value),
         "for": study.named(contrast.setting, contrast.for_value),
         "where": {name: [study.named(name, value) for value in values] for name, values in contrast.where.items()},
-        **_fields(contrast, "low", "high", "least", "most", "pairs", "verdict", "more_blocks"),
+        "low": low,
+        "high": high,
+        **_fields(contrast, "least", "most", "pairs", "verdict", "more_blocks"),
     }
 
 
@@ -365,10 +372,14 @@ def _plain(value: Any) -> Any:
 
 
 def _ratio(ratio: Interval | None) -> dict[str, Any]:
-    if ratio is None:
-        return {"ratio": None, "low": None, "high": None}
-    return {"ratio": ratio.estimate, **_fields(ratio, "low", "high")}
+    low, high = _known_ends(ratio.low, ratio.high) if ratio else (None, None)
+    return {"ratio": ratio.estimate if ratio else None, "low": low, "high": high}
 
 
 def _ends(interval: Interval | None) -> list[float | None] | None:
-    return None if interval is None else [_plain(interval.low), _plain(interval.high)]
+    return None if interval is None else [*_known_ends(interval.low, interval.high)]
+
+
+def _known_ends(low: float, high: float) -> tuple[float | None, float | None]:
+    """The ends of an interval; none where there were too few blocks for one, which reaches from nought to infinity."""
+    return (low, high) if isfinite(high) else (None, None)

@@ -88,4 +88,5 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         trust=trust(study_run, ledger),
         tables=crosstables(study_run, ledger),
         twins=twins(ledger),
+        compare=ledger.compare,
     )

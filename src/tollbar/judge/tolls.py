@@ -43,10 +43,10 @@ def _why_not_compared(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coo
 
 
 class Compared:
-    """Every two cells of a study whose costs were judged beside each other, in whichever part of it."""
+    """What is judged of any two cells of a study: in whichever part of it they stand, or else as it is asked for."""
 
     def __init__(self, study: StudyJudgement) -> None:
-        self._terms, self._noise = Terms.of(study.study), study.noise
+        self._terms, self._noise, self._compare = Terms.of(study.study), study.noise, study.compare
         cells = (cell for result in study.tables if result.table.metric is None for cell in result.cells)
         members = (member for contrast in study.contrasts for member in contrast.members)
         judged = [*members, *(cell.toll for cell in cells if cell.toll), *study.tolls]
@@ -65,7 +65,11 @@ class Compared:
         one of those that hold together, and a verdict that it does not carry is none.
         """
         toll = self._found.get((row.key, against.key))
-        if toll is None or toll.ratio is None or among < 2:
+        if toll is None and self._compare is not None:
+            toll = self._compare(row, against)
+        if toll is None or toll.ratio is None:
+            return None
+        if among < 2:
             return toll
         ratio, noise = jointly(toll.ratio, among), toll.noise or self._noise
         undecided = decide(ratio, reach(noise) if noise else None, self._terms) is Verdict.UNCLEAR

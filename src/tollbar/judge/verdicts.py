@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
@@ -300,6 +300,8 @@ class StudyJudgement:
     tables: tuple[CrossTableResult, ...] = ()
     twins: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
+    compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
+    """What is judged of any two cells; None where only what stands above is known."""
 
     @property
     def about(self) -> Study:

@@ -27,8 +27,9 @@ from tollbar.present.names import (
     standing_words,
     varying,
     where_words,
+    worst,
 )
-from tollbar.present.numbers import bracket, often, percent, ratio_range, ratio_words
+from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_range, ratio_words
 from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
@@ -166,9 +167,8 @@ def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
         grouped.setdefault(label(toll.row), []).append(toll)
     subjects = []
     for name, found in grouped.items():
-        standing = found[0].row.standing
-        called_out = "choice" in names and standing in CALLED_OUT
-        said = standing_words(standing) if called_out else None
+        standing = worst(toll.row for toll in found)
+        said = standing_words(standing) if "choice" in names and standing in CALLED_OUT else None
         subjects.append(_Subject(quoted(name), said, tuple(found)))
     return sorted(subjects, key=lambda s: s.middle)
 
@@ -277,6 +277,9 @@ def rates(study: StudyJudgement) -> str | None:
     costs = by_row(study, cost_metric(study))
     rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
     names = varying(rows, always=("choice",))
+    # What a client pays says nothing of how much a server's core can do.
+    if study.about.measure.cost == "client-cpu":
+        return None
     if not 0 < len(rows) <= MOST_SENTENCES or "op" in names or any(sizes_of(study, row.coordinates) for row in rows):
         return None
     rows.sort(key=lambda row: costs[row.key].value)
@@ -285,7 +288,7 @@ def rates(study: StudyJudgement) -> str | None:
 
 
 def sentence(study: StudyJudgement, toll: Toll) -> str:
-    """`blake3 takes 0.55 of sha-256's CPU [0.54, 0.56] at 4 KiB: saves (acceptable for recommended).`"""
+    """`blake3 takes 0.55 of md5's CPU [0.54, 0.56] at 4 KiB: saves 45 %; acceptable, where md5 is broken.`"""
     row, against = toll.row, toll.against
     apart = [name for name in study.about.baseline if row.coordinates.get(name) != against.coordinates.get(name)]
     # What only the other one has, and not always alike, tells which it is: Argon2id with which memory.
@@ -299,10 +302,10 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
         return f"{of} {what} {where}: {reason.rstrip('.')}."
     ratio = toll.ratio.estimate
     times = f"{ratio_words(ratio)} {'of' if ratio < 1 else 'times'}"
-    cost = "CPU" if study.about.measure.cost == "cpu" else cost_words(study).short
+    cost = cost_words(study).cpu
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
-    decided = f"{toll.verdict}{_more(toll)}"
-    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}: {decided} ({_standings(row, against)})."
+    decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
+    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
@@ -337,8 +340,15 @@ def _more(toll: Toll) -> str:
     return f", about {counted(toll.more_blocks, 'more block')} would tell"
 
 
-def _standings(row: Row, against: Row) -> str:
-    one, other = (standing_words(standing) for standing in (row.standing, against.standing))
+def _by_how_much(verdict: Verdict, ratio: float) -> str:
+    """As a share, as long as that reads well: of twice as much the sentence has said it."""
+    if verdict is Verdict.SAVES and ratio > 0.1:
+        return f" {percent_of(1 - ratio)}"
+    return f" {percent_of(ratio - 1)} more" if verdict is Verdict.COSTS and ratio < 2 else ""
+
+
+def _standings(row: Row, against: Row, over: str) -> str:
+    one, other = standing_words(row.standing), standing_words(against.standing)
     if one == other:
         return one if row.standing is Standing.NULL else f"both {one}"
-    return f"{one} for {other}"
+    return f"{one}, where {over} {'gives' if against.standing is Standing.NULL else 'is'} {other}"

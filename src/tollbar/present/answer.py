@@ -6,7 +6,7 @@ against each other, and where they could not be told apart that is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -41,7 +41,7 @@ MOST_FINDINGS = 6
 
 
 def headline(study: StudyJudgement) -> str:
-    """One line: the cheapest choice in good standing, its cost, and what the next one adds."""
+    """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
     return _Telling(study).headline
 
 
@@ -61,7 +61,7 @@ class _Finding:
     """One answer, and the places where it holds."""
 
     first: str | None
-    """The name of what is cheapest there in good standing; None where nothing is in good standing."""
+    """The name of what has the least cost there in good standing; None where nothing is in good standing."""
     places: tuple[Place, ...]
 
     @property
@@ -83,6 +83,7 @@ class _Telling:
         self.compared = {
             p.good[0].row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.good
         }
+        self.cpu = cost_words(study).cpu
         self.label = labels(study, told_by(study, self.options), whole=True)
         self.place = place_words(study)
         # Where a choice is what a reader has, its standing and strength are none of the answer.
@@ -95,7 +96,7 @@ class _Telling:
 
     @cached_property
     def findings(self) -> tuple[_Finding, ...]:
-        """The places gathered by their operation and by what is cheapest there, in the study's order."""
+        """The places gathered by their operation and by what has the least cost there, in the study's order."""
         found: dict[tuple[Value | None, str | None], list[Place]] = {}
         for place in self.places:
             name = self.label(place.good[0].row) if place.good else None
@@ -150,7 +151,7 @@ class _Telling:
             counts = {of: sum(t.verdict is verdict for t in tolls) for verdict, of in _COUNTED.items()}
             parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
             ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
-            said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios})")
+            said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {self.cpu})")
         against = quoted(baseline_words(self.study))
         return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
 
@@ -169,7 +170,7 @@ class _Telling:
             costs = self._costs(finding, [finding.places[0]], said)
             none = "nothing recommended or acceptable was measured"
             opened = none if said or operation else capitalised(none)
-            return f"{operation}{opened}; the least of the others is {name}, {costs}"
+            return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
         name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
         strengths = {place.good[0].row.strength for place in finding.places}
         # Where the places have strengths of their own, none of them is the answer's.
@@ -179,14 +180,15 @@ class _Telling:
         ways = finding.places[0].good
         # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
         if operation and self.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
-            return f"{said_of} (the dearest of {len(ways)} takes {amount(ways[-1].cost)})"
+            return f"{said_of} (the highest of {len(ways)} costs is {amount(ways[-1].cost)})"
         return said_of
 
     def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
         """`94 µs a connection`; of several places the least and the most, with where they stand."""
         found = sorted(((p.good or p.ways)[0].cost, number) for number, p in enumerate(at))
         (least, first), (most, last) = found[0], found[-1]
-        unit = "" if finding.operation is not None or said else f" {each_words(self.study, self.only_operation)}"
+        one_of = each_words(self.study, self.only_operation) if finding.operation is None else f"of {self.cpu}"
+        unit = "" if said else f" {one_of}"
         one, other = self._where_of(at[first]), self._where_of(at[last])
         if first == last:
             return f"{amount(least)}{unit}{self._at(one, said)}"
@@ -211,7 +213,7 @@ class _Telling:
             return ""
         best, *rest = place.good
         if self.of_one_standing and len(rest) > 1:
-            return f"; {self._dearest(rest[-1], best)}"
+            return f"; {self._highest(rest[-1], best)}"
         if rest or place.others:
             return f"; {self._compared([*rest, *place.others][0], best)}"
         return "".join(f"; {said}" for said in self._protection(place))
@@ -231,15 +233,39 @@ class _Telling:
         return " ".join(said)
 
     def _counted(self, finding: _Finding, first: bool) -> str:
-        """How many it is the cheapest of, and in how many places."""
-        place, more = finding.places[0], len(finding.places) - 1
+        """How many it is the cheapest of, or which of them it is not told apart from; and in how many places."""
+        place = finding.places[0]
         name = "it" if len(self.findings) == 1 else quoted(finding.first or "")
         whose = f"by {cost_words(self.study).in_sentence}, " if first and cost_metric(self.study) != "cpu" else ""
-        here = f", here and in {counted(more, 'more place')}" if more else ""
         standing = "" if self.of_one_standing else " in good standing"
+        open_ = self._not_told(place)
         if len(place.good) == 1:
-            return f"{whose}{name} is the only one{standing} that was measured{here}"
-        return f"{whose}{name} is the cheapest of {len(place.good)}{standing}{here}"
+            here = f"{whose}{name} is the only one{standing} that was measured"
+        elif not open_:
+            here = f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
+        else:
+            others = [quoted(self.label(way.row)) for way in open_]
+            named = enumeration(others) if len(others) <= MOST_NAMES else f"{len(others)} of them"
+            here = f"{whose}of {len(place.good)}{standing} {name} has the least cost, not told apart from {named}"
+        return "; ".join([here, *self._elsewhere(finding.places[1:])])
+
+    def _elsewhere(self, more: Sequence[Place]) -> Iterator[str]:
+        """In how many further places it is the cheapest too, as far as the run can tell."""
+        alone = sum(len(place.good) == 1 for place in more)
+        open_ = sum(bool(self._not_told(place)) for place in more)
+        for number, what in (
+            (len(more) - alone - open_, "is the cheapest too"),
+            (open_, "has the least cost, not told apart from others"),
+            (alone, "is the only one"),
+        ):
+            if number:
+                yield f"in {counted(number, 'more place')} it {what}"
+
+    def _not_told(self, place: Place) -> list[Way]:
+        """Those in good standing that are not judged to cost more than the first one."""
+        best, *rest = place.good
+        judged = [(way, self.pair(way.row, best.row)) for way in rest]
+        return [way for way, toll in judged if toll is None or toll.verdict is not Verdict.COSTS]
 
     def _among(self, place: Place) -> list[str]:
         """What the others in good standing cost beside it."""
@@ -248,7 +274,7 @@ class _Telling:
             return [enumeration([self._compared(way, best) for way in rest])]
         standing = "" if self.of_one_standing else " in good standing"
         last = rest[-1]
-        said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._dearest(last, best)}"]
+        said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._highest(last, best)}"]
         judged = [self.pair(way.row, best.row) for way in rest[1:-1]]
         undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
         if undecided:
@@ -257,14 +283,14 @@ class _Telling:
         return said + self._stronger(place)
 
     def _stronger(self, place: Place) -> list[str]:
-        """The cheapest in good standing of each strength above that of the first."""
+        """What has the least cost in good standing of each strength above that of the first."""
         best = place.good[0]
         if not self.has_strengths or best.row.strength is None:
             return []
         found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
         above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
         return [
-            f"for {way.row.strength} bits the cheapest is {quoted(self.label(way.row))}, {amount(way.cost)}"
+            f"for {way.row.strength} bits the least cost is that of {quoted(self.label(way.row))}, {amount(way.cost)}"
             for way in above
             if (way.row.strength or 0) > best.row.strength
         ][:MOST_NAMES]
@@ -274,7 +300,7 @@ class _Telling:
         bad, best = place.others, next(iter(place.good), None)
         if len(bad) <= MOST_NAMES:
             return enumeration([self._compared(way, best) for way in bad])
-        return f"of {len(bad)} not in good standing, {self._compared(bad[0], best)}; {self._dearest(bad[-1], best)}"
+        return f"of {len(bad)} not in good standing, {self._compared(bad[0], best)}; {self._highest(bad[-1], best)}"
 
     def _protection(self, place: Place) -> list[str]:
         """What there is without any protection, and so what protection costs."""
@@ -301,8 +327,8 @@ class _Telling:
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
         return f"{self._named(way, best)} {it}{self._beside(way, best)}"
 
-    def _dearest(self, way: Way, best: Way | None) -> str:
-        return f"the dearest, {self._named(way, best)}, {self._beside(way, best)}"
+    def _highest(self, way: Way, best: Way | None) -> str:
+        return f"{self._compared(way, best)}, the highest cost measured"
 
     def _beside(self, way: Way, best: Way | None) -> str:
         """What is judged of one beside the best; its cost alone where nothing is."""

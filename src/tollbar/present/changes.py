@@ -8,10 +8,12 @@ from typing import Literal
 from tollbar import units
 from tollbar.families import Family
 from tollbar.judge import Comparison, Increase, Judgement, RowChange
+from tollbar.judge.comparison import Changed
 from tollbar.present.answer import headline
 from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
 from tollbar.present.names import counted, plain, varying
-from tollbar.present.numbers import change_ends, change_words, percent, ratio_words
+from tollbar.present.numbers import change_ends, change_words, percent, percent_of, ratio_words
+from tollbar.present.results import standing_cell
 from tollbar.results import Row
 from tollbar.stats import Interval
 
@@ -35,6 +37,7 @@ def _changes_table(caption: str, pairs: Sequence[RowChange], family: Family | No
         *texts("its interval", leaves=2),
         *numbers("× baseline", "change"),
         *texts("its interval", leaves=3),
+        *texts("standing", leaves=4),
         *texts("intervals", leaves=1),
     )
     return Table(caption, columns, [_row(pair, names, family) for pair in pairs])
@@ -49,6 +52,7 @@ def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[
         *_change(pair.cost_change),
         Cell(" → ".join(ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
         *_change(pair.ratio_change),
+        standing_cell(pair.row),
         Cell("" if pair.overlap is None else "overlap" if pair.overlap else "apart"),
     )
 
@@ -63,6 +67,7 @@ def _change(change: Interval | None) -> tuple[Cell, Cell]:
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What was upgraded between the runs, what only one of them has, and how well the rest agrees."""
     return [
+        *(f"measured on different machines: {difference}" for difference in comparison.fingerprint_differences),
         *(f"another version: {change}" for change in comparison.upgrades),
         *_alone(comparison, comparison.one, 0),
         *_alone(comparison, comparison.other, 1),
@@ -77,8 +82,8 @@ def _agreement(comparison: Comparison) -> list[str]:
         return ["No ratio of the two runs can be compared."]
     disturbed = comparison.as_disturbed
     return [
-        f"Median relative difference of the ratios {comparison.median_difference:.2%};"
-        f" {comparison.overlapping:.0%} of intervals overlap.",
+        f"Median relative difference of the ratios {percent_of(comparison.median_difference)};"
+        f" {percent(round(comparison.overlapping, 2))} of intervals overlap.",
         *(
             [
                 f"Compared as disturbed in both runs: {counted(disturbed, 'ratio')},"
@@ -108,19 +113,34 @@ def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float) -> list[str]:
-    """A line for each row that became dearer by more than was allowed; one that says so where none did."""
-    share = percent(above)
-    if not found:
-        if comparison.median_difference is None:
-            return []
-        return [f"Nothing became dearer by more than {share} with its whole interval."]
-    quantities = {"cost": "CPU time", "ratio": "ratio to its baseline"}
-    return [
-        f"above {share}: {_row_words(comparison, one.study, one.pair.row)}: {quantities[one.quantity]}"
+def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float, of: Changed = "ratio") -> list[str]:
+    """A line for each row that became dearer by more than was allowed or is gone, and how many could have shown it."""
+    share, tellable = percent(above), comparison.tellable(of)
+    gone = [(study, row) for study, rows in comparison.gone.items() for row in rows]
+    lines = [
+        f"above {share}: {_row_words(comparison, one.study, one.pair.row)}: {_QUANTITIES[one.quantity]}"
         f" {change_words(one.change.estimate)} {change_ends(one.change)}"
         for one in found
     ]
+    lines += [
+        f"gone: {_row_words(comparison, *one)}: measured in {comparison.one}, and not in {comparison.other}"
+        for one in gone[:MOST_NAMED]
+    ]
+    if len(gone) > MOST_NAMED:
+        lines.append(f"gone: {counted(len(gone) - MOST_NAMED, 'more row')}")
+    of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
+    if not tellable:
+        lines.append(f"No row could have shown a rise by more than {share}: none has an interval of its change.")
+    elif found:
+        lines.append(f"{of_rows} could have shown such a rise.")
+    else:
+        lines.append(
+            f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."
+        )
+    return lines
+
+
+_QUANTITIES: Mapping[Changed, str] = {"cost": "CPU time", "ratio": "ratio to its baseline"}
 
 
 def _row_words(comparison: Comparison, study: str, row: Row) -> str:

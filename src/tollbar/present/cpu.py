@@ -48,7 +48,7 @@ from tollbar.present.names import (
     varying,
     whole_labels,
 )
-from tollbar.present.numbers import amount
+from tollbar.present.numbers import amount, percent
 from tollbar.results import Row
 
 CLIENT = "load client"
@@ -183,7 +183,9 @@ def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
             for part in parts
         ]
         share = bar.server / both
-        rows.append([Cell(bar.label), *each, Cell(units.show_nanoseconds(both), both), Cell(f"{share:.0%}", share)])
+        rows.append(
+            [Cell(bar.label), *each, Cell(units.show_nanoseconds(both), both), Cell(percent(round(share, 2)), share)]
+        )
     return Table(f"{per_words(study)}, part by part", columns, rows, sortable=True)
 
 

@@ -277,6 +277,8 @@ class CostWords:
 
     title: str
     """At the head of an axis or a column."""
+    cpu: str
+    """Whose CPU time it is: `67 µs of server CPU`."""
     short: str
     """In a list of things that are multiplied: `times the server CPU`."""
     column: str
@@ -294,6 +296,7 @@ _IN_BLOCKS = (
 COST_WORDS: Mapping[Cost, CostWords] = {
     "cpu": CostWords(
         title="CPU time per operation",
+        cpu="CPU",
         short="CPU time",
         column="CPU / op",
         in_sentence="CPU time per operation",
@@ -301,6 +304,7 @@ COST_WORDS: Mapping[Cost, CostWords] = {
     ),
     "server-cpu": CostWords(
         title="Server CPU per request",
+        cpu="server CPU",
         short="server CPU",
         column="server CPU",
         in_sentence="server CPU per request",
@@ -310,6 +314,7 @@ COST_WORDS: Mapping[Cost, CostWords] = {
     ),
     "client-cpu": CostWords(
         title="Client CPU per request",
+        cpu="client CPU",
         short="client CPU",
         column="client CPU",
         in_sentence="client CPU per request",
@@ -348,11 +353,9 @@ _ONE = {
 
 
 def each_words(study: StudyJudgement, operation: Value | None) -> str:
-    """What stands behind a cost of one operation: `a signature`; whose CPU time it is where that is the client's."""
-    of = f"of {cost_words(study).short} " if study.about.measure.cost == "client-cpu" else ""
-    if operation is None:
-        return f"{of}an operation"
-    return f"{of}{_ONE.get(str(operation), f'per {operation}')}"
+    """What stands behind a cost of one operation: `of CPU a signature`."""
+    one = "an operation" if operation is None else _ONE.get(str(operation), f"per {operation}")
+    return f"of {cost_words(study).cpu} {one}"
 
 
 def sizes_of(study: StudyJudgement, coordinates: Mapping[str, Value]) -> dict[str, Value]:

@@ -64,7 +64,7 @@ def twins_words(noise: Interval) -> str:
 
 
 def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> str:
-    """An interval that no verdict could be made of, as what it leaves open: `less by 2 to 4 %, around your 3 %`.
+    """An interval that no verdict could be made of, as what it leaves open: `less by 2 to 4 %: …`.
 
     `noise` is how far from one noise alone may have taken the ratio, as a ratio above one.
     """
@@ -76,9 +76,9 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
         border = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
     elif within:
         known = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
-        border = f", within your {percent(worth)}{known}"
+        border = f", within the {percent(worth)} threshold{known}"
     else:
-        border = f", around your {percent(worth)}"
+        border = f": the interval crosses the {percent(worth)} threshold"
     if low < 0.5 or high > 2:
         return f"from {times(low)} to {times(high)}{border}"
     less, more = abs(1 - low), abs(high - 1)
@@ -123,7 +123,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.2f}".rstrip("0").rstrip(".") + " %"
 
 
-def amount(value: float, unit: str) -> str:
+def amount(value: float, unit: str = "ns") -> str:
     """A measured value with its unit: nanoseconds per operation, bytes, or whatever the measurement says."""
     if unit.startswith("ns"):
         return units.show_nanoseconds(value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tollbar import __version__, units
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.present.against import against_baseline
-from tollbar.present.answer import answer, headline
+from tollbar.present.answer import answer
 from tollbar.present.blocks import (
     Block,
     Boxed,
@@ -60,11 +60,9 @@ from tollbar.present.names import (
 )
 from tollbar.present.numbers import percent, times_exactly
 from tollbar.present.protection import (
-    USES,
-    losses,
     strength_section,
     threats_section,
-    use_sentences,
+    uses_listing,
     uses_section,
 )
 from tollbar.present.published import (
@@ -132,9 +130,10 @@ class Page:
 def page(judgement: Judgement) -> Page:
     """The whole page, as HTML has it."""
     sources, studies = together(judgement), judgement.studies
+    answers = [answer(study) for study in studies]
     entries = [
         *(Entry(_source_name(one), one.heading, counted_verdicts(one.theirs)) for one in sources),
-        *(Entry(_study_name(study), study.about.question, headline(study)) for study in studies),
+        *(Entry(_study_name(one), one.about.question, said[0]) for one, said in zip(studies, answers, strict=True)),
     ]
     return Page(
         f"What security costs: {judgement.run.name}",
@@ -142,7 +141,7 @@ def page(judgement: Judgement) -> Page:
         entries if len(studies) > 1 else (),
         (
             *(Section(one.heading, tuple(blocks_of(one, folds=False)), _source_name(one)) for one in sources),
-            *(_study(judgement, study) for study in studies),
+            *(_study(judgement, study, said) for study, said in zip(studies, answers, strict=True)),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
         ),
@@ -165,7 +164,7 @@ def _study_name(study: StudyJudgement) -> str:
 # One study, in the order of a reader's doubts.
 
 
-def _study(judgement: Judgement, study: StudyJudgement) -> Section:
+def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> Section:
     at, main = at_one_load(study), results(study)
     part = within(judgement, study)
     sections = (
@@ -186,13 +185,13 @@ def _study(judgement: Judgement, study: StudyJudgement) -> Section:
     )
     return Section(
         study.about.question,
-        (*_answer(study, at, main), *(one for one in sections if one is not None)),
+        (*_answer(study, said, at, main), *(one for one in sections if one is not None)),
         _study_name(study),
     )
 
 
-def _answer(study: StudyJudgement, at: AtOneLoad, main: Results) -> Iterator[Block]:
-    first, *rest = answer(study)
+def _answer(study: StudyJudgement, said: Sequence[str], at: AtOneLoad, main: Results) -> Iterator[Block]:
+    first, *rest = said
     yield Paragraph(first, "answer")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
@@ -250,7 +249,6 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
     first, *paragraphs = answer(study)
     waits, part, gone = waits_table(study), within(judgement, study), missing(study)
     left = len(study.study.left_out)
-    said = use_sentences(study)
     listings = [
         Listing(
             "",
@@ -268,7 +266,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *([Listing(USES, said, notes=losses(study))] if said else []),
+        *filter(None, [uses_listing(study)]),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]

@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from tollbar.families import Authority, Choice, Degree, Mitigation, Part, Standing
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.blocks import (
+    DASH,
     Boxed,
     Cell,
     Folded,
     Items,
     Key,
     Legend,
+    Listing,
     Paragraph,
     Section,
     Table,
@@ -140,7 +143,7 @@ def alike_everywhere(study: StudyJudgement) -> list[str]:
 
 
 USES = "Which choice for what"
-# More names than this in one sentence hide the answer: then the cheapest few and the dearest speak for the rest.
+# More names than this in one sentence hide the answer: then the first few and the last speak for the rest.
 MOST_NAMES = 4
 MOST_CANDIDATES = 3
 
@@ -209,12 +212,25 @@ class Candidate:
         return {offer.operation: _middle(offer) for offer in self.offers}
 
     def is_beaten_by(self, other: Candidate) -> bool:
-        """Whether another costs no more in anything that this one was measured in, and in something less for sure."""
-        if any(offer.operation not in other.costs for offer in self.offers):
+        """Whether another costs no more wherever this one was measured, and somewhere less for sure.
+
+        They are held against each other in one place at a time: on one server and library, by one operation.
+        """
+        mine, theirs = self._by_place, other._by_place
+        if not mine.keys() <= theirs.keys():
             return False
-        both = [(cost, other.costs[operation]) for operation, cost in self.costs.items()]
+        both = [(own, rival) for place, costs in mine.items() for own in costs for rival in theirs[place]]
         no_more = all(rival.value <= own.value for own, rival in both)
         return no_more and any(rival.is_surely_less(own) for own, rival in both)
+
+    @property
+    def _by_place(self) -> Mapping[object, list[WayCost]]:
+        found: dict[object, list[WayCost]] = {}
+        for offer in self.offers:
+            for cost in offer.costs:
+                at = frozenset((name, value) for name, value in cost.place.at.items() if name != "op")
+                found.setdefault((offer.operation, at), []).append(cost)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +263,7 @@ class Uses:
         def pair_of(place: Place, way: Way) -> Toll | None:
             toll = judged.get(way.row.key)
             if toll and toll.ratio and toll.against.standing is Standing.NULL:
-                return Toll(toll.verdict, toll.ratio)
+                return toll
             return pairs.of(way.row, place.null.row) if place.null else None
 
         found = [
@@ -267,7 +283,7 @@ class Uses:
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Every way by operation, whatever its standing; the cheapest first, by the middle one of its costs."""
+        """Every way by operation, whatever its standing; the least first, by the middle one of its costs."""
         found: dict[tuple[str, str], list[WayCost]] = {}
         for cost in self.costs:
             found.setdefault((_operation(cost), self._label(cost.way.row)), []).append(cost)
@@ -309,23 +325,22 @@ class Uses:
         return ()
 
 
-def use_sentences(study: StudyJudgement) -> list[str]:
+def use_sentences(uses: Uses) -> list[str]:
     """A sentence for each operation, then one for each threat."""
-    uses = Uses(study)
     return [*_by_operation(uses), *(_by_threat(uses, against) for against in uses.against)]
 
 
-def losses(study: StudyJudgement) -> list[str]:
+def losses(uses: Uses) -> list[str]:
     """Of each choice that the sentences on threats name: what it takes away, and what else its family says of it."""
-    named = (one for against in Uses(study).against for one in against.candidates[:MOST_CANDIDATES])
+    named = (one for against in uses.against for one in against.candidates[:MOST_CANDIDATES])
     found = dict.fromkeys(one.offers[0].row.choice for one in named)
-    choices = (study.about.family.choices[name] for name in found)
+    choices = (uses.study.about.family.choices[name] for name in found)
     return [f"{choice.title}: {choice.note}" for choice in choices if choice.note]
 
 
-def uses_table(study: StudyJudgement) -> Table:
+def uses_table(uses: Uses) -> Table:
     """Every way: its costs by operation, its sizes, and what it takes away."""
-    uses = Uses(study)
+    study = uses.study
     by_way = {name: {offer.operation: offer for offer in offers} for name, offers in uses.ways.items()}
     sizes = [m for m in study.about.family.metrics.values() if m.unit == "B"]
     known = {(m.row.key, m.metric): m.value for m in study.measurements if m.component is None}
@@ -333,7 +348,7 @@ def uses_table(study: StudyJudgement) -> Table:
     for name, offers in by_way.items():
         first = next(iter(offers.values())).row
         keys = [cost.way.row.key for offer in offers.values() for cost in offer.costs]
-        written = [_cell(offers[op]) if op in offers else Cell("–") for op in uses.operations]
+        written = [_cell(offers[op]) if op in offers else DASH for op in uses.operations]
         seen = [[known[key, m.name] for key in keys if (key, m.name) in known] for m in sizes]
         standing = Cell(standing_words(first.standing), standing=first.standing)
         rows.append((Cell(name), *written, *map(_size, seen), standing, Cell(_choice(study, first).note or "–")))
@@ -354,7 +369,15 @@ def _by_operation(uses: Uses) -> Iterable[str]:
         if len(named) > MOST_NAMES:
             named = [*named[: MOST_NAMES - 1], f"{len(named) - MOST_NAMES + 1} more up to {named[-1]}"]
         if named:
-            yield f"For {operation}{', from the cheapest' if len(good) > 1 else ''}: {'; '.join(named)}."
+            told = all(_is_told_less(one, other) for one, other in pairwise(good))
+            order = "from the cheapest" if told else "from the least cost measured, not all told apart"
+            yield f"For {operation}{f', {order}' if len(good) > 1 else ''}: {'; '.join(named)}."
+
+
+def _is_told_less(one: Offer, other: Offer) -> bool:
+    """Whether the one costs less than the other for sure in every place that both have, and in one at least."""
+    both = [(a, b) for a in one.costs for b in other.costs if a.place.at == b.place.at]
+    return bool(both) and all(a.ratio is not None and a.is_surely_less(b) for a, b in both)
 
 
 def _by_threat(uses: Uses, against: Against) -> str:
@@ -404,7 +427,7 @@ def _cell(offer: Offer) -> Cell:
 
 def _size(seen: Sequence[float]) -> Cell:
     if not seen:
-        return Cell("–")
+        return DASH
     least, most = (amount(of(seen), "B") for of in _ENDS)
     return Cell(least if least == most else f"{least} to {most}", max(seen))
 
@@ -433,7 +456,7 @@ def sources_table(study: StudyJudgement) -> Table:
         rows.append(
             (
                 Cell(entry.title, small=f"{entry.spec}, {year}" if year else entry.spec),
-                Cell("–") if standing is None else Cell(standing_words(standing), standing=standing),
+                DASH if standing is None else Cell(standing_words(standing), standing=standing),
                 Cell(by or "–", small=entry.note),
                 Cell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
             )
@@ -465,12 +488,21 @@ def _authority(authority: Authority) -> str:
 
 
 def uses_section(study: StudyJudgement) -> Section | None:
-    said = use_sentences(study)
+    """Which choice is usable for what; None where all cells do the same about every threat."""
+    uses = Uses(study)
+    said = use_sentences(uses)
     note = (
         "Ratios are to the same without protection. Against each threat stand the recommended and acceptable choices"
         " that no other is sure to undercut; where the run cannot tell two apart, their order is chance."
     )
-    return Section(USES, (Paragraph(note, "note"), Items(said), uses_table(study))) if said else None
+    return Section(USES, (Paragraph(note, "note"), Items(said), uses_table(uses))) if said else None
+
+
+def uses_listing(study: StudyJudgement) -> Listing | None:
+    """The same without the table."""
+    uses = Uses(study)
+    said = use_sentences(uses)
+    return Listing(USES, said, notes=losses(uses)) if said else None
 
 
 def strength_section(study: StudyJudgement, at: AtOneLoad) -> Section:
@@ -482,10 +514,10 @@ def strength_section(study: StudyJudgement, at: AtOneLoad) -> Section:
         return Section("What each choice is worth", (Paragraph(means, "note"), *folded))
     costed = [m.row for m in by_row(study, cost_metric(study)).values() if m.row.strength is not None]
     how = (
-        f"{means} Down and to the right is better. The dashed line is the cheapest recommended or acceptable choice of"
-        f" at least that strength. {at.note}"
+        f"{means} Down and to the right is better. The dashed line is the least cost that was measured of a"
+        f" recommended or acceptable choice of at least that strength. {at.note}"
     )
-    frontier = Key("cheapest in good standing for at least so many bits", mark="frontier")
+    frontier = Key("least cost in good standing for at least so many bits", mark="frontier")
     return Section(
         "Cost against strength and standing",
         (

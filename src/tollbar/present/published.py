@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tollbar import study, units
-from tollbar.families import Value
+from tollbar.families import Family, Value
 from tollbar.judge import BySource, ClaimResult, ClaimVerdict, Judgement, StudyJudgement
 from tollbar.present.blocks import (
     Block,
@@ -28,7 +28,7 @@ from tollbar.present.blocks import (
 )
 from tollbar.present.chart import Dot, Dots, scale_over
 from tollbar.present.groups import MOST_ROWS
-from tollbar.present.names import cost_words, counted, interval_title, place_words, prevailing, varying
+from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
 from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
 from tollbar.present.results import BAR, INTERVAL, SPEED, TYPICAL
 from tollbar.study import Amount, Claim, Source, Statistic, Study
@@ -214,7 +214,7 @@ def published_tables(part: Published) -> list[Table]:
             columns,
             [
                 (
-                    Cell(f"{number}  {line.claim.says}", small=said_where(line.claim)),
+                    Cell(f"{number}  {line.claim.says}", small=said_where(line.claim, line.study.family)),
                     Cell(_place(line, named=group.title == OURS)),
                     Cell(compared_by(line.claim)),
                     _published(line.claim),
@@ -271,9 +271,12 @@ def compared_by(claim: Claim) -> str:
     return f"{claim.metric} of {claim.component}" if claim.component else claim.metric
 
 
-def said_where(claim: Claim) -> str | None:
-    """Where it was published, and what differs here or is uncertain of it."""
-    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note) if part) or None
+def said_where(claim: Claim, family: Family) -> str | None:
+    """Where it was published, what differs here or is uncertain of it, and what must be known of its choices."""
+    named = dict.fromkeys(str(side["choice"]) for side in (claim.of, claim.over) if "choice" in side)
+    choices = [family.choices[name] for name in named if name in family.choices]
+    standings = [f"{one.title} is {one.standing.words}" for one in choices if one.standing in CALLED_OUT]
+    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note, *standings) if part) or None
 
 
 def said_figures(claim: Claim) -> str | None:

@@ -219,7 +219,7 @@ class _Maker:
         found: list[tuple[Column, Callable[[Row], Cell]]] = [
             (Column("choice", names=True, key="choice"), self._choice),
             (Column(f"against {baseline_words(study)}", True, key="ratio"), self._ratio),
-            (Column("standing", key="standing"), self._standing),
+            (Column("standing", key="standing"), standing_cell),
             (Column("verdict", key="verdict"), self._verdict),
         ]
         for name in self.names:
@@ -347,17 +347,6 @@ class _Maker:
             ),
         )
 
-    def _standing(self, row: Row) -> Cell:
-        says = standing_words(row.standing)
-        called_out = row.standing in CALLED_OUT
-        return Cell(
-            says,
-            float(STANDINGS.index(row.standing)),
-            standing=row.standing,
-            stays=says if called_out else None,
-            good=False if called_out else None,
-        )
-
     def marks(self) -> tuple[str, ...]:
         """What the marks in a terminal's tables stand for, and what else is not plain."""
         study, found = self.study, self.compared
@@ -459,6 +448,18 @@ def _amount(found: Measurement | None) -> Cell:
     return Cell(measured_words(found), found.value, brief=brief)
 
 
+def standing_cell(row: Row) -> Cell:
+    """The standing; one that must be met stays with the row's name where its column has no room."""
+    says, called_out = standing_words(row.standing), row.standing in CALLED_OUT
+    return Cell(
+        says,
+        float(STANDINGS.index(row.standing)),
+        standing=row.standing,
+        stays=says if called_out else None,
+        good=False if called_out else None,
+    )
+
+
 def _strength(row: Row) -> Cell:
     return DASH if row.strength is None or row.standing is Standing.NULL else count_cell(row.strength)
 
@@ -496,7 +497,7 @@ def _few(places: Sequence[str]) -> str:
 
 
 def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
-    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %, around your 3 %`."""
+    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
     if of.verdict is not Verdict.UNCLEAR:
         return None
     more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
@@ -528,8 +529,9 @@ def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
         return None
     if study.trust.left_alone is None:
         return "as disturbed: no probe shares the core that is measured"
-    alone = "never left alone" if study.trust.slower_than_known else "left alone in too few blocks"
-    return f"as disturbed: its core was {alone}"
+    if study.trust.slower_than_known:
+        return "as disturbed: always measured beside a busy neighbour"
+    return "as disturbed: its core was left alone in too few blocks"
 
 
 def suffers_words(toll: Toll) -> str | None:

@@ -27,7 +27,7 @@ from tollbar.present.blocks import (
 from tollbar.present.chart import drift_chart
 from tollbar.present.groups import real_tolls
 from tollbar.present.names import counted, enumeration, place_of, place_words, value_words, varying
-from tollbar.present.numbers import apart_words, bracket_exactly, percent, times, times_exactly, twins_words
+from tollbar.present.numbers import apart_words, bracket_exactly, percent, percent_of, times, times_exactly, twins_words
 from tollbar.results import Row
 from tollbar.study.definition import DEFAULT_MEASURE
 
@@ -119,8 +119,8 @@ def noise(study: StudyJudgement) -> str:
     return (
         "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
         f" {apart_words(study.noise.estimate)} where the two came out furthest apart: their ratio is"
-        f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. No verdict is given nearer to × 1"
-        " than the far end of that interval, for a cell's own baseline and kind."
+        f" {times_exactly(study.noise.estimate)} {bracket_exactly(study.noise)}. Differences smaller"
+        " than the far end of that interval are not reported, for a cell's own baseline and kind."
     )
 
 
@@ -290,8 +290,8 @@ def _on_quiet(study: StudyJudgement) -> Iterator[str]:
     elif trust.slower_than_known is not None:
         yield (
             f"The quickest probes took {times(trust.slower_than_known)} what they took in earlier runs on this"
-            " processor: the core was never left alone, or the machine has changed. All costs and ratios are as"
-            " disturbed. Measure when the host is quieter."
+            " processor: cells were always measured beside a busy neighbour, or the machine has changed. All costs and"
+            " ratios are as disturbed. Measure when the host is quieter."
         )
     elif trust.never_left_alone > MANY_CELLS * trust.cells:
         yield (
@@ -314,7 +314,7 @@ def _on_drift(study: StudyJudgement) -> Iterator[str]:
     drift = study.drift
     if drift is None or 1 / (1 + MUCH_DRIFT) <= drift <= 1 + MUCH_DRIFT:
         return
-    way = f"rose by {drift - 1:.0%}" if drift > 1 else f"fell by {1 - drift:.0%}"
+    way = f"rose by {percent_of(drift - 1)}" if drift > 1 else f"fell by {percent_of(1 - drift)}"
     yield (
         f"The cells' cost {way} from the first third of the blocks to the last. Ratios are made of"
         " chunks milliseconds apart and stand; for typical costs let the machine come to rest and run again."
@@ -326,7 +326,7 @@ def _on_heats(study: StudyJudgement) -> Iterator[str]:
     if trust.stolen_heats:
         yield (
             f"In {trust.stolen_heats:,} of {counted(trust.heats, 'heat')} the hypervisor gave others more than"
-            f" {MUCH_STEAL:.0%} of the time: a quieter host, or more blocks, would narrow the intervals."
+            f" {percent(MUCH_STEAL)} of the time: a quieter host, or more blocks, would narrow the intervals."
         )
 
 
@@ -335,8 +335,8 @@ def _on_loads(study: StudyJudgement) -> Iterator[str]:
     if trust.contended_loads:
         yield (
             f"In {trust.contended_loads:,} of {counted(trust.stretches, 'load')} that requests a second are taken from"
-            f" the server or its client stood for more than {MUCH_WAIT:.0%} of the time while other programs had its"
-            " core: end the other programs, or add blocks."
+            f" the server or its client stood for more than {percent(MUCH_WAIT)} of the time while other programs had"
+            " its core: end the other programs, or add blocks."
         )
     if trust.reopened_connections:
         yield (
