@@ -15,7 +15,7 @@ from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar import document
-from tollbar.document.schema import SCHEMA_FILE, Document, json_schema, with_tables
+from tollbar.document.schema import SCHEMA_FILE, DocumentForm, json_schema, with_tables
 from tollbar.judge import StudyJudgement
 from tollbar.present.against import first_sentences
 from tollbar.present.answer import answer
@@ -95,7 +95,7 @@ REFERENCE = (ROOT / "docs" / "json.md").read_text("utf-8")
 
 def test_the_documents_are_what_the_schema_says() -> None:
     """Every key of every kind of study, none that is not described, and the golden document."""
-    Document.model_validate(json.loads(GOLDEN.read_text("utf-8")))
+    DocumentForm.model_validate(json.loads(GOLDEN.read_text("utf-8")))
     studies = (
         example(),
         judgement([handshakes()]),
@@ -103,7 +103,7 @@ def test_the_documents_are_what_the_schema_says() -> None:
         *map(judgement, ([fabricated(n)] for n in shipped())),
     )
     for judged in studies:
-        Document.model_validate(json.loads(json.dumps(document.of_run(judged), allow_nan=False)))
+        DocumentForm.model_validate(json.loads(json.dumps(document.of_run(judged), allow_nan=False)))
 
 
 def test_what_ships_is_written_from_the_schema() -> None:

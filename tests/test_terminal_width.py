@@ -18,7 +18,7 @@ from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present.answer import answer
-from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
+from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.present.groups import by_row, cost_metric
 from tollbar.present.numbers import ratio_words
 from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, results
@@ -94,14 +94,14 @@ def table(verdict: str = "unclear", standing: Standing = Standing.DISALLOWED) ->
         *texts("standing", leaves=STANDING),
     )
     row = (
-        Cell("sha-256"),
-        Cell("embedded"),
-        Cell("1.23 µs"),
-        Cell("1.04"),
-        Cell("[1.01, 1.07]"),
-        Cell("", bar=0.5),
-        Cell(verdict, small="undecided, about 3 more blocks"),
-        Cell(standing, standing=standing, stays=standing if standing is Standing.DISALLOWED else None),
+        TableCell("sha-256"),
+        TableCell("embedded"),
+        TableCell("1.23 µs"),
+        TableCell("1.04"),
+        TableCell("[1.01, 1.07]"),
+        TableCell("", bar=0.5),
+        TableCell(verdict, small="undecided, about 3 more blocks"),
+        TableCell(standing, standing=standing, stays=standing if standing is Standing.DISALLOWED else None),
     )
     return Table("", columns, [row])
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tollbar.judge import Comparison, Judgement
-from tollbar.present.blocks import Cell, Column, Listing, Table
+from tollbar.present.blocks import Column, Listing, Table
 from tollbar.present.changes import comparison_notes, comparison_tables
 from tollbar.present.page import Brief, briefs
 from tollbar.present.published import source_listing, together
@@ -72,7 +72,7 @@ def escaped(text: str) -> str:
     )
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     below = (small for small in (cell.interval, cell.small) if small)
     return escaped(cell.says) + "".join(f"<br><sub>{escaped(small)}</sub>" for small in below)
 

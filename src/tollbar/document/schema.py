@@ -23,13 +23,13 @@ JSON = Any
 """What a library or a machine says of itself."""
 
 
-class _Form(BaseModel):
+class Form(BaseModel):
     """Keys are added within a schema's number; here every one of them stands."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class Where(_Form):
+class WhereForm(Form):
     """Which cell it is."""
 
     choice: str
@@ -39,20 +39,20 @@ class Where(_Form):
     setting: Values
 
 
-class Ratio(_Form):
+class RatioForm(Form):
     ratio: Number
     low: Number
     high: Number
 
 
-class Negotiated(_Form):
+class NegotiatedForm(Form):
     """So many connections of one kind."""
 
     model_config = ConfigDict(extra="allow")
     count: int
 
 
-class Result(Where):
+class ResultForm(WhereForm):
     metric: str
     component: str | None
     unit: str
@@ -70,12 +70,12 @@ class Result(Where):
     accepted: list[str]
     refused: list[str]
     not_tried: list[str]
-    negotiated: list[Negotiated] | None = None
+    negotiated: list[NegotiatedForm] | None = None
     client_libraries: list[str] | None = None
 
 
-class Toll(Where, Ratio):
-    against: Where
+class TollForm(WhereForm, RatioForm):
+    against: WhereForm
     metric: str
     difference: Number
     typical: Number
@@ -92,7 +92,7 @@ class Toll(Where, Ratio):
     twin: bool
 
 
-class Contrast(_Form):
+class ContrastForm(Form):
     setting: str
     value: Value
     for_value: Annotated[Value, Field(alias="for")]
@@ -106,12 +106,12 @@ class Contrast(_Form):
     more_blocks: int | None
 
 
-class Figure(_Form):
+class FigureForm(Form):
     value: Number
     unit: str
 
 
-class BySource(_Form):
+class BySourceForm(Form):
     """By the statistic of a study's source."""
 
     statistic: str
@@ -123,7 +123,7 @@ class BySource(_Form):
     blocks: int
 
 
-class Claim(Ratio):
+class ClaimForm(RatioForm):
     says: str
     where: str | None
     metric: str
@@ -135,10 +135,10 @@ class Claim(Ratio):
     published_figures: list[str]
     published_error: str | None
     published_deviation: str | None
-    figures: list[Figure]
+    figures: list[FigureForm]
     typical: Number
     rates: list[Number] | None
-    by_source: BySource | None
+    by_source: BySourceForm | None
     verdict: str
     provider: Value | None
     bed: Value | None
@@ -147,7 +147,7 @@ class Claim(Ratio):
     reason: str | None
 
 
-class TableCell(Where, Ratio):
+class TableCellForm(WhereForm, RatioForm):
     column: Value
     verdict: str | None
     more_blocks: int | None
@@ -159,27 +159,27 @@ class TableCell(Where, Ratio):
     reason: str | None
 
 
-class TableRow(_Form):
+class TableRowForm(Form):
     row: Value
-    cells: list[TableCell]
+    cells: list[TableCellForm]
 
 
-class StudyTable(_Form):
+class StudyTableForm(Form):
     title: str
     rows_are: str
     columns_are: str
     metric: str | None
     over: Values
     where: Values
-    rows: list[TableRow]
+    rows: list[TableRowForm]
 
 
-class LeftOut(_Form):
+class LeftOutForm(Form):
     coordinates: Values
     because: str
 
 
-class SetAside(_Form):
+class SetAsideForm(Form):
     choice: str | None = None
     provider: str | None = None
     bed: str | None = None
@@ -193,53 +193,53 @@ class SetAside(_Form):
     tried_again: bool
 
 
-class Answers(_Form):
+class AnswersForm(Form):
     headline: str
     paragraphs: list[str]
     sentences: list[str]
 
 
-class Place(_Form):
+class PlaceForm(Form):
     at: Values
     cost: float
     ratio: Number
     verdict: str | None
 
 
-class Offer(_Form):
+class OfferForm(Form):
     choice: str
     name: str
     op: str
     standing: str
     note: str | None
-    places: list[Place]
+    places: list[PlaceForm]
 
 
-class Candidate(_Form):
+class CandidateForm(Form):
     name: str
     mitigates: str
     condition: str | None
 
 
-class Threat(_Form):
+class ThreatForm(Form):
     threat: str
-    candidates: list[Candidate]
+    candidates: list[CandidateForm]
 
 
-class Uses(_Form):
+class UsesForm(Form):
     sentences: list[str]
-    operations: list[Offer]
-    threats: list[Threat]
+    operations: list[OfferForm]
+    threats: list[ThreatForm]
 
 
-class Study(_Form):
+class StudyForm(Form):
     study: str
     """its name; `ask` for a question without a file"""
     question: str
     """what it asks"""
     family: str
     """its family"""
-    answers: Answers
+    answers: AnswersForm
     """what was found, in words: `headline`, one line; `paragraphs`, as the report has them; `sentences`, how often a
     core can do each in a second, then one for each comparison with its ratio, interval, verdict and standings"""
     worth: float
@@ -255,43 +255,43 @@ class Study(_Form):
     left_alone: Number
     """the share of the study's time in which the core was left alone, as probes of it say; `null` where no probe
     shares the core"""
-    results: list[Result]
+    results: list[ResultForm]
     """a row for each cell and metric: where it stands, `value`, `low`, `high`, `outcome`, `reason`, `standing`,
     `strength`, what it proved"""
-    tolls: list[Toll]
+    tolls: list[TollForm]
     """each cell against its baseline: `ratio`, `low`, `high`, `difference`, `typical`, `moments`, `verdict`,
     `more_blocks`; `moments` is `undisturbed`, or `as disturbed` where the core was left alone in too few blocks,
     and so in `results`"""
-    contrasts: list[Contrast]
+    contrasts: list[ContrastForm]
     """what each value of a setting changes, all else alike"""
-    claims: list[Claim]
+    claims: list[ClaimForm]
     """what was published, beside what was measured: `published` is one ratio, `published_range` the least and the
     most of several, `order` and `grows` where there is none, `published_figures` the source's own,
     `published_error` and `published_deviation` what it prints beside the first; `figures` are the same of this
     machine, `by_source` the first by the source's own statistic; `verdict` may be `not judged` (an absolute
     figure) or `not testable here`, whose `reason` says why"""
-    tables: list[StudyTable]
+    tables: list[StudyTableForm]
     """the study's own tables"""
-    left_out: list[LeftOut]
+    left_out: list[LeftOutForm]
     """combinations that were not planned, and why"""
-    set_aside: list[SetAside]
+    set_aside: list[SetAsideForm]
     """each time that a cell failed too often and had no more trials: the cell, `failed` of its `trials`, the place
     of the last one (`after`), the `reason`, when (`at`, seconds since the epoch), and whether it was
     `tried_again`"""
-    uses: Uses
+    uses: UsesForm
     """which choice for what: `sentences`, then `operations` (choices in good standing, each with its cost by place)
     and `threats` (those that mitigate each)"""
     warnings: list[str]
     """what a reader should know first"""
 
 
-class SourceClaim(_Form):
+class SourceClaimForm(Form):
     study: str
     claim: int
     ours: bool
 
 
-class Source(_Form):
+class SourceForm(Form):
     name: str | None = None
     title: str | None = None
     by: str | None = None
@@ -301,10 +301,10 @@ class Source(_Form):
     studies: list[str]
     not_measured: list[str]
     verdicts: dict[str, int]
-    claims: list[SourceClaim]
+    claims: list[SourceClaimForm]
 
 
-class Document(_Form):
+class DocumentForm(Form):
     number: Literal[2] = Field(alias="schema")
     """the number of this form"""
     run: str
@@ -319,12 +319,12 @@ class Document(_Form):
     """the machine"""
     providers: dict[str, JSON]
     """each library by its name with the version: `spec` as studies write it, and its receipt"""
-    sources: list[Source]
+    sources: list[SourceForm]
     """what became of each published comparison that the run's studies try: `name`, `title`, `by`, `year`, what it
     ran on (`system`) and what `differs` here, its `studies` in this run and those `not_measured`, how many of its
     claims came to each of `verdicts`, and its `claims` in the order of its text, each as its `study`, its place
     in that study's `claims` (`claim`, from 0) and whether it is `ours`"""
-    studies: list[Study]
+    studies: list[StudyForm]
     """each study, in the run's order"""
 
 
@@ -334,12 +334,12 @@ REFERENCE_FILE = Path("docs/json.md")
 
 def json_schema() -> str:
     """The document's JSON Schema, as it ships."""
-    return json.dumps(Document.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(DocumentForm.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def with_tables(reference: str) -> str:
     """The reference with its tables written anew: that of the document, then that of each study."""
-    tables = iter([_table(Document), _table(Study)])
+    tables = iter([_table(DocumentForm), _table(StudyForm)])
     lines: list[str] = []
     for line in reference.split("\n"):
         if not line.startswith("|"):

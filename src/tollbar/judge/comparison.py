@@ -224,7 +224,7 @@ def _asked_of_servers(study: Study) -> Load | None:
 
 
 def _paired(
-    name: str, own: Mapping[At, _Seen], others: Mapping[At, _Seen], families: tuple[Family, Family] | None
+    name: str, own: Mapping[At, _Measured], others: Mapping[At, _Measured], families: tuple[Family, Family] | None
 ) -> tuple[tuple[RowChange, ...], list[LeftOut]]:
     """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
     pairs: list[RowChange] = []
@@ -259,7 +259,7 @@ def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Measured:
     """What one run found of a row."""
 
     row: Row
@@ -272,13 +272,13 @@ class _Seen:
     """What its baseline is; None where it has none."""
 
 
-def _found(study: StudyJudgement) -> Mapping[At, _Seen]:
+def _found(study: StudyJudgement) -> Mapping[At, _Measured]:
     """The rows that were measured, by what each is."""
     tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
     typical = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + TYPICAL}
     at = {row.key: _at(row) for row in study.rows}
     return {
-        _at(m.row): _Seen(
+        _at(m.row): _Measured(
             m.row,
             _interval(m, study.confidence),
             tolls[m.row.key].ratio if m.row.key in tolls else None,

@@ -25,7 +25,7 @@ class Block(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A table's cell: what is read, what it sorts by if that is a number, and a second, smaller line."""
 
     says: str
@@ -47,7 +47,7 @@ class Cell:
     """Whether what a verdict finds is good or bad news; None where it is neither."""
     short: str | None = None
     """What is read where there is no room for all that it says."""
-    brief: Cell | None = None
+    brief: TableCell | None = None
     """What a terminal has in its place, where that is not the same."""
 
 
@@ -97,7 +97,7 @@ class Table:
     kind: ClassVar[str] = "table"
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     sortable: bool = False
 
     def index(self, key: str) -> int:
@@ -123,27 +123,27 @@ class Table:
         )
 
 
-def _part(cell: Cell, pick: Pick) -> Cell:
+def _part(cell: TableCell, pick: Pick) -> TableCell:
     if pick.of == "interval":
-        return Cell(cell.interval or "")
+        return TableCell(cell.interval or "")
     if pick.of == "bar":
-        return Cell("", bar=cell.bar, verdict=cell.verdict, good=cell.good)
+        return TableCell("", bar=cell.bar, verdict=cell.verdict, good=cell.good)
     return cell.brief or (
         cell if cell.interval is None and cell.bar is None else replace(cell, interval=None, bar=None)
     )
 
 
-DASH = Cell("–")
+DASH = TableCell("–")
 
 
-def count_cell(number: int) -> Cell:
+def count_cell(number: int) -> TableCell:
     """A number of things."""
-    return Cell(f"{number:,}", float(number))
+    return TableCell(f"{number:,}", float(number))
 
 
 def of_values(caption: str, values: Mapping[str, Any]) -> Table:
     """A table of names and values, nested names joined by a space."""
-    rows = [(Cell(name), Cell(value)) for name, value in _flat(values)]
+    rows = [(TableCell(name), TableCell(value)) for name, value in _flat(values)]
     return Table(caption, (Column("what"), Column("value")), rows)
 
 

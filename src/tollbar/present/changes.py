@@ -10,7 +10,7 @@ from tollbar.families import Family
 from tollbar.judge import Comparison, Increase, Judgement, RowChange
 from tollbar.judge.comparison import Changed
 from tollbar.present.answer import headline
-from tollbar.present.blocks import Cell, Table, numbers, row_names, texts
+from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, plain, varying
 from tollbar.present.numbers import change_ends, change_words, percent, percent_of, ratio_words
 from tollbar.present.results import standing_cell
@@ -43,25 +43,25 @@ def _changes_table(caption: str, pairs: Sequence[RowChange], family: Family | No
     return Table(caption, columns, [_row(pair, names, family) for pair in pairs])
 
 
-def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[Cell, ...]:
+def _row(pair: RowChange, names: Sequence[str], family: Family | None) -> tuple[TableCell, ...]:
     cost, ratio = (pair.cost, pair.other_cost), (pair.one, pair.other)
     return (
         # What a row is, and not its version: what was upgraded is said once, below.
-        *(Cell(plain(family, name, pair.row.coordinates.get(name))) for name in names),
-        Cell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
+        *(TableCell(plain(family, name, pair.row.coordinates.get(name))) for name in names),
+        TableCell(" → ".join(units.show_nanoseconds(one.estimate) for one in cost if one)),
         *_change(pair.cost_change),
-        Cell(" → ".join(ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
+        TableCell(" → ".join(ratio_words(one.estimate) for one in ratio if one) if all(ratio) else "baseline"),
         *_change(pair.ratio_change),
         standing_cell(pair.row),
-        Cell("" if pair.overlap is None else "overlap" if pair.overlap else "apart"),
+        TableCell("" if pair.overlap is None else "overlap" if pair.overlap else "apart"),
     )
 
 
-def _change(change: Interval | None) -> tuple[Cell, Cell]:
+def _change(change: Interval | None) -> tuple[TableCell, TableCell]:
     if change is None:
-        return Cell(""), Cell("")
+        return TableCell(""), TableCell("")
     good = True if change.is_bounded and change.high < 1 else False if change.low > 1 else None
-    return Cell(change_words(change.estimate), good=good), Cell(change_ends(change))
+    return TableCell(change_words(change.estimate), good=good), TableCell(change_ends(change))
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:

@@ -11,13 +11,13 @@ from tollbar.judge import Contrast, CrossCell, CrossTableResult, Measurement, St
 from tollbar.measure import Outcome
 from tollbar.present.blocks import (
     DASH,
-    Cell,
     Chart,
     Column,
     Paragraph,
     Pick,
     Section,
     Table,
+    TableCell,
     count_cell,
     figures,
     folds,
@@ -88,7 +88,7 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
         *([Column("standing", key="standing")] if any(standings) else []),
     )
     rows = [
-        [*_effect(study, contrast), *([Cell(standing)] if any(standings) else [])]
+        [*_effect(study, contrast), *([TableCell(standing)] if any(standings) else [])]
         for contrast, standing in zip(study.contrasts, standings, strict=True)
     ]
     table = Table(EFFECTS, columns, rows, sortable=True)
@@ -110,7 +110,7 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
     return Effects(table, table.picked(picks, by_setting.items()), len(rows) - shown)
 
 
-def _effect(study: StudyJudgement, contrast: Contrast) -> list[Cell]:
+def _effect(study: StudyJudgement, contrast: Contrast) -> list[TableCell]:
     family = study.about.family
     titles, plains = (
         [name(contrast.setting, value) for value in (contrast.for_value, contrast.value)]
@@ -122,23 +122,23 @@ def _effect(study: StudyJudgement, contrast: Contrast) -> list[Cell]:
     least, most = ratio_words(contrast.least), ratio_words(contrast.most)
     undecided_ = undecided(study, contrast)
     return [
-        Cell(column_title(family, contrast.setting)),
-        Cell(" → ".join(titles), brief=Cell(" → ".join(plains))),
-        Cell(
+        TableCell(column_title(family, contrast.setting)),
+        TableCell(" → ".join(titles), brief=TableCell(" → ".join(plains))),
+        TableCell(
             contrast_where(study, contrast, most=12) or "everywhere",
-            brief=Cell("; ".join(", ".join(values) for values in where.values())),
+            brief=TableCell("; ".join(", ".join(values) for values in where.values())),
         ),
-        Cell(
+        TableCell(
             times_range(contrast.least, contrast.most),
             contrast.least,
             interval=ends_words(contrast.low, contrast.high),
-            brief=Cell(least if least == most else f"{least} to {most}"),
+            brief=TableCell(least if least == most else f"{least} to {most}"),
         ),
-        Cell(
+        TableCell(
             str(contrast.verdict),
             mark=VERDICT_MARKS[contrast.verdict],
             small=undecided_,
-            brief=Cell(str(contrast.verdict), verdict=contrast.verdict, small=undecided_),
+            brief=TableCell(str(contrast.verdict), verdict=contrast.verdict, small=undecided_),
         ),
         count_cell(contrast.pairs),
     ]
@@ -243,7 +243,7 @@ def study_table(study: StudyJudgement, result: CrossTableResult) -> StudyTable:
     gone = _gone(result)
     without = {cell.row.key for _, _, cells in gone for cell in cells}
 
-    def cell(row: Value, column: Value) -> Cell:
+    def cell(row: Value, column: Value) -> TableCell:
         found = result.at(row, column)
         return DASH if found is None or found.row.key in without else _cross_cell(found)
 
@@ -256,7 +256,7 @@ def study_table(study: StudyJudgement, result: CrossTableResult) -> StudyTable:
         ),
         [
             (
-                Cell(title(about.rows, row), brief=Cell(plain_name(about.rows, row))),
+                TableCell(title(about.rows, row), brief=TableCell(plain_name(about.rows, row))),
                 *(cell(row, column) for column in result.columns),
             )
             for row in result.rows
@@ -336,21 +336,21 @@ def _plain_of(study: StudyJudgement) -> NameOf:
     return lambda name, value: plain(study.about.family, name, study.study.named(name, value))
 
 
-def _cross_cell(cell: CrossCell) -> Cell:
+def _cross_cell(cell: CrossCell) -> TableCell:
     if cell.cost is None:
-        return Cell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
+        return TableCell("not measured" if cell.row.outcome is Outcome.OK else str(cell.row.outcome))
     if cell.ratio is None or cell.verdict is None:
         cost = amount(cell.cost.estimate, cell.unit)
         # In place of the interval, why there is no ratio.
         small = cell.reason or ends_words(cell.cost.low, cell.cost.high, cell.unit)
-        return Cell(cost, small=small, brief=Cell(cost))
+        return TableCell(cost, small=small, brief=TableCell(cost))
     ratio, interval = ratio_words(cell.ratio.estimate), bracket(cell.ratio)
-    return Cell(
+    return TableCell(
         times(cell.ratio.estimate),
         interval=interval,
         small=str(cell.verdict),
         mark=VERDICT_MARKS[cell.verdict],
-        brief=Cell(
+        brief=TableCell(
             f"{ratio} {interval} {cell.verdict}" if cell.ratio.is_bounded else f"{ratio} {cell.verdict}",
             short=f"{ratio} {cell.verdict}",
             verdict=cell.verdict,
@@ -381,11 +381,11 @@ def waits_table(study: StudyJudgement) -> Table:
     label = labels(study, varying(waited) or ("choice",), whole=True)
     rows = [
         (
-            Cell(label(row)),
-            Cell(amount(wall[row.key].value, "ns"), wall[row.key].value, interval=_wait_ends(wall[row.key])),
+            TableCell(label(row)),
+            TableCell(amount(wall[row.key].value, "ns"), wall[row.key].value, interval=_wait_ends(wall[row.key])),
             _added(wall[row.key], None if is_baseline(row) else wall.get(row.against or "")),
             *(
-                Cell(measured_words(found[row.key]), found[row.key].value, interval=_wait_ends(found[row.key]))
+                TableCell(measured_words(found[row.key]), found[row.key].value, interval=_wait_ends(found[row.key]))
                 for found in timed.values()
             ),
         )
@@ -402,7 +402,7 @@ def waits_table(study: StudyJudgement) -> Table:
     return Table(capitalised(caption), columns, rows)
 
 
-def _added(wall: Measurement, base: Measurement | None) -> Cell:
+def _added(wall: Measurement, base: Measurement | None) -> TableCell:
     """Milliseconds more than the baseline takes for so many; from the least to the most that both intervals allow."""
     if base is None:
         return DASH
@@ -411,7 +411,7 @@ def _added(wall: Measurement, base: Measurement | None) -> Cell:
     )
     known = isfinite(least) and isfinite(most)
     interval = f"[{_signed(least)}, {_signed(most)}]" if known else None
-    return Cell(f"{_signed(more)} ms", more, interval=interval)
+    return TableCell(f"{_signed(more)} ms", more, interval=interval)
 
 
 def _signed(ms: float) -> str:

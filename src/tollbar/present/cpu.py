@@ -13,13 +13,13 @@ from tollbar.measure import Outcome, Trial, trial
 from tollbar.measure.trial import Chunk
 from tollbar.metrics import Metric
 from tollbar.present.blocks import (
-    Cell,
     Chart,
     Folded,
     Legend,
     Paragraph,
     Section,
     Table,
+    TableCell,
     figures,
     numbers,
     part_keys,
@@ -179,12 +179,17 @@ def shares_table(study: StudyJudgement, parts: Sequence[str]) -> Table:
     for bar in bars(study):
         both = sum(bar.parts.values())
         each = [
-            Cell(units.show_nanoseconds(bar.parts[part]), bar.parts[part]) if part in bar.parts else Cell("–")
+            TableCell(units.show_nanoseconds(bar.parts[part]), bar.parts[part]) if part in bar.parts else TableCell("–")
             for part in parts
         ]
         share = bar.server / both
         rows.append(
-            [Cell(bar.label), *each, Cell(units.show_nanoseconds(both), both), Cell(percent(round(share, 2)), share)]
+            [
+                TableCell(bar.label),
+                *each,
+                TableCell(units.show_nanoseconds(both), both),
+                TableCell(percent(round(share, 2)), share),
+            ]
         )
     return Table(f"{per_words(study)}, part by part", columns, rows, sortable=True)
 

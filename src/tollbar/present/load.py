@@ -12,7 +12,6 @@ from tollbar.judge.measurements import BUSY
 from tollbar.measure import Outcome
 from tollbar.present.blocks import (
     Block,
-    Cell,
     Chart,
     Figures,
     Folded,
@@ -22,6 +21,7 @@ from tollbar.present.blocks import (
     Paragraph,
     Section,
     Table,
+    TableCell,
     folds,
     numbers,
     texts,
@@ -208,21 +208,21 @@ def throughput_table(study: StudyJudgement) -> Table:
     rows = []
     for found in by_cell(study.rows):
         at = {r.coordinates.get(name) if name else None: r for r in found}
-        rows.append([Cell(label(found[0])), *(_throughput(at.get(value), throughput, median) for value in values)])
+        rows.append([TableCell(label(found[0])), *(_throughput(at.get(value), throughput, median) for value in values)])
     titles = [value_words(family, name, v) if name and v is not None else "requests a second" for v in values]
     columns = (*texts("cell"), *numbers(*titles))
     return Table("Requests a second, and under them the median response time", columns, rows, sortable=True)
 
 
-def _throughput(row: Row | None, throughput: dict[str, Measurement], median: dict[str, Measurement]) -> Cell:
+def _throughput(row: Row | None, throughput: dict[str, Measurement], median: dict[str, Measurement]) -> TableCell:
     if row is None:
-        return Cell("–")
+        return TableCell("–")
     found = throughput.get(row.key)
     if found is None:
-        return Cell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
+        return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
     waited = median.get(row.key)
     says = measured_words(found).replace("\u00a0/s", "")
-    return Cell(says, found.value, amount(waited.value, waited.unit) if waited else None)
+    return TableCell(says, found.value, amount(waited.value, waited.unit) if waited else None)
 
 
 def latency_table(study: StudyJudgement) -> Table:
@@ -234,8 +234,8 @@ def latency_table(study: StudyJudgement) -> Table:
         if "rate" not in row.coordinates or merged is None:
             continue
         waited_us = [merged.latency_at(share) for share, _ in SHARES]
-        answers = Cell(f"{merged.requests:,}", float(merged.requests))
-        rows.append([Cell(label(row)), answers, *(Cell(amount(us, "us"), us) for us in waited_us)])
+        answers = TableCell(f"{merged.requests:,}", float(merged.requests))
+        rows.append([TableCell(label(row)), answers, *(TableCell(amount(us, "us"), us) for us in waited_us)])
     columns = (*texts("cell"), *numbers("answers", *(f"{title} within" for _, title in SHARES)))
     return Table("Response time, from when each request was due", columns, rows, sortable=True)
 
@@ -343,7 +343,7 @@ def proofs_table(study: StudyJudgement) -> Table:
             dict.fromkeys(what for r in found for what in r.not_tried),
         )
         if any(said):
-            rows.append((Cell(label(found[0])), *(Cell("; ".join(whats) or "–") for whats in said)))
+            rows.append((TableCell(label(found[0])), *(TableCell("; ".join(whats) or "–") for whats in said)))
     columns = texts("cell", "accepted", "refused", "not tried")
     return Table("What each cell accepted and refused before it was timed", columns, rows)
 
@@ -358,17 +358,17 @@ def agreed_table(study: StudyJudgement, found: Sequence[Agreed]) -> Table:
     )
     rows = [
         (
-            Cell(label(one.row)),
-            Cell(one.version or "no TLS"),
-            Cell(one.suite or "–"),
-            Cell(one.group or "–"),
-            Cell(one.key or "–", small=_fingerprints(one.certificates)),
+            TableCell(label(one.row)),
+            TableCell(one.version or "no TLS"),
+            TableCell(one.suite or "–"),
+            TableCell(one.group or "–"),
+            TableCell(one.key or "–", small=_fingerprints(one.certificates)),
             *(
-                (Cell(f"{one.full:,}", float(one.full)), Cell(f"{one.resumed:,}", float(one.resumed)))
+                (TableCell(f"{one.full:,}", float(one.full)), TableCell(f"{one.resumed:,}", float(one.resumed)))
                 if one.version
-                else (Cell("–", small=f"{one.full:,} connections"), Cell("–"))
+                else (TableCell("–", small=f"{one.full:,} connections"), TableCell("–"))
             ),
-            Cell(", ".join(one.client_libraries) or "–"),
+            TableCell(", ".join(one.client_libraries) or "–"),
         )
         for one in found
     ]

@@ -16,7 +16,6 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.blocks import (
     DASH,
     Boxed,
-    Cell,
     Folded,
     Items,
     Key,
@@ -25,6 +24,7 @@ from tollbar.present.blocks import (
     Paragraph,
     Section,
     Table,
+    TableCell,
     figures,
     numbers,
     standing_keys,
@@ -112,14 +112,14 @@ def _that_protect(study: StudyJudgement) -> list[Row]:
     return [r for r in study.rows if r.standing is not Standing.NULL and r.choice in choices]
 
 
-def _cells_of(names: Sequence[str]) -> Cell:
+def _cells_of(names: Sequence[str]) -> TableCell:
     if len(names) == 1:
-        return Cell(names[0])
-    return Cell(f"{len(names)} cells", small="; ".join(names))
+        return TableCell(names[0])
+    return TableCell(f"{len(names)} cells", small="; ".join(names))
 
 
-def _answer(mitigation: Mitigation) -> Cell:
-    return Cell(str(mitigation.degree), mark=MARKS[mitigation.degree], small=mitigation.condition)
+def _answer(mitigation: Mitigation) -> TableCell:
+    return TableCell(str(mitigation.degree), mark=MARKS[mitigation.degree], small=mitigation.condition)
 
 
 def alike_everywhere(study: StudyJudgement) -> list[str]:
@@ -350,8 +350,10 @@ def uses_table(uses: Uses) -> Table:
         keys = [cost.way.row.key for offer in offers.values() for cost in offer.costs]
         written = [_cell(offers[op]) if op in offers else DASH for op in uses.operations]
         seen = [[known[key, m.name] for key in keys if (key, m.name) in known] for m in sizes]
-        standing = Cell(standing_words(first.standing), standing=first.standing)
-        rows.append((Cell(name), *written, *map(_size, seen), standing, Cell(_choice(study, first).note or "–")))
+        standing = TableCell(standing_words(first.standing), standing=first.standing)
+        rows.append(
+            (TableCell(name), *written, *map(_size, seen), standing, TableCell(_choice(study, first).note or "–"))
+        )
     columns = (
         *texts("choice"),
         *numbers(*uses.operations, *(m.title for m in sizes)),
@@ -419,17 +421,19 @@ def _doubt(costs: Sequence[WayCost]) -> str:
 _ENDS: tuple[Callable[[Iterable[float]], float], ...] = (min, max)
 
 
-def _cell(offer: Offer) -> Cell:
+def _cell(offer: Offer) -> TableCell:
     verdicts = {cost.pair.verdict for cost in offer.costs if cost.pair}
     mark = VERDICT_MARKS[verdicts.pop()] if len(verdicts) == 1 else None
-    return Cell(_cost_words(offer.costs), _middle(offer).value, _doubt(offer.costs).strip(" ()") or None, mark=mark)
+    return TableCell(
+        _cost_words(offer.costs), _middle(offer).value, _doubt(offer.costs).strip(" ()") or None, mark=mark
+    )
 
 
-def _size(seen: Sequence[float]) -> Cell:
+def _size(seen: Sequence[float]) -> TableCell:
     if not seen:
         return DASH
     least, most = (amount(of(seen), "B") for of in _ENDS)
-    return Cell(least if least == most else f"{least} to {most}", max(seen))
+    return TableCell(least if least == most else f"{least} to {most}", max(seen))
 
 
 def _middle(offer: Offer) -> WayCost:
@@ -455,10 +459,10 @@ def sources_table(study: StudyJudgement) -> Table:
         standing = entry.standing
         rows.append(
             (
-                Cell(entry.title, small=f"{entry.spec}, {year}" if year else entry.spec),
-                DASH if standing is None else Cell(standing_words(standing), standing=standing),
-                Cell(by or "–", small=entry.note),
-                Cell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
+                TableCell(entry.title, small=f"{entry.spec}, {year}" if year else entry.spec),
+                DASH if standing is None else TableCell(standing_words(standing), standing=standing),
+                TableCell(by or "–", small=entry.note),
+                TableCell(bits, None if entry.strength is None else float(entry.strength), entry.strength_from),
             )
         )
     columns = texts("choice", "standing", "who says so", "strength")
@@ -482,9 +486,6 @@ def _authority(authority: Authority) -> str:
     unread = "" if authority.checked else "; clause not re-read"
     seen = authority.seen.isoformat()
     return f"{authority.by}, {authority.where}: “{authority.says}” (seen {seen}{unread})"
-
-
-# A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 
 
 def uses_section(study: StudyJudgement) -> Section | None:

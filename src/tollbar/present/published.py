@@ -12,7 +12,6 @@ from tollbar.families import Family, Value
 from tollbar.judge import BySource, ClaimResult, ClaimVerdict, Judgement, StudyJudgement
 from tollbar.present.blocks import (
     Block,
-    Cell,
     Chart,
     Figures,
     Items,
@@ -22,6 +21,7 @@ from tollbar.present.blocks import (
     Paragraph,
     Section,
     Table,
+    TableCell,
     numbers,
     row_names,
     texts,
@@ -214,15 +214,15 @@ def published_tables(part: Published) -> list[Table]:
             columns,
             [
                 (
-                    Cell(f"{number}  {line.claim.says}", small=said_where(line.claim, line.study.family)),
-                    Cell(_place(line, named=group.title == OURS)),
-                    Cell(compared_by(line.claim)),
+                    TableCell(f"{number}  {line.claim.says}", small=said_where(line.claim, line.study.family)),
+                    TableCell(_place(line, named=group.title == OURS)),
+                    TableCell(compared_by(line.claim)),
                     _published(line.claim),
                     _here(line),
-                    Cell(bracket(line.result.ratio) if line.result.ratio else ""),
-                    Cell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
-                    Cell(times(line.result.typical.estimate) if line.result.typical else ""),
-                    *([Cell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
+                    TableCell(bracket(line.result.ratio) if line.result.ratio else ""),
+                    TableCell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
+                    TableCell(times(line.result.typical.estimate) if line.result.typical else ""),
+                    *([TableCell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
                 )
                 for number, line in _numbered(group)
             ],
@@ -237,16 +237,16 @@ def _place(line: Line, *, named: bool) -> str:
     return " · ".join(filter(None, (line.study.name if named else "", place)))
 
 
-def _published(claim: Claim) -> Cell:
-    return Cell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
+def _published(claim: Claim) -> TableCell:
+    return TableCell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
 
 
-def _here(line: Line) -> Cell:
+def _here(line: Line) -> TableCell:
     """Today's ratio, or today's figure where one was published; under it what it is made of."""
     ratio, figures = line.result.ratio, _titled("here", here_figures(line))
     if line.claim.is_judged:
-        return Cell(times(ratio.estimate), ratio.estimate, figures) if ratio else Cell("", small=figures)
-    return Cell(", ".join(here_values(line)), small=figures)
+        return TableCell(times(ratio.estimate), ratio.estimate, figures) if ratio else TableCell("", small=figures)
+    return TableCell(", ".join(here_values(line)), small=figures)
 
 
 def _titled(title: str, text: str | None) -> str | None:

@@ -11,7 +11,7 @@ from tollbar.families import Standing
 from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict, reach
 from tollbar.measure import Outcome
 from tollbar.metrics import METRICS, TYPICAL
-from tollbar.present.blocks import DASH, Cell, Column, Folded, Pick, Section, Table, count_cell, texts
+from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell, texts
 from tollbar.present.groups import (
     by_row,
     cost_metric,
@@ -213,10 +213,10 @@ class _Maker:
 
     # The table.
 
-    def columns(self) -> list[tuple[Column, Callable[[Row], Cell]]]:
+    def columns(self) -> list[tuple[Column, Callable[[Row], TableCell]]]:
         """Each column, and what stands in it."""
         study = self.study
-        found: list[tuple[Column, Callable[[Row], Cell]]] = [
+        found: list[tuple[Column, Callable[[Row], TableCell]]] = [
             (Column("choice", names=True, key="choice"), self._choice),
             (Column(f"against {baseline_words(study)}", True, key="ratio"), self._ratio),
             (Column("standing", key="standing"), standing_cell),
@@ -267,79 +267,79 @@ class _Maker:
             *([Pick("standing", "standing", STANDING)] if len(self.standings) > 1 else []),
         ]
 
-    def _choice(self, row: Row) -> Cell:
+    def _choice(self, row: Row) -> TableCell:
         """A row's head tells it from all others, whichever columns are in sight."""
         where = self.where(row)
-        brief = Cell(plain(self.family, "choice", row.shown.get("choice")))
-        return Cell(row.title, small=None if where == row.title else where, brief=brief)
+        brief = TableCell(plain(self.family, "choice", row.shown.get("choice")))
+        return TableCell(row.title, small=None if where == row.title else where, brief=brief)
 
-    def _coordinate(self, name: str) -> Callable[[Row], Cell]:
-        def cell(row: Row) -> Cell:
+    def _coordinate(self, name: str) -> Callable[[Row], TableCell]:
+        def cell(row: Row) -> TableCell:
             return coordinate_cell(self.study, row, name)
 
         return cell
 
-    def _cost(self, row: Row) -> Cell:
+    def _cost(self, row: Row) -> TableCell:
         """The undisturbed cost with its interval; or, in its place, what became of the cell."""
         cost = self.cost.get(row.key)
         if cost is None:
-            return Cell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
-        return Cell(amount(cost.value, cost.unit), cost.value, interval=ends_words(cost.low, cost.high, cost.unit))
+            return TableCell("not measured" if row.outcome is Outcome.OK else str(row.outcome))
+        return TableCell(amount(cost.value, cost.unit), cost.value, interval=ends_words(cost.low, cost.high, cost.unit))
 
-    def _speed(self, row: Row) -> Cell:
+    def _speed(self, row: Row) -> TableCell:
         cost = self.cost.get(row.key)
         if cost is None or cost.value <= 0:
             return DASH
         speed, says = per_second(cost.value, row.coordinates)
-        return Cell(says, speed)
+        return TableCell(says, speed)
 
-    def _blocks(self, row: Row) -> Cell:
+    def _blocks(self, row: Row) -> TableCell:
         return count_cell(self.cost[row.key].blocks if row.key in self.cost else 0)
 
-    def _beside(self, seen: Mapping[str, Measurement]) -> Callable[[Row], Cell]:
+    def _beside(self, seen: Mapping[str, Measurement]) -> Callable[[Row], TableCell]:
         return lambda row: _amount(seen.get(row.key))
 
     def _is_baseline(self, row: Row) -> bool:
         return is_baseline(row) and row.outcome is Outcome.OK
 
-    def _ratio(self, row: Row) -> Cell:
+    def _ratio(self, row: Row) -> TableCell:
         toll = self.tolls.get(row.key)
         if self._is_baseline(row):
-            return Cell("×\u00a01", 1.0, bar=0.0, brief=Cell("1"))
+            return TableCell("×\u00a01", 1.0, bar=0.0, brief=TableCell("1"))
         if toll is None or toll.ratio is None:
             return DASH
         ratio, worth = toll.ratio, self.study.about.worth
-        return Cell(
+        return TableCell(
             times(ratio.estimate),
             ratio.estimate,
             interval=bracket(ratio),
             bar=bar(ratio.estimate, worth, self.widest),
             verdict=toll.verdict,
             good=good_news(toll.verdict, row),
-            brief=Cell(ratio_words(ratio.estimate)),
+            brief=TableCell(ratio_words(ratio.estimate)),
         )
 
-    def _typical_ratio(self, row: Row) -> Cell:
+    def _typical_ratio(self, row: Row) -> TableCell:
         toll = self.tolls.get(row.key)
         if self._is_baseline(row) or toll is None or toll.typical is None:
-            return replace(DASH, brief=Cell(""))
-        return replace(ratio_cell(toll.typical), brief=Cell(ratio_words(toll.typical.estimate)))
+            return replace(DASH, brief=TableCell(""))
+        return replace(ratio_cell(toll.typical), brief=TableCell(ratio_words(toll.typical.estimate)))
 
-    def _verdict(self, row: Row) -> Cell:
+    def _verdict(self, row: Row) -> TableCell:
         """The verdict with what a reader should know of it."""
         toll = self.tolls.get(row.key)
         if self._is_baseline(row):
-            return Cell("baseline")
+            return TableCell("baseline")
         if toll is None:
-            return Cell("not compared", small=row.reason)
+            return TableCell("not compared", small=row.reason)
         missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
         disturbed, open_ = as_disturbed(self.study, toll), undecided(self.study, toll)
         suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
-        return Cell(
+        return TableCell(
             str(toll.verdict),
             mark=VERDICT_MARKS[toll.verdict],
             small="; ".join(filter(None, (missing, disturbed, open_, suffers_words(toll)))) or None,
-            brief=Cell(
+            brief=TableCell(
                 f"{toll.verdict}{suffers}{f' {AS_DISTURBED}' if disturbed else ''}",
                 verdict=toll.verdict,
                 good=good_news(toll.verdict, row),
@@ -424,34 +424,34 @@ def _caption(study: StudyJudgement) -> str:
     return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
 
 
-def coordinate_cell(study: StudyJudgement, row: Row, name: str) -> Cell:
+def coordinate_cell(study: StudyJudgement, row: Row, name: str) -> TableCell:
     """A coordinate of a row; one that means nothing there does not apply."""
     value = row.shown.get(name)
-    brief = Cell(plain(study.about.family, name, value))
+    brief = TableCell(plain(study.about.family, name, value))
     if value is None:
-        return Cell("does not apply", brief=brief)
+        return TableCell("does not apply", brief=brief)
     says = f"{value:,}" if name in LOADS else value_words(study.about.family, name, value)
-    return Cell(says, None if isinstance(value, str) else float(value), brief=brief)
+    return TableCell(says, None if isinstance(value, str) else float(value), brief=brief)
 
 
-def ratio_cell(ratio: Interval | None) -> Cell:
+def ratio_cell(ratio: Interval | None) -> TableCell:
     """A ratio with its interval."""
-    return DASH if ratio is None else Cell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
+    return DASH if ratio is None else TableCell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
 
 
-def _amount(found: Measurement | None) -> Cell:
+def _amount(found: Measurement | None) -> TableCell:
     """A measurement with its unit; in a terminal requests a second without, with a mark where they were limited."""
     if found is None:
-        return replace(DASH, brief=Cell(""))
+        return replace(DASH, brief=TableCell(""))
     number = f"{found.value:,.0f}" if found.unit == "1/s" else amount(found.value, found.unit)
-    brief = Cell(number if found.limit is None else f"{number} {LIMIT_MARKS[found.limit]}")
-    return Cell(measured_words(found), found.value, brief=brief)
+    brief = TableCell(number if found.limit is None else f"{number} {LIMIT_MARKS[found.limit]}")
+    return TableCell(measured_words(found), found.value, brief=brief)
 
 
-def standing_cell(row: Row) -> Cell:
+def standing_cell(row: Row) -> TableCell:
     """The standing; one that must be met stays with the row's name where its column has no room."""
     says, called_out = standing_words(row.standing), row.standing in CALLED_OUT
-    return Cell(
+    return TableCell(
         says,
         float(STANDINGS.index(row.standing)),
         standing=row.standing,
@@ -460,7 +460,7 @@ def standing_cell(row: Row) -> Cell:
     )
 
 
-def _strength(row: Row) -> Cell:
+def _strength(row: Row) -> TableCell:
     return DASH if row.strength is None or row.standing is Standing.NULL else count_cell(row.strength)
 
 
@@ -486,7 +486,7 @@ def left_out_table(study: StudyJudgement) -> Table:
     for coordinates, reason in study.study.left_out:
         by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
     caption = f"{counted(len(study.study.left_out), 'combination')} left out of the study, and why"
-    rows = [(Cell(_few(found)), Cell(reason)) for reason, found in by_reason.items()]
+    rows = [(TableCell(_few(found)), TableCell(reason)) for reason, found in by_reason.items()]
     return Table(caption, texts("left out", "because"), rows)
 
 

@@ -12,7 +12,6 @@ from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.measure import Outcome
 from tollbar.present.blocks import (
     Boxed,
-    Cell,
     Column,
     Figures,
     Items,
@@ -20,6 +19,7 @@ from tollbar.present.blocks import (
     Legend,
     Section,
     Table,
+    TableCell,
     count_cell,
     folds,
     numbers,
@@ -360,9 +360,9 @@ def twins_table(study: StudyJudgement) -> Table:
     place = place_words(study)
     rows = [
         (
-            Cell(place(row.coordinates, names)),
-            Cell(times_exactly(ratio.estimate), ratio.estimate, bracket_exactly(ratio)),
-            Cell(times_exactly(reach(ratio)), reach(ratio)) if ratio.is_bounded else Cell("–"),
+            TableCell(place(row.coordinates, names)),
+            TableCell(times_exactly(ratio.estimate), ratio.estimate, bracket_exactly(ratio)),
+            TableCell(times_exactly(reach(ratio)), reach(ratio)) if ratio.is_bounded else TableCell("–"),
             count_cell(ratio.n),
         )
         for row, ratio in study.twins

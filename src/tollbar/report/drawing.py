@@ -104,8 +104,7 @@ def _bars(data: Bars) -> Mapping[str, object]:
             for name, value in bar.parts.items()
         ],
         "notes": [
-            {"label": bar.label, "note": " + ".join(amount(v, "ns") for v in bar.parts.values())}
-            for bar in data.bars
+            {"label": bar.label, "note": " + ".join(amount(v, "ns") for v in bar.parts.values())} for bar in data.bars
         ],
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
         "height": ROW_PX * len(data.bars),
