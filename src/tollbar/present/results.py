@@ -544,7 +544,7 @@ def left_alone_words(study: StudyJudgement) -> str:
     share = study.trust.left_alone
     if share is None:
         return "no probe shares the core that is measured: all is as disturbed"
-    return f"the core was left alone {percent(share)} of the time"
+    return f"the core was left alone {percent(round(share, 2))} of the time"
 
 
 def moments_words(study: StudyJudgement) -> str:
