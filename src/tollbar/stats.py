@@ -138,8 +138,13 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     """The sums of both sides over the rounds that both have."""
     one, other = Sums(), Sums()
     for visit, partner in _partners(of, over):
-        here = visit.selected(moments) & np.isin(visit.rounds, partner.rounds[partner.selected(moments)])
-        there = np.isin(partner.rounds, visit.rounds[here])
+        mine, theirs = visit.selected(moments), partner.selected(moments)
+        # Most often both worked in every round of their heat.
+        if np.array_equal(visit.rounds, partner.rounds):
+            here = there = mine & theirs
+        else:
+            here = mine & np.isin(visit.rounds, partner.rounds[theirs])
+            there = np.isin(partner.rounds, visit.rounds[here])
         _add(one, visit, here)
         _add(other, partner, there)
     return one, other

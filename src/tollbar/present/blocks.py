@@ -118,7 +118,11 @@ class Table:
             for n, pick in zip(at, picks, strict=True)
         ]
         return tuple(
-            Table(caption, columns, [[_part(self.rows[row][n], pick) for n, pick in zip(at, picks)] for row in rows])
+            Table(
+                caption,
+                columns,
+                [[_part(self.rows[row][n], pick) for n, pick in zip(at, picks, strict=True)] for row in rows],
+            )
             for caption, rows in groups
         )
 

@@ -387,10 +387,11 @@ def handshakes(found: Sequence[Agreed]) -> str:
 
 
 def load_section(study: StudyJudgement) -> Section | None:
+    """Requests a second and response times against the load; None where nothing of the kind was measured."""
     if not by_row(study, THROUGHPUT):
         return None
-    found, table, slow = [_facet_blocks(one) for one in facets(study)], throughput_table(study), latency_table(study)
-    rest = facets(study)[MOST_FACETS:]
+    found, table, slow = facets(study), throughput_table(study), latency_table(study)
+    shown, rest = found[:MOST_FACETS], found[MOST_FACETS:]
     more = f"{len(rest)} more: {'; '.join(one.title for one in rest)}"
     summary = f"{table.caption}: {counted(len(table.rows), 'cell')}"
     return Section(
@@ -398,8 +399,8 @@ def load_section(study: StudyJudgement) -> Section | None:
         (
             Paragraph("All axes are logarithmic." if found else "", "note"),
             Items(limited(study)),
-            *(block for blocks in found[:MOST_FACETS] for block in blocks),
-            *([Folded(more, [block for blocks in found[MOST_FACETS:] for block in blocks])] if rest else []),
+            *(block for one in shown for block in _facet_blocks(one)),
+            *([Folded(more, [block for one in rest for block in _facet_blocks(one)])] if rest else []),
             *folds(summary, table, len(table.rows) > MOST_ROWS),
             *([slow] if slow.rows else []),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from tollbar.families import Standing
@@ -224,15 +225,17 @@ class _Maker:
         ]
         for name in self.names:
             title = column_title(self.family, name)
-            found.append((Column(title, name in LOADS, names=True, key=f"at {name}"), self._coordinate(name)))
+            found.append(
+                (Column(title, name in LOADS, names=True, key=f"at {name}"), partial(coordinate_cell, study, name))
+            )
         found.append((Column(f"{cost_words(study).title}, undisturbed", True, key="cost"), self._cost))
-        found.append((Column("typical", True, key="typical cost"), lambda row: _amount(self.typical.get(row.key))))
+        found.append((Column("typical", True, key="typical cost"), partial(_amount, self.typical)))
         # Of a request the inverse is no news: how many a second there were stands beside it.
         if cost_metric(study) == "cpu":
             found.append((Column("per second of CPU", True, key="speed"), self._speed))
         found.append((Column("typical ratio", True, key="typical ratio"), self._typical_ratio))
         for of, seen in self.beside.items():
-            found.append((Column(_metric_title(study, *of), True, key=_key(of)), self._beside(seen)))
+            found.append((Column(_metric_title(study, *of), True, key=_key(of)), partial(_amount, seen)))
         found.append((Column("blocks", True, key="blocks"), self._blocks))
         if self.strengths:
             found.append((Column("strength, bits", True, key="strength"), _strength))
@@ -273,12 +276,6 @@ class _Maker:
         brief = TableCell(plain(self.family, "choice", row.shown.get("choice")))
         return TableCell(row.title, small=None if where == row.title else where, brief=brief)
 
-    def _coordinate(self, name: str) -> Callable[[Row], TableCell]:
-        def cell(row: Row) -> TableCell:
-            return coordinate_cell(self.study, row, name)
-
-        return cell
-
     def _cost(self, row: Row) -> TableCell:
         """The undisturbed cost with its interval; or, in its place, what became of the cell."""
         cost = self.cost.get(row.key)
@@ -295,9 +292,6 @@ class _Maker:
 
     def _blocks(self, row: Row) -> TableCell:
         return count_cell(self.cost[row.key].blocks if row.key in self.cost else 0)
-
-    def _beside(self, seen: Mapping[str, Measurement]) -> Callable[[Row], TableCell]:
-        return lambda row: _amount(seen.get(row.key))
 
     def _is_baseline(self, row: Row) -> bool:
         return is_baseline(row) and row.outcome is Outcome.OK
@@ -416,7 +410,7 @@ def _caption(study: StudyJudgement) -> str:
     family, rows = study.about.family, study.rows
     first = rows[0].coordinates if rows else {}
     alike = [n for n in first if n not in varying(rows) and n != "choice"]
-    said = [f"{column_title(family, n)} {coordinate_cell(study, rows[0], n).says}" for n in alike]
+    said = [f"{column_title(family, n)} {coordinate_cell(study, n, rows[0]).says}" for n in alike]
     sure = percent(study.confidence)
     text = f"Every cell of the study {study.about.name}, with its {sure} interval in brackets"
     found = dict.fromkeys(limit for m in study.measurements if (limit := m.limit))
@@ -424,7 +418,7 @@ def _caption(study: StudyJudgement) -> str:
     return "; ".join(filter(None, (text, f"all at {', '.join(said)}" if said else "", marks)))
 
 
-def coordinate_cell(study: StudyJudgement, row: Row, name: str) -> TableCell:
+def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
     """A coordinate of a row; one that means nothing there does not apply."""
     value = row.shown.get(name)
     brief = TableCell(plain(study.about.family, name, value))
@@ -439,8 +433,9 @@ def ratio_cell(ratio: Interval | None) -> TableCell:
     return DASH if ratio is None else TableCell(times(ratio.estimate), ratio.estimate, interval=bracket(ratio))
 
 
-def _amount(found: Measurement | None) -> TableCell:
+def _amount(seen: Mapping[str, Measurement], row: Row) -> TableCell:
     """A measurement with its unit; in a terminal requests a second without, with a mark where they were limited."""
+    found = seen.get(row.key)
     if found is None:
         return replace(DASH, brief=TableCell(""))
     number = f"{found.value:,.0f}" if found.unit == "1/s" else amount(found.value, found.unit)
