@@ -140,7 +140,7 @@ def page(judgement: Judgement) -> Page:
         "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
         entries if len(studies) > 1 else (),
         (
-            *(Section(one.heading, tuple(blocks_of(one, folds=False)), _source_name(one)) for one in sources),
+            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
             *(_study(judgement, study, said) for study, said in zip(studies, answers, strict=True)),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
@@ -173,7 +173,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> 
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
-        Section(part.heading, tuple(blocks_of(part, folds=True))) if part else None,
+        Section(part.heading, tuple(blocks_of(part, folding=True))) if part else None,
         memory_section(study),
         shares_section(at),
         waits_section(study),

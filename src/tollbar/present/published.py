@@ -22,6 +22,7 @@ from tollbar.present.blocks import (
     Section,
     Table,
     TableCell,
+    folds,
     numbers,
     row_names,
     texts,
@@ -30,7 +31,7 @@ from tollbar.present.chart import Dot, Dots, scale_over
 from tollbar.present.groups import MOST_ROWS
 from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
 from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
-from tollbar.present.results import BAR, INTERVAL, SPEED, TYPICAL
+from tollbar.present.results import BAR, INTERVAL, SPEED, TYPICAL_RATIO
 from tollbar.study import Amount, Claim, Source, Statistic, Study
 
 HEADING = "Published and measured"
@@ -205,7 +206,7 @@ def published_tables(part: Published) -> list[Table]:
         *texts("published", "here"),
         *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
-        *numbers("typical", leaves=TYPICAL),
+        *numbers("typical", leaves=TYPICAL_RATIO),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
     return [
@@ -432,7 +433,7 @@ _BY_SOURCE: Mapping[Statistic, str] = {
 }
 
 
-def blocks_of(part: Published, *, folds: bool) -> Iterator[Block]:
+def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
     """A table of each study; in a section of its own, which is there for the tables, they are not folded."""
     yield Items(about_source(part))
     yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
@@ -442,7 +443,7 @@ def blocks_of(part: Published, *, folds: bool) -> Iterator[Block]:
         legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
         blocks = [
             *([legend, Figures([chart], "")] if chart else []),
-            *folds(title, table, folds and len(table.rows) > MOST_ROWS),
+            *folds(title, table, folding and len(table.rows) > MOST_ROWS),
         ]
         yield from [Section(group.title, blocks)] if len(part.groups) > 1 else blocks
 

@@ -385,7 +385,7 @@ def trust_section(study: StudyJudgement) -> Section:
         (
             *([Boxed("warnings", [Section("Warnings", [Items(warned)])])] if warned else []),
             Items(trust(study)),
-            *([keys, Figures([chart], "")] if chart else []),
+            *((keys, Figures([chart], "")) if chart else ()),
             *(folds(summary, twins, len(twins.rows) > MOST_TWINS) if twins.rows else []),
         ),
     )
