@@ -113,7 +113,7 @@ def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
     flushes = [Measurement(at[key], "flush", "us", 150.0, 140.0, 160.0, 12) for key in of if key]
     table = waits_table(replace(waiting, measurements=(*walls, *flushes)))
     assert f"added per {OPERATIONS:,} operations" in [column.title for column in table.columns]
-    added = {cells[2].says: cells[2].small for cells in table.rows}
+    added = {cells[2].says: cells[2].interval for cells in table.rows}
     assert {"–": None, "+20 ms": "[+16, +24]"} == added
     assert {"150 µs"} == {cells[3].says for cells in table.rows}
 

@@ -49,7 +49,7 @@ def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
     assert "is the cheapest of 2" in told
     alike = " ".join(answer(choices("sha-256", "sha3-256", "blake3")))
     assert "cheapest" not in alike
-    assert "of 3 it has the least cost, not told apart from blake3" in alike
+    assert "Of 3 it has the least cost, not told apart from blake3" in alike
 
 
 def test_two_cells_that_no_toll_compares_are_compared_by_the_judge() -> None:
@@ -112,7 +112,7 @@ def test_a_subject_of_several_cells_has_the_worst_standing() -> None:
 def test_a_range_of_several_intervals_is_not_called_one() -> None:
     """What all intervals of several pairs cover has no confidence of its own."""
     several = effects(digests()).brief[0].columns
-    assert "all intervals within" in [column.title for column in several]
+    assert "all intervals" in [column.title for column in several]
     assert not any("% interval" in column.title for column in several)
     alone = replace(digests(), contrasts=tuple(c for c in digests().contrasts if c.pairs == 1))
     assert any("% interval" in column.title for column in effects(alone).brief[0].columns)

@@ -98,7 +98,7 @@ def effects(study: StudyJudgement, most: int | None = None) -> Effects:
         Pick("pair", "from → to"),
         Pick("where", "where"),
         Pick("ratio", "ratio"),
-        Pick("ratio", "all intervals within" if of_several else interval_title(study), INTERVAL, "interval"),
+        Pick("ratio", "all intervals" if of_several else interval_title(study), INTERVAL, "interval"),
         Pick("verdict", "verdict"),
         Pick("pairs", "pairs", BAR),
         *([Pick("standing", "standing", STANDING)] if any(standings) else []),

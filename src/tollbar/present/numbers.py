@@ -78,7 +78,7 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
         known = "" if noise is None else f", but what was measured twice may differ by {apart_words(noise)}"
         border = f", within the {percent(worth)} threshold{known}"
     else:
-        border = f": the interval crosses the {percent(worth)} threshold"
+        border = f"; the interval crosses the {percent(worth)} threshold"
     if low < 0.5 or high > 2:
         return f"from {times(low)} to {times(high)}{border}"
     less, more = abs(1 - low), abs(high - 1)
