@@ -218,7 +218,7 @@ def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> No
     )
     rows = tuple(r if r.against == r.key else replace(r, standing=standing) for r in study.rows)
     found = results(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
-    says = {cell.good for one in found.tables for row in one.rows for cell in row if cell.says == "saves"}
+    says = {cell.good for one in found.brief for row in one.rows for cell in row if cell.says == "saves"}
     assert {True if standing in (Standing.RECOMMENDED, Standing.ACCEPTABLE) else None} == says
 
 
@@ -234,7 +234,7 @@ def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], mo
     study = digests()
     whole = sum(len(one.rows) for one in results(study).brief)
     found = results(study, 5)
-    assert (5, whole - 5) == (sum(len(one.rows) for one in found.tables), found.hidden)
+    assert (5, whole - 5) == (sum(len(one.rows) for one in found.brief), found.hidden)
     lines = shown(study, 80, capsys, monkeypatch, everything=False)
     hidden = results(study, 24).hidden
     assert any(f"… {hidden} more row" in line for line in lines) is (hidden > 0)
