@@ -11,8 +11,8 @@ import pytest
 from builders import row, run, study_run, trials
 from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
-from tollbar.judge import Comparison, Quantity, compare, judge
-from tollbar.present.compared import comparison_notes, comparison_tables
+from tollbar.judge import Changed, Comparison, compare, judge
+from tollbar.present.changes import comparison_notes, comparison_tables
 from tollbar.records import Trial
 from tollbar.results import Run
 from tollbar.stats import Moments
@@ -220,7 +220,7 @@ def slower(times: float, baseline: float = 1.0) -> Comparison:
     ],
 )
 def test_what_became_dearer_is_found(
-    times: float, baseline: float, above: float, of: Quantity, expected: set[str]
+    times: float, baseline: float, above: float, of: Changed, expected: set[str]
 ) -> None:
     """With the whole interval beyond what is allowed, by the ratio to its baseline or by its own cost."""
     assert expected == {one.pair.row.choice for one in slower(times, baseline).increases(above, of)}

@@ -11,10 +11,11 @@ import pytest
 
 from builders import lognormal, measured, row, study, study_run
 from report_example import digests, judgement
-from tollbar.console import document, show_judgement, streams
+from tollbar import document
+from tollbar.console import show_judgement, streams
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
-from tollbar.present import crosstables
+from tollbar.present.comparisons import study_table
 from tollbar.records import Outcome
 from tollbar.report.page import page
 from tollbar.results import Row
@@ -198,12 +199,12 @@ def test_a_column_without_a_number_says_why() -> None:
     study = shown()
     (found,) = study.tables
     kept = replace(found, cells=tuple(c for c in found.cells if c.row.provider.startswith("openssl")))
-    assert ["BLAKE3: unsupported: OpenSSL 3.0.19 has no digest of the name BLAKE3"] == crosstables.gaps(study, kept)
+    assert ["BLAKE3: unsupported: OpenSSL 3.0.19 has no digest of the name BLAKE3"] == [*study_table(study, kept).gaps]
 
 
 def test_the_document_has_every_cell_in_its_row() -> None:
     """Ratio, interval and verdict; cost; what became of it."""
-    found = json.loads(json.dumps(document(judgement([shown()])), allow_nan=False))["studies"][0]
+    found = json.loads(json.dumps(document.of_run(judgement([shown()])), allow_nan=False))["studies"][0]
     (table,) = found["tables"]
     assert ("What it costs by `library`", "provider", "choice") == (
         table["title"],

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
-from tollbar.console import document
+from tollbar import document
+from tollbar.document.schema import SCHEMA_FILE, DocumentForm, json_schema, with_tables
 from tollbar.judge import StudyJudgement
-from tollbar.present.answers import answer
-from tollbar.present.sentences import first_sentences
+from tollbar.present.against import first_sentences
+from tollbar.present.answer import answer
 from tollbar.stats import Interval
 
 STUDY = {
@@ -48,7 +50,7 @@ CLAIM = {"says", "metric", "published", "ratio", "low", "high", "typical", "rate
 
 def _read(*studies: StudyJudgement) -> Any:
     """These studies as another program reads them: strict JSON, in which no number is infinite."""
-    return json.loads(json.dumps(document(judgement(studies)), allow_nan=False))["studies"]
+    return json.loads(json.dumps(document.of_run(judgement(studies)), allow_nan=False))["studies"]
 
 
 GOLDEN = Path(__file__).parent / "golden" / "document.json"
@@ -71,13 +73,13 @@ def test_the_document_is_what_it_was() -> None:
     measured = tuple(m for m in served.measurements if m.row in rows)
     served = replace(served, study=replace(served.study, rows=rows), measurements=measured, tolls=served.tolls[::3])
     few = replace(digests(), measurements=digests().measurements[:6], tolls=digests().tolls[:6])
-    found = document(judgement([few, passwords(), served]))
+    found = document.of_run(judgement([few, passwords(), served]))
     assert GOLDEN.read_text("utf-8") == json.dumps(_rounded(found), indent=1, allow_nan=False) + "\n"
 
 
 def test_the_document_has_the_form_of_its_schema() -> None:
     """Its number, and every promised key of every entry."""
-    found = json.loads(json.dumps(document(example()), allow_nan=False))
+    found = json.loads(json.dumps(document.of_run(example()), allow_nan=False))
     assert 2 == found["schema"]
     assert {"schema", "run", "fingerprint", "studies"} <= set(found)
     for study in found["studies"]:
@@ -87,19 +89,39 @@ def test_the_document_has_the_form_of_its_schema() -> None:
         assert [] == [toll for toll in study["tolls"] if not set(toll["against"]) >= WHERE]
 
 
-REFERENCE = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+REFERENCE = (ROOT / "docs" / "json.md").read_text("utf-8")
+
+
+def test_the_documents_are_what_the_schema_says() -> None:
+    """Every key of every kind of study, none that is not described, and the golden document."""
+    DocumentForm.model_validate(json.loads(GOLDEN.read_text("utf-8")))
+    studies = (
+        example(),
+        judgement([handshakes()]),
+        judgement([arrivals()]),
+        *map(judgement, ([fabricated(n)] for n in shipped())),
+    )
+    for judged in studies:
+        DocumentForm.model_validate(json.loads(json.dumps(document.of_run(judged), allow_nan=False)))
+
+
+def test_what_ships_is_written_from_the_schema() -> None:
+    """The JSON Schema, and the tables of the reference."""
+    assert json_schema() == (ROOT / SCHEMA_FILE).read_text("utf-8")
+    assert REFERENCE == with_tables(REFERENCE)
 
 
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
     """What stands in the document and what its reference explains are the same keys, in the same order."""
     tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in REFERENCE.split("Each study:")]
-    found = document(example())
+    found = document.of_run(example())
     assert [list(found), list(found["studies"][0])] == tables
 
 
 def test_answers_are_those_of_terminal_and_report() -> None:
     """The headline that a terminal opens with, the report's paragraphs, and a sentence for each comparison."""
-    for judged, study in zip(example().studies, document(example())["studies"], strict=True):
+    for judged, study in zip(example().studies, document.of_run(example())["studies"], strict=True):
         headline, *paragraphs = answer(judged)
         said = study["answers"]
         assert (headline, paragraphs) == (said["headline"], said["paragraphs"])
@@ -164,7 +186,7 @@ def test_an_end_that_is_not_known_is_null() -> None:
     study = digests()
     tolls = tuple(replace(t, ratio=unknown, typical=unknown) for t in study.tolls)
     (found,) = _read(replace(study, tolls=tolls, noise=unknown, noise_floor=inf))
-    assert (None, [0.0, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
+    assert (None, [None, None], {None}) == (found["noise_floor"], found["noise"], {t["high"] for t in found["tolls"]})
 
 
 @pytest.mark.parametrize("rates", [None, (1204.5, 455.0)])

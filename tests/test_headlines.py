@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -13,13 +14,11 @@ from report_example import OPENSSL, digests, judgement, large, passwords
 from served_example import arrivals, asked_only, handshakes
 from tollbar.console import show_judgement, streams
 from tollbar.families import Standing
-from tollbar.judge import Contrast, StudyJudgement, Verdict
-from tollbar.judge.verdicts import Member
+from tollbar.judge import Compared, Contrast, StudyJudgement, Toll, Verdict
 from tollbar.plan.pairs import contrasted
-from tollbar.present.answers import answer, headline
-from tollbar.present.charts import IN_GOOD_STANDING
-from tollbar.present.pairs import Pair, Pairs
-from tollbar.present.ways import options, places
+from tollbar.present.answer import answer, headline
+from tollbar.present.groups import options, places
+from tollbar.present.names import IN_GOOD_STANDING
 from tollbar.records import Outcome
 from tollbar.stats import Interval
 
@@ -45,8 +44,9 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
     """First the cheapest, then the others by their verdicts, last what would save and should not be chosen."""
     argon2id = "“Argon2id, 19 MiB, 2 passes” takes 98.5 ms (the run cannot tell whether that is more)"
     expected = (
-        f"PBKDF2-SHA256, 600,000: 97.9 ms a hash; {argon2id}.",
-        f"It is the cheapest of 3 in good standing. {argon2id}"
+        f"PBKDF2-SHA256, 600,000: 97.9 ms of CPU a hash; {argon2id}.",
+        "Of 3 in good standing it has the least cost, not told apart from “Argon2id, 19 MiB, 2 passes”."
+        f" {argon2id}"
         f" and “scrypt, N = 2^17, r = 8” costs 305 ms more ({X}4.11)."
         f" “One SHA-256, salted” (disallowed) would save 97.9 ms ({X}1/239,000).",
     )
@@ -56,15 +56,19 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
 def test_strengths_are_said_and_what_more_strength_costs() -> None:
     """The cheapest has its bits; the cheapest of more bits follows."""
     line, *rest = answer(digests())
-    assert line.startswith("SHA-256 (128 bits): 174 ns per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); ")
-    (blake3,) = [text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: BLAKE3 is the cheapest")]
-    assert "For 256 bits the cheapest is BLAKE2b-512, 16.3 µs." in blake3
+    assert line.startswith(
+        "SHA-256 (128 bits): 174 ns of CPU per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); "
+    )
+    (blake3,) = [
+        text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: of 5 in good standing BLAKE3 has")
+    ]
+    assert "For 256 bits the least cost is that of BLAKE2b-512, 16.3 µs." in blake3
     assert blake3.endswith("SHA-1 (disallowed) takes 9.05 µs and MD5 (broken) takes 26.8 µs.")
 
 
 def test_no_place_has_something_cheaper_in_good_standing_than_what_is_named_first(study: StudyJudgement) -> None:
     """But for what is judged to cost the same; and neither the null choice nor a broken one is named as the answer."""
-    pairs = Pairs(study)
+    pairs = Compared(study)
     found = places(study, pairs)
     assert found
     for place in found:
@@ -88,7 +92,7 @@ def test_an_unclear_verdict_is_said_to_be_unclear(study: StudyJudgement) -> None
     """Neither that it costs nor that it saves, nor by how much."""
     study = replace(study, tolls=tuple(replace(t, verdict=Verdict.UNCLEAR) for t in study.tolls), contrasts=())
     said = " ".join(answer(study))
-    pairs = Pairs(study)
+    pairs = Compared(study)
     judged = [pairs.of(p.good[0].row, of.row) for p in places(study, pairs) for of in (*p.good, p.null) if of]
     assert ("cannot tell" in said) is any(judged)
     assert all(word not in said for word in (" more (", "would save", "the same within"))
@@ -98,12 +102,13 @@ def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph = answer(handshakes())
     assert line.startswith(
-        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs a connection (on Tollbar's own server (rustls)), "
+        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection "
+        "(on Tollbar's own server (rustls)), "
     )
     assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
     # Whose CPU time it is, where it is not the operation's own.
-    assert "by server CPU per request, it is the cheapest of 6 in good standing" in paragraph
+    assert "by server CPU per request, of 6 in good standing it has the least cost" in paragraph
     assert "µs of client CPU a connection" in headline(asked_only())
 
 
@@ -115,7 +120,7 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
     rows = [r for r in rows if r.coordinates.get("certificate") != "rsa-2048" and r.bed == "embedded"]
     ratio = Interval(1.18, 1.17, 1.19, study.confidence, 12)
     pairs = [(one, other) for name, one, other in contrasted(study.about, rows) if name == "key-exchange"]
-    members = tuple(Member(one, other, ratio, 1.01, Verdict.COSTS) for one, other in pairs)
+    members = tuple(Toll(one, other, "server-cpu", ratio, verdict=Verdict.COSTS) for one, other in pairs)
     contrast = Contrast("key-exchange", *keys, {}, len(pairs), 1.17, 1.19, 1.18, 1.18, Verdict.COSTS, None, members)
     study = replace(study, study=replace(study.study, rows=tuple(rows)), contrasts=(contrast,))
     hybrid = f"with x25519mlkem768 it costs 51.2 µs more ({X}1.18)"
@@ -129,11 +134,15 @@ def test_two_values_of_a_setting_are_compared_by_their_contrast() -> None:
 
 def test_a_pair_reads_both_ways() -> None:
     """What costs more than the other is what the other costs less than."""
-    pair = Pair(Verdict.COSTS, Interval(2.0, 1.6, 2.5, 0.95, 12))
-    expected = Pair(Verdict.SAVES, Interval(0.5, 0.4, 0.625, 0.95, 12))
-    assert expected == pair.turned
-    assert pair == pair.turned.turned
-    assert Pair(Verdict.UNCLEAR, None) == Pair(Verdict.UNCLEAR, Interval(1.0, 0.0, 9.0, 0.95, 2)).turned
+    row, other = passwords().rows[:2]
+    toll = Toll(row, other, "cpu", Interval(2.0, 1.6, 2.5, 0.95, 12), difference=8.0, verdict=Verdict.COSTS)
+    less = Interval(0.5, 0.4, 0.625, 0.95, 12)
+    assert Toll(other, row, "cpu", less, difference=-8.0, verdict=Verdict.SAVES) == toll.turned
+    assert toll == toll.turned.turned
+    # What has no end on the one side has none on the other.
+    unknown = Toll(row, other, "cpu", Interval(1.0, 0.0, inf, 0.95, 2), verdict=Verdict.UNCLEAR)
+    assert unknown.ratio == unknown.turned.ratio
+    assert Interval(1.0, 0.2, inf, 0.95, 2) == Interval(1.0, 0.0, 5.0, 0.95, 2).inverse
 
 
 def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_finding() -> None:
@@ -148,8 +157,9 @@ def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_findin
     )
     assert ["choice", "provider"] == options(study)
     line, paragraph = answer(study)
-    assert line.startswith("SHA-1 · rustcrypto 0.10.9 (61 bits): 79.7 ns per digest at 64 B; the dearest, SHA3-256 · ")
-    assert paragraph.startswith("It is the cheapest of 13. Of the 12 others, ")
+    assert line.startswith("SHA-1 · rustcrypto 0.10.9 (61 bits): 79.7 ns of CPU per digest at 64 B; SHA3-256 · ")
+    assert line.endswith(", the highest cost measured.")
+    assert paragraph.startswith("Of 13 it has the least cost, not told apart from 11 of them. Of the 12 others, ")
     assert "good standing" not in paragraph
     # Of several operations there is room for how far apart the ways are.
     coordinates = {key: {**r.coordinates, "op": "sign" if i else "verify"} for i, (key, r) in enumerate(rows.items())}
@@ -160,7 +170,7 @@ def test_where_all_protect_alike_the_cheapest_way_and_the_dearest_are_the_findin
         measurements=tuple(replace(m, row=rows[m.row.key]) for m in study.measurements),
         tolls=(),
     )
-    assert re.search(r"; sign: SHA-1 · rustcrypto .* \(the dearest of 12 takes 401 ns\)\.$", headline(study))
+    assert re.search(r"; sign: SHA-1 · rustcrypto .* \(the highest of 12 costs is 401 ns\)\.$", headline(study))
 
 
 def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
@@ -177,7 +187,7 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     assert count == sum(int(number) for number in re.findall(r"(?<=of )\d+(?= cells)", line))
     # Each verdict is counted once.
     assert count == sum(int(number) for number in re.findall(r"(?<= in )\d+", line))
-    assert any("“rustcrypto 0.10.9” is the cheapest of 2, here and in " in text for text in rest)
+    assert any(": of 2 “rustcrypto 0.10.9” has the least cost, not told apart from " in text for text in rest)
     assert all(word not in " ".join(rest) for word in ("standing", "disallowed", "broken"))
 
 
@@ -191,9 +201,9 @@ def test_nothing_in_good_standing_is_said() -> None:
         study=replace(study.study, rows=rows),
         measurements=tuple(m for m in study.measurements if m.row.key in keys),
     )
-    none = "Nothing recommended or acceptable was measured; the least of the others is SHA-1 · "
+    none = "Nothing recommended or acceptable was measured; the least cost of the others is that of SHA-1 · "
     assert headline(study).startswith(none)
-    assert headline(study).endswith(" (disallowed), 79.7 ns per digest at 64 B.")
+    assert headline(study).endswith(" (disallowed), 79.7 ns of CPU per digest at 64 B.")
 
 
 def test_each_operation_has_its_own_answer() -> None:
@@ -219,8 +229,11 @@ def test_each_operation_has_its_own_answer() -> None:
         study=replace(one.study, rows=(*one.rows, *other.rows)),
         measurements=(*one.measurements, *cheaper),
     )
-    assert "sign: “PBKDF2-SHA256, 600,000”, 97.9 ms; verify: “scrypt, N = 2^17, r = 8”, 403 µs." == headline(both)
-    assert ["Sign: ", "Verify: "] == [text.partition("“")[0] for text in answer(both)[1:]]
+    assert (
+        "sign: “PBKDF2-SHA256, 600,000”, 97.9 ms of CPU; verify: “scrypt, N = 2^17, r = 8”, 403 µs of CPU."
+        == headline(both)
+    )
+    assert ["Sign: of 3", "Verify: of 3"] == [text.partition(" in good standing “")[0] for text in answer(both)[1:]]
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:

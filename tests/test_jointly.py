@@ -10,10 +10,9 @@ import pytest
 
 from builders import example, row, study_run, trials
 from tollbar.families import Standing
-from tollbar.judge import Verdict, judge_study
+from tollbar.judge import Compared, Verdict, judge_study
 from tollbar.judge.decisions import jointly
-from tollbar.present import notes
-from tollbar.present.pairs import Pairs
+from tollbar.present.trust import by_chance, trust
 from tollbar.stats import Interval, student
 
 
@@ -56,24 +55,24 @@ def test_a_verdict_that_the_wider_interval_does_not_carry_is_none() -> None:
     near = replace(barely.ratio, estimate=1.06, low=1.035, high=1.086)
     noise = Interval(1.0, 0.995, 1.005, 0.96, 20)
     tolls = tuple(replace(toll, ratio=near, noise=noise) if toll is barely else toll for toll in judged.tolls)
-    pairs = Pairs(replace(judged, tolls=tolls))
+    pairs = Compared(replace(judged, tolls=tolls))
     row, none = barely.row, barely.against
     for among, expected in ((1, Verdict.COSTS), (50, Verdict.UNCLEAR)):
         pair = pairs.of(row, none, among)
         assert pair is not None
         assert expected is pair.verdict
-    far = Pairs(judged).of(row, none, 50)
+    far = Compared(judged).of(row, none, 50)
     assert far is not None
     assert Verdict.COSTS is far.verdict
 
 
 def test_many_tolls_say_how_many_miss_by_chance() -> None:
     """A study of many rows has some wrong ones; one of two rows says nothing of that."""
-    assert [] == notes.by_chance(judge_study(study_run(example())))
+    assert [] == by_chance(judge_study(study_run(example())))
     base = [100.0 + 0.01 * block for block in range(20)]
     rows = [row({"choice": "none"}, base, twins_ns=base, standing=Standing.NULL)]
     rows += [replace(row({"choice": f"c{n}"}, against="none"), trials=trials(base)) for n in range(100)]
     judged = judge_study(study_run(rows))
-    (said,) = notes.by_chance(judged)
+    (said,) = by_chance(judged)
     assert said.startswith("Of 100 tolls at 96 % confidence about 4 miss by chance alone")
-    assert said in notes.trust(judged)
+    assert said in trust(judged)

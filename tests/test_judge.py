@@ -17,10 +17,10 @@ from simulated import Disturbance, Kind, Lab, Work, pareto
 from tollbar.families import Standing
 from tollbar.judge import Limit, Verdict, judge, judge_study
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms, decide, more_blocks
-from tollbar.judge.tolls import suffers, tolls
+from tollbar.judge.decisions import Terms, decide, more_blocks, suffers
+from tollbar.judge.tolls import tolls
 from tollbar.metrics import METRICS
-from tollbar.present.warnings import warnings
+from tollbar.present.trust import warnings
 from tollbar.records import CLIENT, Chunk, ComponentRecord, LoadRecord, Outcome, Trial
 from tollbar.stats import Interval
 
@@ -316,11 +316,11 @@ def test_estimate_of_more_blocks_is_about_right() -> None:
         with Lab(machine, (work, work.times(1.05)), seed, blocks=60, rounds=4) as lab:
             lab.measure(60)
             rows = lab.look().studies[0].rows
-        asked = tolls(Ledger([builders.first_blocks(r, 6) for r in rows], TERMS), TERMS, {})[1]
+        asked = tolls(Ledger([builders.first_blocks(r, 6) for r in rows], TERMS), {})[1]
         if asked.more_blocks and asked.more_blocks <= 54:
             again = Terms(0.03, looks=2)
             cut = [builders.first_blocks(r, 6 + asked.more_blocks) for r in rows]
-            decided.append(tolls(Ledger(cut, again), again, {})[1].verdict)
+            decided.append(tolls(Ledger(cut, again), {})[1].verdict)
     share = 1 - decided.count(Verdict.UNCLEAR) / len(decided)
     print(f"decided by the blocks asked for: {share:.0%} of {len(decided)}")
     assert share >= 0.4

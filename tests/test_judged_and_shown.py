@@ -9,11 +9,11 @@ import pytest
 
 from report_example import digests, judgement
 from served_example import arrivals, asked_only, handshakes
-from tollbar import judge, report
-from tollbar.console import document, show_judgement, streams
+from tollbar import document, judge, report
+from tollbar.console import show_judgement, streams
 from tollbar.judge import Judgement
-from tollbar.present.cells import by_row, cost_metric, typical_metric
-from tollbar.present.shares import bars
+from tollbar.present.cpu import bars
+from tollbar.present.groups import by_row, cost_metric, typical_metric
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_all_that_the_judge_gives_is_shown(
     show_judgement(judged, everything=True)
     streams.stdout.cache_clear()
     shown = capsys.readouterr().out
-    found = json.loads(json.dumps(document(judged), allow_nan=False))
+    found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
     page = (tmp_path / "report.html").read_text("utf-8")
     for study, written in zip(judged.studies, found["studies"], strict=True):
         name = study.study.study.name

@@ -11,7 +11,7 @@ from builders import claim, example, study, study_run
 from tollbar.errors import TollbarError
 from tollbar.judge import ClaimVerdict, StudyJudgement, judge_study
 from tollbar.metrics import Metric
-from tollbar.present import crosstables, terminal
+from tollbar.present.comparisons import study_table
 from tollbar.results import Row
 from tollbar.study import CrossTable, read
 
@@ -73,7 +73,7 @@ def test_a_table_may_show_what_is_counted() -> None:
     assert {"double": 3000, "same": 1500} == {
         cell.row.choice: round(cell.cost.estimate) for cell in result.cells if cell.cost
     }
-    for table in (terminal.crosstable(found, result), crosstables.table(found, result)):
+    for table in (study_table(found, result).brief, study_table(found, result).table):
         assert "heads of the requests" in table.caption
         assert any("3,000 B/op" == cell.says for row in table.rows for cell in row)
     assert {"none": "its runners observed no `request-header`"} == {

@@ -11,8 +11,12 @@ import pytest
 
 from report_example import BLOCKS, digests, large, passwords
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
-from tollbar.present import against, comparisons, notes, tables, words
-from tollbar.present.charts import block_costs, frontier
+from tollbar.present.against import against_baseline
+from tollbar.present.chart import block_costs, frontier
+from tollbar.present.comparisons import contrast_where
+from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range
+from tollbar.present.results import results, suffers_words, undecided
+from tollbar.present.trust import checked, drift, machine_load, noise, steal, two_costs
 from tollbar.records import RUNNER, Outcome
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval
@@ -29,7 +33,7 @@ def test_the_answer_says_what_costs_and_saves_everywhere_and_then_the_rest() -> 
         f"BLAKE3 costs more at 64 B and costs less at 16 KiB; BLAKE2b-512 ({X}0.98 to {X}1.83) costs more"
         " in 3 and is unclear in 1 of 4 cells; 2 cells could not be measured.",
     )
-    assert expected == against.against_baseline(digests())
+    assert expected == against_baseline(digests())
 
 
 def test_names_with_commas_stand_in_quotation_marks() -> None:
@@ -40,7 +44,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
         f" “One SHA-256, salted” (disallowed, {X}1/239,000 [1/242,000, 1/237,000]) costs less.",
         "“Argon2id, 19 MiB, 2 passes” is unclear; “bcrypt, cost 10” (deprecated) was not measured.",
     )
-    assert expected == against.against_baseline(study)
+    assert expected == against_baseline(study)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,7 @@ def test_names_with_commas_stand_in_quotation_marks() -> None:
 )
 def test_the_answer_follows_the_verdicts(verdicts: Mapping[str, Verdict], expected: tuple[str, str]) -> None:
     """Each verdict has its own words, one choice or several."""
-    assert expected == against.against_baseline(_one_size(verdicts))
+    assert expected == against_baseline(_one_size(verdicts))
 
 
 def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
@@ -80,7 +84,7 @@ def test_many_choices_are_told_by_the_least_and_the_greatest() -> None:
         f" and Choice 02 (deprecated, {X}0.90 to {X}0.92) cost less.",
         "All 950 cells compared are decided.",
     )
-    assert expected == against.against_baseline(large().studies[0])
+    assert expected == against_baseline(large().studies[0])
 
 
 def test_each_operation_has_its_own_answer() -> None:
@@ -95,7 +99,7 @@ def test_each_operation_has_its_own_answer() -> None:
         f" for `verify`, SHA-1 (disallowed, {X}0.50 [0.45, 0.55]) costs less.",
         "All 2 cells compared are decided.",
     )
-    assert expected == against.against_baseline(replace(study, tolls=tuple(tolls)))
+    assert expected == against_baseline(replace(study, tolls=tuple(tolls)))
 
 
 def test_nothing_measured_is_said_with_its_reason() -> None:
@@ -104,7 +108,7 @@ def test_nothing_measured_is_said_with_its_reason() -> None:
     rows = tuple(replace(r, outcome=Outcome.FAILED, reason="no library.", trials=()) for r in study.study.rows)
     study = replace(study, study=replace(study.study, rows=rows))
     expected = ("Nothing was measured against SHA-256.", "The first reason given: no library.")
-    assert expected == against.against_baseline(study)
+    assert expected == against_baseline(study)
 
 
 def test_trust_is_told_in_numbers() -> None:
@@ -113,14 +117,14 @@ def test_trust_is_told_in_numbers() -> None:
     expected = [
         "26 of 28 cells gave the right answer before they were timed; 2 unsupported.",
         "In each block every baseline is measured twice, and where it does nothing a cell that does. These differed by"
-        f" 0.27 % where the two came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. No verdict is given"
-        " nearer to × 1 than the far end of that interval, for a cell's own baseline and kind.",
+        f" 0.27 % where the two came out furthest apart: their ratio is {X}0.997 [0.990, 1.004]. Differences"
+        " smaller than the far end of that interval are not reported, for a cell's own baseline and kind.",
         "From the first to the last third of the blocks the median cell's cost changed by −0.4 %;"
         " a cell and its baseline work milliseconds apart, so that it changes both.",
     ]
-    assert expected == [notes.checked(study), notes.noise(study), notes.drift(study)]
+    assert expected == [checked(study), noise(study), drift(study)]
     loaded = "The machine's load, with the lab's own processes in it, was 1.2 (from 0.5 to 1.2)."
-    assert loaded == notes.load(study)
+    assert loaded == machine_load(study)
 
 
 def test_what_others_took_of_a_heat_is_counted_once() -> None:
@@ -129,19 +133,19 @@ def test_what_others_took_of_a_heat_is_counted_once() -> None:
     heats = {(t.block, t.heat): t.steal_ns for r in study.study.rows for t in (*r.trials, *r.twins)}
     touched = sum(steal_ns > 0 for steal_ns in heats.values())
     expected = f"The hypervisor gave {10 * touched} ms of CPU time to others during {touched} of {len(heats)} heats,"
-    assert notes.steal(study).startswith(expected)
+    assert steal(study).startswith(expected)
 
 
 def test_two_costs_are_told_apart_and_where_they_differ_is_said() -> None:
     """Both in a sentence, how many cells suffer more or less, and the word in the row itself."""
-    said = notes.two_costs(digests())
+    said = two_costs(digests())
     assert said.startswith("Undisturbed is what an operation costs while the core is left alone: ")
     assert "Typical is what it cost as disturbed today" in said
     assert said.endswith("than its baseline does: of 22 cells, 1 more.")
     (toll,) = [t for t in digests().tolls if t.suffers]
-    assert "suffers more from neighbours than its baseline" == notes.suffers(toll)
+    assert "suffers more from neighbours than its baseline" == suffers_words(toll)
     alike = replace(digests(), tolls=tuple(t for t in digests().tolls if not t.suffers))
-    assert notes.two_costs(alike).endswith("in the first try of every round.")
+    assert two_costs(alike).endswith("in the first try of every round.")
 
 
 def test_drift_reads_each_block_s_chunks_together() -> None:
@@ -162,9 +166,9 @@ def test_pairs_with_nothing_in_common_but_their_verdict_are_elsewhere() -> None:
     first, *others = study.contrasts
     apart = replace(first, where={})
     split = replace(study, contrasts=(apart, *others))
-    assert "elsewhere" == comparisons.contrast_where(split, apart, most=3)
-    assert "" == comparisons.contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
-    assert "at 64 B" == comparisons.contrast_where(study, first, most=3)
+    assert "elsewhere" == contrast_where(split, apart, most=3)
+    assert "" == contrast_where(replace(study, contrasts=(apart,)), apart, most=3)
+    assert "at 64 B" == contrast_where(study, first, most=3)
 
 
 def test_every_metric_and_component_has_a_column() -> None:
@@ -176,16 +180,16 @@ def test_every_metric_and_component_has_a_column() -> None:
         Measurement(row, "wall", "ns/op", 5000.0, 4900.0, 5100.0, BLOCKS),
         Measurement(row, "cpu", "ns/op", 100.0, 99.0, 101.0, BLOCKS, component="part"),
     ]
-    table = tables.full_table(replace(study, measurements=(*study.measurements, *found)))
+    table = results(replace(study, measurements=(*study.measurements, *found))).table
     heads = [column.title for column in table.columns]
-    assert ["verdict", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("verdict") :][:4]
+    assert ["typical ratio", "elapsed time", "key loads, cache", "blocks"] == heads[heads.index("typical ratio") :][:4]
     assert "2 1/op" == table.rows[0][heads.index("key loads, cache")].says
 
 
 def test_pairs_of_a_contrast_are_a_range() -> None:
     """From the least to the most, and never a mean of them."""
-    assert f"{X}1.14 to {X}1.18" == words.times_range(1.14, 1.18)
-    assert f"{X}1.14" == words.times_range(1.139, 1.141)
+    assert f"{X}1.14 to {X}1.18" == times_range(1.14, 1.18)
+    assert f"{X}1.14" == times_range(1.139, 1.141)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +198,12 @@ def test_pairs_of_a_contrast_are_a_range() -> None:
 )
 def test_ratios_have_three_figures(ratio: float, expected: str) -> None:
     """Very small ratios are one over something, very large ones are rounded."""
-    assert expected == words.times(ratio)
+    assert expected == times(ratio)
 
 
 def test_too_few_blocks_give_no_interval() -> None:
     """An interval from nothing to infinity is said in words."""
-    assert words.TOO_FEW == words.bracket(Interval(1.1, 0.0, inf, 0.95, 3))
+    assert TOO_FEW == bracket(Interval(1.1, 0.0, inf, 0.95, 3))
 
 
 @pytest.mark.parametrize(
@@ -224,16 +228,16 @@ def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "noise", "expected"),
     [
-        (0.96, 0.98, 1.002, "less by 2 to 4 %, around your 3 %"),
-        (1.02, 1.06, 1.002, "more by 2 to 6 %, around your 3 %"),
-        (1.027, 1.034, None, "more by 2.7 to 3.4 %, around your 3 %"),
-        (0.984, 1.21, None, "from 1.6 % less to 21 % more, around your 3 %"),
-        (0.29, 4.01, None, f"from {X}0.29 to {X}4.01, around your 3 %"),
+        (0.96, 0.98, 1.002, "less by 2 to 4 %; the interval crosses the 3 % threshold"),
+        (1.02, 1.06, 1.002, "more by 2 to 6 %; the interval crosses the 3 % threshold"),
+        (1.027, 1.034, None, "more by 2.7 to 3.4 %; the interval crosses the 3 % threshold"),
+        (0.984, 1.21, None, "from 1.6 % less to 21 % more; the interval crosses the 3 % threshold"),
+        (0.29, 4.01, None, f"from {X}0.29 to {X}4.01; the interval crosses the 3 % threshold"),
         (
             0.99,
             1.01,
             1.08,
-            "from 1.0 % less to 1.0 % more, within your 3 %, but what was measured twice may differ by 8.0 %",
+            "from 1.0 % less to 1.0 % more, within the 3 % threshold, but what was measured twice may differ by 8.0 %",
         ),
         (1.05, 1.07, 1.08, "more by 5 to 7 %, but what was measured twice may differ by 8.0 %"),
         (0.0, inf, 1.002, "too few blocks for an interval"),
@@ -242,15 +246,15 @@ def test_the_frontier_is_the_cheapest_for_at_least_so_many_bits() -> None:
 def test_what_is_undecided_says_between_what(low: float, high: float, noise: float | None, expected: str) -> None:
     """The interval as a person would say it, beside what the study ignores."""
     found = Interval((low * high) ** 0.5 if low else 1.0, low, high, 0.95, 8)
-    assert expected == words.excess_words(found, 0.03, noise)
+    assert expected == excess_words(found, 0.03, noise)
 
 
 def test_an_unclear_row_says_what_would_decide_it() -> None:
     """Beside the verdict, on page and terminal alike."""
     (toll,) = _one_size({"sha3-256": Verdict.UNCLEAR}).tolls
-    said = "undecided, about 2 more blocks: from 1.0 % less to 7.0 % more, around your 3 %"
-    assert said == notes.undecided(digests(), replace(toll, more_blocks=2))
-    assert notes.undecided(digests(), replace(toll, verdict=Verdict.COSTS)) is None
+    said = "undecided, about 2 more blocks: from 1.0 % less to 7.0 % more; the interval crosses the 3 % threshold"
+    assert said == undecided(digests(), replace(toll, more_blocks=2))
+    assert undecided(digests(), replace(toll, verdict=Verdict.COSTS)) is None
 
 
 def _one_size(verdicts: Mapping[str, Verdict]) -> StudyJudgement:

@@ -18,22 +18,13 @@ from served_example import (
 )
 from tollbar.families import Degree, Value, families
 from tollbar.judge import Limit
-from tollbar.present import against, cells, notes, words
-from tollbar.present.agreed import agreements
-from tollbar.present.cells import (
-    MOST_LINES,
-    at_one_load,
-    cell_names,
-    facet_names,
-    facet_sizes,
-    labels,
-    places,
-    prevailing,
-    split,
-)
-from tollbar.present.loads import THROUGHPUT, facets, merged_load
-from tollbar.present.shares import CLIENT, bars, parts_of
-from tollbar.present.threats import alike
+from tollbar.present.against import against_baseline
+from tollbar.present.cpu import CLIENT, bars, parts_of
+from tollbar.present.groups import MOST_LINES, at_one_load, by_row, facet_names, facet_sizes, split
+from tollbar.present.load import THROUGHPUT, agreements, facets, limited, merged_load
+from tollbar.present.names import EMBEDDED_SERVER, cell_names, labels, named_value, place_words, prevailing, varying
+from tollbar.present.protection import alike
+from tollbar.present.trust import proof, unavailable
 
 X = "×\u00a0"
 Cells = list[dict[str, Value]]
@@ -58,7 +49,7 @@ Cells = list[dict[str, Value]]
 )
 def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:
     """What the family knows needs no setting's name, unless another setting has such a value too."""
-    assert expected == words.named_value(handshakes().study.study.family, name, value)
+    assert expected == named_value(handshakes().study.study.family, name, value)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +64,15 @@ def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Val
 )
 def test_an_answer_says_to_which_question(family: str, name: str, value: Value, expected: str) -> None:
     """A value that is no name stands with its setting's, whatever is known of it."""
-    assert expected == words.named_value(families()[family], name, value)
+    assert expected == named_value(families()[family], name, value)
 
 
 def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
     """Each is told where it varies, the server with its version."""
     study = handshakes()
-    assert "provider" not in cells.varying(study.study.rows)
-    assert "bed" in cells.varying(study.study.rows)
-    place, row = places(study), study.study.rows[-1]
+    assert "provider" not in varying(study.study.rows)
+    assert "bed" in varying(study.study.rows)
+    place, row = place_words(study), study.study.rows[-1]
     httpd = next(r for r in study.study.rows if r.bed == "httpd")
     assert "httpd 2.4.71, openssl 3.0.19" == place(httpd.coordinates, ("bed", "provider"))
     assert "httpd 2.4.71" == place(httpd.coordinates, ("bed",))
@@ -91,22 +82,22 @@ def test_a_server_and_its_library_are_two_things_that_stand_together() -> None:
 
 def test_the_load_comes_last() -> None:
     """Rows of one cell differ in nothing else."""
-    assert ("choice", "bed", "certificate", "key-exchange", "dh-parameters", "users") == cells.varying(
+    assert ("choice", "bed", "certificate", "key-exchange", "dh-parameters", "users") == varying(
         handshakes().study.rows
     )
 
 
 def test_the_answer_says_whose_cpu_time_it_is_about() -> None:
     """A cell is all that sets it apart from its baseline, whatever the load; gaps are counted."""
-    first, second = against.against_baseline(handshakes())
+    first, second = against_baseline(handshakes())
     assert first.startswith(
         "By server CPU per request and against “no TLS”, in every cell measured, 16 cost more,"
         f" from TLS 1.2 · rsa-1024 · key exchange rsa (disallowed, {X}6.22 to {X}6.26)"
     )
     assert f"to TLS 1.2 · rsa-3072 · dhe · modp-3072 (disallowed, {X}27" in first
     assert "7 cells could not be measured." == second
-    assert against.against_baseline(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
-    assert against.against_baseline(digests())[0].startswith("Against SHA-256,")
+    assert against_baseline(asked_only())[0].startswith("By client CPU per request and against “no TLS”,")
+    assert against_baseline(digests())[0].startswith("Against SHA-256,")
 
 
 def test_what_servers_refuse_is_said() -> None:
@@ -114,22 +105,22 @@ def test_what_servers_refuse_is_said() -> None:
     study = handshakes()
     assert (
         "They refused another certificate and another suite."
-        " Not tried: an expired certificate: this server checks none." == notes.proof(study)
+        " Not tried: an expired certificate: this server checks none." == proof(study)
     )
     rows = tuple(replace(r, refused=(f"certificate {i}",), not_tried=()) for i, r in enumerate(study.study.rows))
-    assert notes.proof(replace(study, study=replace(study.study, rows=rows))).endswith(" more.")
-    assert notes.proof(digests()).startswith("They met 0 known answers")
+    assert proof(replace(study, study=replace(study.study, rows=rows))).endswith(" more.")
+    assert proof(digests()).startswith("They met 0 known answers")
 
 
 def test_a_server_that_is_not_here_is_said_once() -> None:
     """With the reason and the way to have it; the one cell that failed elsewhere is a row of the table."""
-    assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == notes.unavailable(handshakes())
-    assert [] == notes.unavailable(digests())
+    assert [f"Not available here, 9 cells on nginx: {NO_NGINX}."] == unavailable(handshakes())
+    assert [] == unavailable(digests())
 
 
 def test_limits_are_said_with_their_reason() -> None:
     """How many cells say little of the server, and why; CPU per request is right there too."""
-    bound, idle, stands = notes.limited(handshakes())
+    bound, idle, stands = limited(handshakes())
     assert re.match(
         r"† hollow, client-bound \(\d+ of 59 cells\): the load client's core was more than 70 % busy", bound
     )
@@ -143,7 +134,7 @@ def test_what_others_took_is_said() -> None:
     measured = tuple(
         replace(m, limit=Limit.CONTENDED) if m.limit is Limit.NOT_SATURATED else m for m in study.measurements
     )
-    _, contended, _ = notes.limited(replace(study, measurements=measured))
+    _, contended, _ = limited(replace(study, measurements=measured))
     assert contended.startswith("§ hollow, contended (")
     assert "quieter machine" in contended
 
@@ -151,7 +142,7 @@ def test_what_others_took_is_said() -> None:
 def test_a_server_with_time_to_spare_is_what_a_given_rate_asks_for() -> None:
     """Its response times are its own: nothing is marked."""
     assert {None} == {m.limit for m in arrivals().measurements}
-    assert [] == notes.limited(arrivals())
+    assert [] == limited(arrivals())
 
 
 # Which cells stand together.
@@ -196,7 +187,7 @@ def test_what_a_dividing_setting_means_nothing_to_stands_beside_each_of_its_valu
 def test_every_cell_has_a_line_that_a_reader_can_find() -> None:
     """Each measured cell once (what is drawn beside every value more often), few lines in a facet, distinct looks."""
     found = facets(handshakes())
-    assert {words.EMBEDDED_SERVER, "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
+    assert {EMBEDDED_SERVER, "httpd 2.4.71"} == {f.title.split(" · ")[0] for f in found}
     for facet in found:
         assert len(facet.lines) <= MOST_LINES
         assert len(facet.lines) == len({line.number for line in facet.lines})
@@ -247,7 +238,7 @@ def test_the_parts_of_a_bar_are_the_client_and_every_component() -> None:
     """A component alone costs what the server costs; several share it."""
     study = at_one_load(handshakes()).study
     assert (CLIENT, "web", "directory") == parts_of(study)
-    cost = cells.by_row(study, "server-cpu")
+    cost = by_row(study, "server-cpu")
     found = bars(study)
     assert 16 + 3 == len(found)
     for bar in found:
@@ -311,6 +302,6 @@ def test_what_nearly_all_cells_have_alike_is_said_once() -> None:
     study = replace(study, study=replace(study.study, rows=rows))
     assert {"cipher": "aes-128-gcm"} == prevailing(study)
     named = {label(r) for label in [labels(study, cell_names(study))] for r in rows if r.bed == "embedded"}
-    assert f"TLS 1.3 · {words.EMBEDDED_SERVER} · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
+    assert f"TLS 1.3 · {EMBEDDED_SERVER} · ecdsa-p256 · x25519mlkem768 · chacha20-poly1305" in named
     assert len(MATRIX) == len(named)
     assert {} == prevailing(digests())

@@ -12,18 +12,20 @@ from report_example import digests
 from served_example import handshakes
 from tollbar.judge import Measurement, StudyJudgement, judge_study
 from tollbar.metrics import Metric
-from tollbar.present.cells import at_one_load
-from tollbar.present.shares import bars, parts_of, per_words
-from tollbar.present.timelines import (
+from tollbar.present.comparisons import OPERATIONS, waits_table
+from tollbar.present.cpu import (
     MOST_POINTS,
     Timeline,
+    bars,
     median_trial,
     moments,
+    parts_of,
+    per_words,
     put_off_words,
     timeline_charts,
     timeline_parts,
 )
-from tollbar.present.waits import OPERATIONS, waits_table
+from tollbar.present.groups import at_one_load
 
 PUT_OFF = Metric("put-off", "what is put off", "ns/op")
 FLUSH = Metric("flush", "one flush", "us")
@@ -111,7 +113,7 @@ def test_what_a_caller_waits_stands_beside_what_was_waited_for() -> None:
     flushes = [Measurement(at[key], "flush", "us", 150.0, 140.0, 160.0, 12) for key in of if key]
     table = waits_table(replace(waiting, measurements=(*walls, *flushes)))
     assert f"added per {OPERATIONS:,} operations" in [column.title for column in table.columns]
-    added = {cells[2].says: cells[2].small for cells in table.rows}
+    added = {cells[2].says: cells[2].interval for cells in table.rows}
     assert {"–": None, "+20 ms": "[+16, +24]"} == added
     assert {"150 µs"} == {cells[3].says for cells in table.rows}
 

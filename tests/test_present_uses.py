@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from report_example import digests
+from report_example import digests, judgement
 from served_example import handshakes
+from tollbar.document import of_run
 from tollbar.families import Degree, Standing
-from tollbar.judge import StudyJudgement, Verdict
-from tollbar.present.pairs import Pair
-from tollbar.present.uses import Candidate, Offer, Uses, losses, sentences, uses_document, uses_table
+from tollbar.judge import StudyJudgement, Toll, Verdict
+from tollbar.present.protection import Candidate, Offer, Uses, losses, use_sentences, uses_table
 
 
 def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:
@@ -53,7 +53,7 @@ def test_one_beats_another_only_in_all_that_both_were_measured_in() -> None:
     assert not one(read=dear).is_beaten_by(one(read=wide))
 
 
-def _widened(pair: Pair | None) -> Pair:
+def _widened(pair: Toll | None) -> Toll:
     assert pair is not None
     assert pair.ratio is not None
     return replace(pair, ratio=replace(pair.ratio, high=1e9))
@@ -72,7 +72,7 @@ def test_what_nothing_mitigates_is_said_to_be_so() -> None:
         measurements=tuple(replace(m, row=keys[m.row.key]) for m in study.measurements),
         tolls=tuple(replace(t, row=keys[t.row.key], against=keys[t.against.key]) for t in study.tolls),
     )
-    said = sentences(study)
+    said = use_sentences(Uses(study))
     assert said
     assert all(s.endswith("nothing recommended or acceptable that was measured.") for s in said)
 
@@ -80,9 +80,9 @@ def test_what_nothing_mitigates_is_said_to_be_so() -> None:
 def test_ratios_are_to_the_same_without_protection_and_carry_their_verdicts() -> None:
     """What was not decided is said to be undecided; what is decided has its number alone."""
     study = handshakes()
-    undecided = [s for s in sentences(_with_verdicts(study, Verdict.UNCLEAR)) if s.startswith("For ")]
-    free = [s for s in sentences(_with_verdicts(study, Verdict.FREE)) if s.startswith("For ")]
-    costs = [s for s in sentences(_with_verdicts(study, Verdict.COSTS)) if s.startswith("For ")]
+    undecided = [s for s in use_sentences(Uses(_with_verdicts(study, Verdict.UNCLEAR))) if s.startswith("For ")]
+    free = [s for s in use_sentences(Uses(_with_verdicts(study, Verdict.FREE))) if s.startswith("For ")]
+    costs = [s for s in use_sentences(Uses(_with_verdicts(study, Verdict.COSTS))) if s.startswith("For ")]
     assert [True] == ["(undecided)" in s for s in undecided]
     assert [True] == ["(no meaningful difference)" in s for s in free]
     assert [False] == ["(" in s.partition("×")[2] for s in costs]
@@ -94,18 +94,19 @@ def test_ratios_are_to_the_same_without_protection_and_carry_their_verdicts() ->
 def test_the_document_and_the_table_have_what_the_sentences_have() -> None:
     """One source: names, notes and conditions alike."""
     study = handshakes()
-    found = uses_document(study)
+    found = of_run(judgement([study]))["studies"][0]["uses"]
     uses = Uses(study)
-    assert sentences(study) == found["sentences"]
+    assert use_sentences(Uses(study)) == found["sentences"]
     assert [o.name for o in uses.offers] == [o["name"] for o in found["operations"]]
     assert set(uses.threats) == {t["threat"] for t in found["threats"]}
-    assert {o.name for o in uses.offers} == {row[0].says for row in uses_table(study).rows}
+    assert {o.name for o in uses.offers} == {row[0].says for row in uses_table(uses).rows}
     choices = study.about.family.choices.values()
-    assert all(any(line.startswith(f"{c.title}: ") for c in choices) for line in losses(study))
+    assert all(any(line.startswith(f"{c.title}: ") for c in choices) for line in losses(uses))
 
 
 def test_a_family_without_threats_has_no_such_words() -> None:
     """Nor has a study whose cells all do the same about every threat."""
     study = digests()
-    assert ([], [], ()) == (sentences(study), losses(study), tuple(uses_table(study).rows))
-    assert {"sentences": [], "operations": [], "threats": []} == uses_document(study)
+    uses = Uses(study)
+    assert ([], [], ()) == (use_sentences(uses), losses(uses), tuple(uses_table(uses).rows))
+    assert {"sentences": [], "operations": [], "threats": []} == of_run(judgement([study]))["studies"][0]["uses"]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tollbar import plan, study
+from tollbar.document import sources
 from tollbar.plan import Cell
 from tollbar.plan.pairs import claimed, matching
-from tollbar.present import sources
 from tollbar.study import Amount, Claim, Study
 
 SOURCED = {one.name: one for name in study.shipped() for one in study.load([name]) if one.source is not None}

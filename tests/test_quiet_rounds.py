@@ -13,9 +13,8 @@ from tollbar.judge import Verdict, judge_study
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.moments import quickness_of
-from tollbar.present.notes import as_disturbed
-from tollbar.present.terminal import how
-from tollbar.present.warnings import warnings
+from tollbar.present.results import as_disturbed, how
+from tollbar.present.trust import warnings
 from tollbar.records import Trial
 from tollbar.results import Row
 from tollbar.stats import Moments
@@ -62,7 +61,8 @@ def test_a_chunk_between_slow_probes_is_disturbed_whatever_it_cost() -> None:
             trials.append(replace(trial(1.0, block=block), chunks=tuple(chunks)))
         rows[place] = replace(rows[place], trials=tuple(trials))
     ledger = Ledger(rows, TERMS)
-    ratio, typical = ledger.undisturbed_ratio(rows[1], rows[0]), ledger.typical_ratio(rows[1], rows[0])
+    toll = ledger.compare(rows[1], rows[0])
+    ratio, typical = toll.ratio, toll.typical
     assert ratio is not None
     assert typical is not None
     assert (pytest.approx(1.0), Moments.UNDISTURBED) == (ratio.estimate, ratio.moments)
@@ -85,8 +85,8 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
     assert (Moments.AS_DISTURBED, pytest.approx(2.1), None) == (toll.ratio.moments, toll.ratio.estimate, toll.suffers)
     assert toll.ratio.half_width < 0.01
     assert (3 if best_ns is None else 8) == toll.quiet_blocks
-    why = "left alone in too few blocks" if best_ns is None else "never left alone"
-    assert f"as disturbed: its core was {why}" == as_disturbed(judged, toll)
+    why = "its core was left alone in too few blocks" if best_ns is None else "always measured beside a busy neighbour"
+    assert f"as disturbed: {why}" == as_disturbed(judged, toll)
     assert any("as disturbed" in warning for warning in warnings(judged))
 
 

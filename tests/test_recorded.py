@@ -134,7 +134,7 @@ def test_halves_agree_as_often_as_they_say() -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
 def test_twins_are_told_apart_by_nothing(path: Path) -> None:
     """What was measured beside itself costs what it costs, as far as the recorded machine let that be seen."""
-    found = tolls(recording(path).ledger(), TERMS, {"choice": "the baseline"})
+    found = tolls(recording(path).ledger(), {"choice": "the baseline"})
     twins = [toll for toll in found if toll.row is toll.against and toll.ratio is not None and toll.ratio.is_bounded]
     assert twins
     assert not {Verdict.COSTS, Verdict.SAVES} & {toll.verdict for toll in twins}

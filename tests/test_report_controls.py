@@ -13,7 +13,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
 from report_lab import Pages, open_page
-from tollbar.present import words
+from tollbar.present.numbers import times
 
 
 def test_a_table_sorts_by_the_keyboard(browser: webdriver.Chrome, pages: Pages) -> None:
@@ -98,7 +98,7 @@ def test_another_baseline_is_chosen_in_the_page(browser: webdriver.Chrome, pages
     for row in rows:
         if "cost" in row and row["place"] in bases:
             assert float(row["ratio"]) == pytest.approx(float(row["cost"]) / bases[row["place"]], rel=1e-6)
-            assert row["says"] == words.times(float(row["ratio"]))
+            assert row["says"] == times(float(row["ratio"]))
             assert row["verdict"] == ("compared with" if row["name"] == "BLAKE3" else "not judged")
         else:
             # OpenSSL has no BLAKE3.

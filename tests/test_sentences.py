@@ -12,7 +12,7 @@ from tollbar import plan, study
 from tollbar.console import show_judgement
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement, judge
-from tollbar.present.sentences import MOST_SENTENCES, first_sentences, rates, sentences, weakness
+from tollbar.present.against import MOST_SENTENCES, first_sentences, rates, sentences, weakness
 
 BLOCKS = 8
 # What `measured` multiplies its ratios by.
@@ -40,7 +40,7 @@ def test_numbers_have_their_names() -> None:
     often, compared = sentences(found)
     assert compared.startswith("memory 64 MiB takes 1.42 times the CPU of memory 46 MiB [")
     assert " for Argon2id, with passes 1, lanes 1, on rustcrypto" in compared
-    assert compared.endswith(": costs (both recommended).")
+    assert compared.endswith(": costs 42 % more; both recommended.")
     assert (
         "A second of one core is enough for 22.2 × argon2id with memory 46 MiB"
         " and 15.6 × argon2id with memory 64 MiB." == often
@@ -51,7 +51,7 @@ def test_parameters_below_the_least_are_called_what_they_are() -> None:
     """The standing in the sentence is that of the parameters."""
     (*_, compared) = sentences(asked("password-hash bcrypt cost=10,8", (64e6, 16e6)))
     assert compared.startswith("cost 8 takes 0.25 of the CPU of cost 10 [")
-    assert compared.endswith(": saves (disallowed for deprecated).")
+    assert compared.endswith(": saves 75 %; disallowed, where cost 10 is deprecated.")
 
 
 def test_a_baseline_is_named_with_what_it_alone_has() -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from served_lab import Lab
-from tollbar import beds, console, judge, results
+from tollbar import beds, judge, results
 from tollbar.cli.options import Options
 from tollbar.cli.run import run
+from tollbar.document import of_run
 from tollbar.errors import ExitStatus
 from tollbar.records import Trial
 
@@ -91,7 +92,7 @@ def test_the_document_says_what_limited_and_what_was_negotiated(lab: Lab, tmp_pa
             store.record_proof(proven)
         for trials in lab.heats(planned):
             store.record([busy(trial) for trial in trials])
-    (document,) = console.document(judge.judge(results.read(store.directory)))["studies"]
+    (document,) = of_run(judge.judge(results.read(store.directory)))["studies"]
     limits = {result["metric"]: result.get("limit") for result in document["results"]}
     bound = {"throughput", "latency-p50", "latency-p95", "latency-p99"}
     assert dict.fromkeys(bound, "client-bound") == {m: limit for m, limit in limits.items() if limit}

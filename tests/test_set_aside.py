@@ -17,8 +17,7 @@ from tollbar.judge import judge_study
 from tollbar.measure import Aside
 from tollbar.plan import Plan
 from tollbar.plan.heats import Heat, blocks
-from tollbar.present import notes
-from tollbar.present.warnings import warnings
+from tollbar.present.trust import trust, warnings
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 
 CELL = "study", "cell"
@@ -129,7 +128,7 @@ def test_the_page_says_what_was_set_aside(again: float | None) -> None:
     assert "double was set aside after 2 of its 3 trials failed (ended by SIGSEGV)" in said
     assert ("was tried again when the run was resumed" in said) == (again is not None)
     assert ("`tollbar run --resume RUN` tries it again" in said) == (again is None)
-    assert said in notes.trust(judged)
+    assert said in trust(judged)
 
 
 @pytest.fixture

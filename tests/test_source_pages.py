@@ -15,10 +15,21 @@ from builders import study as study_of
 from conftest import FAKE_STUDY, Tollbar
 from fabricated import fabricated
 from report_example import digests, judgement, passwords
-from tollbar import report, study
-from tollbar.console import document, show_judgement, show_markdown, show_published, source_document, streams
+from tollbar import document, report, study
+from tollbar.console import show_judgement, show_markdown, show_published, streams
 from tollbar.judge import StudyJudgement, judge_study
-from tollbar.present import published
+from tollbar.present.published import (
+    OURS,
+    about_source,
+    counted_verdicts,
+    here_values,
+    in_its_unit,
+    of_source,
+    published_tables,
+    sources_of,
+    together,
+    within,
+)
 from tollbar.study import Amount, Claim
 
 WIDTHS = (80, 100, 120)
@@ -46,7 +57,7 @@ def test_every_source_has_a_page(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without any run: each claim once and in order, what it ran on, and how to measure it, at three widths."""
-    part = published.of_source(SOURCES[name])
+    part = of_source(SOURCES[name])
     assert claims_of(name) == [(line.study.name, line.claim) for line in part.lines]
     untestable = sum(one.untestable is not None for _, one in claims_of(name))
     assert untestable == sum(line.verdict == "not testable here" for line in part.lines)
@@ -65,15 +76,15 @@ def test_every_source_has_a_page(
 
 def test_a_run_s_page_has_each_claim_once_with_both_figures() -> None:
     """In the text's order, what was measured in the unit of what was published; what is not in the run is named."""
-    part = published.of_source(SOURCES["rsa-apis"], judgement([fabricated("rsa-apis/rsa-apis")]))
+    part = of_source(SOURCES["rsa-apis"], judgement([fabricated("rsa-apis/rsa-apis")]))
     tried = dict.fromkeys(line.claim.says for line in part.lines)
     assert [one.says for _, one in claims_of("rsa-apis")] == list(tried)
     assert ((), ("rsa-apis",)) == (part.missing, part.studies)
-    shown = [row for table in published.tables(part) for row in table.rows]
+    shown = [row for table in published_tables(part) for row in table.rows]
     assert len(part.lines) == len(shown)
     beside = 0
     for line, cells in zip(part.lines, shown, strict=True):
-        values = published.here_values(line)
+        values = here_values(line)
         assert len(values) == len(line.result.values)
         for amount, value in zip(line.claim.published, values, strict=False):
             assert ("ms", "ms") == (amount.unit, value.split()[-1])
@@ -91,7 +102,7 @@ def test_the_source_s_statistic_stands_beside_a_figure() -> None:
     )
     about = replace(study_of(claims=[figure]), source="rsa-apis", statistic="mean-error-deviation")
     judged = judge_study(study_run(rows, (6,), about))
-    (table,) = published.tables(published.of_source(SOURCES["rsa-apis"], judgement([replace_name(judged, "rsa-apis")])))
+    (table,) = published_tables(of_source(SOURCES["rsa-apis"], judgement([replace_name(judged, "rsa-apis")])))
     ((_, _, _, was, here, *_),) = table.rows
     assert ("7.702 ms", "published: error 0.0484 ms, deviation 0.0429 ms") == (was.says, was.small)
     # Student's quantile for five degrees of freedom and 99.9 % is 6.869, and the deviation of six such blocks 0.1095.
@@ -124,22 +135,22 @@ def test_a_measured_figure_has_the_source_s_unit(
 ) -> None:
     """As far as the one can be made of the other; else its own."""
     amount = None if said is None else Amount(1.0, said.partition(" ")[2], said)
-    assert expected == published.in_its_unit(amount, value, unit, size)
+    assert expected == in_its_unit(amount, value, unit, size)
 
 
 def test_verdicts_are_counted() -> None:
     """What could not be compared by itself; a source that is not known here is said as the study says it."""
-    part = published.within(judgement([digests()]), digests())
+    part = within(judgement([digests()]), digests())
     assert part is not None
-    assert "1 still true, 1 smaller, 3 inverted, 1 not measured" == published.counted(part.lines)
-    assert "Source: Published comparison of hash functions, 2005." in published.about(part)
+    assert "1 still true, 1 smaller, 3 inverted, 1 not measured" == counted_verdicts(part.lines)
+    assert "Source: Published comparison of hash functions, 2005." in about_source(part)
     assert "Published and measured" == part.heading
 
 
 def test_a_study_without_claims_has_no_part() -> None:
     """Nothing was published of it."""
-    assert published.within(judgement([passwords()]), passwords()) is None
-    assert () == published.of_run(judgement([passwords(), digests()]))
+    assert within(judgement([passwords()]), passwords()) is None
+    assert () == sources_of(judgement([passwords(), digests()]))
 
 
 def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
@@ -147,10 +158,10 @@ def test_of_several_studies_each_source_comes_first_and_nothing_is_said_twice(
 ) -> None:
     """On the terminal, in Markdown and on the page: one part for the source, in the order of its text."""
     judged = judgement([fabricated(name) for name in TLS])
-    (part,) = published.together(judged)
+    (part,) = together(judged)
     names = ["tls-certificates", "tls-records", "tls-dual-certificates"]
-    assert names == [group.title for group in part.groups if group.title != published.OURS]
-    assert [None] * 3 == [published.within(judged, one) for one in judged.studies]
+    assert names == [group.title for group in part.groups if group.title != OURS]
+    assert [None] * 3 == [within(judged, one) for one in judged.studies]
     monkeypatch.setenv("COLUMNS", "120")
     show_judgement(judged)
     shown = capsys.readouterr().out
@@ -172,8 +183,8 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
     """After its own answer, with the source's head; the source's other studies are named."""
     one = fabricated("digests/digests")
     judged = judgement([one])
-    assert () == published.together(judged)
-    part = published.within(judged, one)
+    assert () == together(judged)
+    part = within(judged, one)
     assert part is not None
     assert "web-authentication" in part.missing
     assert "digests" not in part.missing
@@ -185,22 +196,22 @@ def test_of_one_study_the_part_stands_within_it(capsys: pytest.CaptureFixture[st
 def test_the_document_has_each_source_s_claims_in_order() -> None:
     """A claim of a source is one of a study, and is not written twice."""
     judged = judgement([fabricated(name) for name in TLS])
-    found = json.loads(json.dumps(document(judged), allow_nan=False))
+    found = json.loads(json.dumps(document.of_run(judged), allow_nan=False))
     (source,) = found["sources"]
     assert ("tls-certificates", 2014) == (source["name"], source["year"])
     claims = {one["study"]: one["claims"] for one in found["studies"]}
     said = [claims[one["study"]][one["claim"]]["says"] for one in source["claims"]]
-    (part,) = published.together(judged)
+    (part,) = together(judged)
     assert said == [line.claim.says for line in part.lines]
     assert sum(not one["ours"] for one in source["claims"]) == sum(source["verdicts"].values())
     # What is not the source's is on its page, and not among its verdicts.
-    mixed = published.of_source(SOURCES["kernel-mode-authentication"])
+    mixed = of_source(SOURCES["kernel-mode-authentication"])
     assert 4 == len(mixed.lines) - len(mixed.theirs)
 
 
 def test_a_page_s_document_has_its_claims_whole() -> None:
     """With what was published of those that were not measured."""
-    found = json.loads(json.dumps(source_document(published.of_source(SOURCES["rsa-apis"])), allow_nan=False))
+    found = json.loads(json.dumps(document.of_source(of_source(SOURCES["rsa-apis"])), allow_nan=False))
     first = found["claims"][0]
     assert (["7.702 ms"], "0.0484 ms", "0.0429 ms") == (
         first["published_figures"],
@@ -216,8 +227,8 @@ def test_an_own_study_of_a_source_comes_after_the_shipped_ones() -> None:
     rows = [row({"choice": name}, [100.0] * 6, twins_ns=[100.0] * 6) for name in ("a", "b")]
     said = claim({"choice": "a"}, {"choice": "b"}, 1.0)
     mine = judge_study(study_run(rows, (6,), replace(study_of(claims=[said]), source="tls-certificates")))
-    (part,) = published.together(judgement([mine, fabricated(TLS[0])]))
-    assert ["tls-certificates", "study"] == [one.title for one in part.groups if one.title != published.OURS]
+    (part,) = together(judgement([mine, fabricated(TLS[0])]))
+    assert ["tls-certificates", "study"] == [one.title for one in part.groups if one.title != OURS]
 
 
 def test_show_prints_a_source_s_page(tollbar: Tollbar) -> None:

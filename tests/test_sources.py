@@ -12,7 +12,7 @@ from builders import ROUNDS, chunk, claim, row, study, study_run, trials
 from tollbar import stats
 from tollbar.judge import BySource, judge_study
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
-from tollbar.present.published import by_source
+from tollbar.present.published import by_source_of
 from tollbar.records import LoadRecord, Outcome
 from tollbar.results import Row
 from tollbar.study import Amount
@@ -127,7 +127,7 @@ def test_a_statistic_stands_beside_claims_of_its_metric_alone() -> None:
     judgement = judge_study(study_run(rows, (6,), about))
     assert [True, False] == [result.by_source is not None for result in judgement.claims]
     expected = ["mean 500\u00a0/s, scaled ×\u00a00.50", ""]
-    assert expected == [by_source(one.claim, one.by_source) for one in judgement.claims]
+    assert expected == [by_source_of(one.claim, one.by_source) for one in judgement.claims]
 
 
 def test_a_figure_of_one_cell_has_the_statistic_too() -> None:

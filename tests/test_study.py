@@ -15,7 +15,7 @@ from tollbar import beds, libraries, plan, study, units
 from tollbar.errors import TollbarError
 from tollbar.families import families
 from tollbar.plan import heats
-from tollbar.present import words
+from tollbar.present.names import value_words
 from tollbar.study.definition import CHOSEN_ELSEWHERE
 from tollbar.workloads.request import _shape
 
@@ -301,7 +301,7 @@ def test_a_rate_below_one_a_second_is_a_rate() -> None:
     }
     assert {0.5, 0.2, 200.0} == {_shape(cell.load, cell.coordinates)["rate_hz"] for cell in planned.cells if cell.load}
     family = planned.study.family
-    assert ["0.5\u00a0/s", "200\u00a0/s"] == [words.value_words(family, "rate", rate) for rate in (0.5, 200)]
+    assert ["0.5\u00a0/s", "200\u00a0/s"] == [value_words(family, "rate", rate) for rate in (0.5, 200)]
 
 
 def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from report_example import digests, judgement, passwords
 from served_example import arrivals, asked_only, handshakes
-from tollbar.console import comparison_document, show_comparison, show_judgement, streams
-from tollbar.judge import Comparison, Pair, StudyJudgement, Verdict
+from tollbar import document
+from tollbar.console import show_comparison, show_judgement, streams
+from tollbar.judge import Comparison, RowChange, StudyJudgement, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +98,7 @@ def test_a_cell_that_is_compared_with_nothing_says_why(capsys: pytest.CaptureFix
 
 def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of another version are pairs all the same."""
-    pairs = tuple(Pair(t.row, t.row, t.ratio, t.ratio) for t in digests().tolls if t.ratio is not None)
+    pairs = tuple(RowChange(t.row, t.row, t.ratio, t.ratio) for t in digests().tolls if t.ratio is not None)
     upgrade = "openssl 3.0.19 → 3.0.20"
     gone = tuple(pair.row for pair in pairs[:2])
     comparison = Comparison("one", "other", (), (upgrade,), {"digests": pairs}, {"digests": (gone, ())})
@@ -106,8 +107,8 @@ def test_a_comparison_names_upgrades_and_what_has_no_partner(capsys: pytest.Capt
     assert f"another version: {upgrade}" in text
     assert "only in one, 2 rows: md5 · libcrypto · " in text
     assert "only in other" not in text
-    assert "Median relative difference of the ratios 0.00%; 100% of intervals overlap." in text
-    found = comparison_document(comparison)
+    assert "Median relative difference of the ratios 0.00 %; 100 % of intervals overlap." in text
+    found = document.of_comparison(comparison)
     assert (2, [upgrade], [2, 0]) == (found["schema"], found["upgrades"], found["studies"][0]["without_partner"])
     assert {"ratios", "intervals", "other"} < set(found["studies"][0]["tolls"][0])
 

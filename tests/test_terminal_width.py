@@ -17,11 +17,11 @@ from tollbar.console import layout, show_judgement, show_markdown, streams
 from tollbar.console.markdown import escaped
 from tollbar.families import Standing
 from tollbar.judge import StudyJudgement
-from tollbar.present import words
-from tollbar.present.answers import answer
-from tollbar.present.cells import by_row, cost_metric
-from tollbar.present.shapes import Cell, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import BAR, INTERVAL, STANDING, bar, compared, toll_tables
+from tollbar.present.answer import answer
+from tollbar.present.blocks import Table, TableCell, numbers, row_names, texts
+from tollbar.present.groups import by_row, cost_metric
+from tollbar.present.numbers import ratio_words
+from tollbar.present.results import BAR, INTERVAL, STANDING, bar, compared, results
 
 WIDTHS = (80, 100, 120)
 
@@ -61,7 +61,7 @@ def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
         expected = Counter(
             (
                 units.show_nanoseconds(cost[toll.row.key].value),
-                words.ratio_words(toll.ratio.estimate) if toll.ratio else "",
+                ratio_words(toll.ratio.estimate) if toll.ratio else "",
                 str(toll.verdict),
             )
             for toll in compared(study)
@@ -74,13 +74,13 @@ def test_no_ratio_or_verdict_of_a_shipped_study_is_cut(
         for choice in {toll.row.choice for toll in compared(study)}:
             assert choice in text
         for contrast in study.contrasts:
-            assert re.search(rf"{re.escape(words.ratio_words(contrast.most))} .*{contrast.verdict}", text)
+            assert re.search(rf"{re.escape(ratio_words(contrast.most))} .*{contrast.verdict}", text)
         for claim in study.claims:
-            assert claim.ratio is None or f" {words.ratio_words(claim.ratio.estimate)} " in text
+            assert claim.ratio is None or f" {ratio_words(claim.ratio.estimate)} " in text
         for cell in (cell for table in study.tables for cell in table.cells if cell.ratio and cell.verdict):
             assert cell.ratio
             # Beside its interval, or without where there is no room for it.
-            ratio = re.escape(words.ratio_words(cell.ratio.estimate))
+            ratio = re.escape(ratio_words(cell.ratio.estimate))
             assert re.search(rf" {ratio}(?: \[[^]]+\])? {cell.verdict}", text), (ratio, width)
 
 
@@ -94,14 +94,14 @@ def table(verdict: str = "unclear", standing: Standing = Standing.DISALLOWED) ->
         *texts("standing", leaves=STANDING),
     )
     row = (
-        Cell("sha-256"),
-        Cell("embedded"),
-        Cell("1.23 µs"),
-        Cell("1.04"),
-        Cell("[1.01, 1.07]"),
-        Cell("", bar=0.5),
-        Cell(verdict, small="undecided, about 3 more blocks"),
-        Cell(standing, standing=standing, stays=standing if standing is Standing.DISALLOWED else None),
+        TableCell("sha-256"),
+        TableCell("embedded"),
+        TableCell("1.23 µs"),
+        TableCell("1.04"),
+        TableCell("[1.01, 1.07]"),
+        TableCell("", bar=0.5),
+        TableCell(verdict, small="undecided, about 3 more blocks"),
+        TableCell(standing, standing=standing, stays=standing if standing is Standing.DISALLOWED else None),
     )
     return Table("", columns, [row])
 
@@ -204,7 +204,7 @@ def test_a_tiny_ratio_is_one_over_something(
     line = next(line for line in lines if "1/239,000" in line)
     assert "[1/242,000, 1/237,000]" in line
     (verdict,) = [
-        cell for one in toll_tables(passwords()).tables for row in one.rows for cell in row if cell.says == "saves"
+        cell for one in results(passwords()).brief for row in one.rows for cell in row if cell.says == "saves"
     ]
     assert verdict.good is None
 
@@ -217,8 +217,8 @@ def test_only_a_choice_in_good_standing_saves_in_green(standing: Standing) -> No
         replace(t, row=replace(t.row, standing=standing)) if t.row is not t.against else t for t in study.tolls
     )
     rows = tuple(r if r.against == r.key else replace(r, standing=standing) for r in study.rows)
-    found = toll_tables(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
-    says = {cell.good for one in found.tables for row in one.rows for cell in row if cell.says == "saves"}
+    found = results(replace(study, tolls=tolls, study=replace(study.study, rows=rows)))
+    says = {cell.good for one in found.brief for row in one.rows for cell in row if cell.says == "saves"}
     assert {True if standing in (Standing.RECOMMENDED, Standing.ACCEPTABLE) else None} == says
 
 
@@ -232,11 +232,11 @@ def test_one_fact_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: p
 def test_more_than_a_screenful_is_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """No row is left out in silence."""
     study = digests()
-    whole = sum(len(one.rows) for one in toll_tables(study).tables)
-    found = toll_tables(study, 5)
-    assert (5, whole - 5) == (sum(len(one.rows) for one in found.tables), found.hidden)
+    whole = sum(len(one.rows) for one in results(study).brief)
+    found = results(study, 5)
+    assert (5, whole - 5) == (sum(len(one.rows) for one in found.brief), found.hidden)
     lines = shown(study, 80, capsys, monkeypatch, everything=False)
-    hidden = toll_tables(study, 24).hidden
+    hidden = results(study, 24).hidden
     assert any(f"… {hidden} more row" in line for line in lines) is (hidden > 0)
 
 

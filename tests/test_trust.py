@@ -10,7 +10,7 @@ import pytest
 from builders import example, row, study, study_run, trial, trials
 from tollbar.judge import judge_study
 from tollbar.judge.lattice import lattice
-from tollbar.present.warnings import warnings
+from tollbar.present.trust import warnings
 from tollbar.records import Chunk, ComponentRecord, LoadRecord, Outcome, SetAside
 from tollbar.results import Row
 
@@ -20,7 +20,7 @@ def test_drift_is_the_last_third_over_the_first() -> None:
     costs = [100.0] * 9 + [200.0] * 9
     judged = judge_study(study_run([row({"choice": "none"}, costs, twins_ns=costs)], (18,)))
     assert pytest.approx(2.0) == judged.drift
-    assert ["rose by 100%"] == [re.findall("rose by [0-9]+%", w)[0] for w in warnings(judged)]
+    assert ["rose by 100 %"] == [re.findall("rose by [0-9]+ %", w)[0] for w in warnings(judged)]
 
 
 def run_queue_wait(share: float) -> LoadRecord:

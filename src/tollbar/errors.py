@@ -13,6 +13,7 @@ class ExitStatus(IntEnum):
     DONE = 0
     SOME_FAILED = 1
     UNUSABLE = 2
+    CANNOT_TELL = 3
     INTERRUPTED = 130
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 
@@ -56,6 +56,13 @@ class Interval:
     def half_width(self) -> float:
         """Half of the interval, as a share of the estimate."""
         return math.sqrt(self.high / self.low) - 1 if self.is_bounded and self.low > 0 else math.inf
+
+    @property
+    def inverse(self) -> Interval:
+        """Of a ratio: the same comparison, seen from the other side."""
+        low = 1 / self.high if self.is_bounded else 0.0
+        high = 1 / self.low if self.low > 0 else math.inf
+        return replace(self, estimate=1 / self.estimate, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +138,13 @@ def _paired(of: Sequence[Visit], over: Sequence[Visit], moments: Moments) -> tup
     """The sums of both sides over the rounds that both have."""
     one, other = Sums(), Sums()
     for visit, partner in _partners(of, over):
-        here = visit.selected(moments) & np.isin(visit.rounds, partner.rounds[partner.selected(moments)])
-        there = np.isin(partner.rounds, visit.rounds[here])
+        mine, theirs = visit.selected(moments), partner.selected(moments)
+        # Most often both worked in every round of their heat.
+        if np.array_equal(visit.rounds, partner.rounds):
+            here = there = mine & theirs
+        else:
+            here = mine & np.isin(visit.rounds, partner.rounds[theirs])
+            there = np.isin(partner.rounds, visit.rounds[here])
         _add(one, visit, here)
         _add(other, partner, there)
     return one, other

@@ -85,7 +85,8 @@ def _read(text: str | int | float, units: dict[str, float] | dict[str, int], exa
 def show_nanoseconds(value: float) -> str:
     """A cost or a duration to three significant figures, in the unit a person would choose."""
     for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(value) >= scale:
+        # What is written with three figures as a thousand of the smaller unit is one of this.
+        if abs(value) >= 0.9995 * scale:
             return f"{_three_figures(value / scale)} {unit}"
     return f"{_three_figures(value)} ns"
 

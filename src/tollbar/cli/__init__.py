@@ -39,7 +39,7 @@ ABOUT = (
 )
 EXIT_STATUSES = (
     "Exit status: 0 done, 1 done but some cell failed, none could be measured or a check said no, 2 unusable arguments "
-    "or files, 130 interrupted. Data go to standard output, messages to standard error."
+    "or files, 3 a check that could not tell, 130 interrupted. Data go to standard output, messages to standard error."
 )
 
 

@@ -25,7 +25,7 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.files import write_atomically
 from tollbar.measure import schedule
 from tollbar.plan import Plan
-from tollbar.present.sentences import first_sentences
+from tollbar.present.against import first_sentences
 from tollbar.stats import FEWEST_BLOCKS
 from tollbar.study import Question, Study
 from tollbar.workloads.operation import beyond_memory

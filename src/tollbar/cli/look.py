@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import beds, console, families, judge, lab, libraries, results, runners, study, units, workloads
+from tollbar import beds, console, document, families, judge, lab, libraries, results, runners, study, units, workloads
 from tollbar.cli.options import DEFAULTS, AsJson, Libraries, Options, make_plan, plan_of, resumed, studies_of
 from tollbar.cli.runs import judged_run
 from tollbar.errors import ExitStatus, TollbarError, nearest
@@ -17,7 +17,7 @@ from tollbar.judge import Judgement
 from tollbar.libraries import Broken
 from tollbar.measure import schedule
 from tollbar.plan import Cell
-from tollbar.present import published
+from tollbar.present.published import of_source
 from tollbar.study import Source
 
 UNUSABLE = "cannot be used"
@@ -192,9 +192,9 @@ def _show_source(source: Source, run: Path | None, *, as_json: bool) -> ExitStat
     judged = judged_run(run) if run else _last_judged(source)
     if judged is not None:
         console.say(f"of the run {judged.run.directory}")
-    part = published.of_source(source, judged)
+    part = of_source(source, judged)
     if as_json:
-        console.print_json(console.source_document(part))
+        console.print_json(document.of_source(part))
     else:
         console.show_published(part)
     return ExitStatus.DONE

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tollbar import console, plan, results, study, units
+from tollbar import console, document, plan, results, study, units
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
@@ -140,7 +140,7 @@ def read_seconds(option: str, said: str) -> float:
 def show(judged: Judgement, *, as_json: bool, everything: bool = False) -> None:
     """Prints what a run says."""
     if as_json:
-        console.print_json(console.document(judged))
+        console.print_json(document.of_run(judged))
     else:
         console.show_judgement(judged, everything=everything)
 

@@ -7,15 +7,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, results, units
+from tollbar import console, document, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.options import AsJson, show, status_of
 from tollbar.errors import ExitStatus, TollbarError
-from tollbar.judge import Judgement, Quantity
+from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
-from tollbar.present import compared
-from tollbar.present.exported import cell_rows
+from tollbar.present.changes import headlines, increase_lines
 
 TableFormat = Literal["terminal", "markdown"]
 
@@ -58,7 +57,7 @@ def compare(
     /,
     *,
     fail_above: str | None = None,
-    of: Quantity = "ratio",
+    of: Changed = "ratio",
     across_machines: Annotated[bool, Parameter(negative="")] = False,
     format: TableFormat = "terminal",
     json: AsJson = False,
@@ -77,7 +76,8 @@ def compare(
     other
         Another run's directory.
     fail_above
-        A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it.
+        A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it, or was measured in
+        the first run and not in the second; with status 3 if no row could have shown it.
     of
         What `--fail-above` looks at: the `ratio` to the baseline of the same run, or the `cost`, which is larger too
         where the machine is slower today.
@@ -91,18 +91,19 @@ def compare(
     above = None if fail_above is None else _share(fail_above)
     judged = [judged_run(run) for run in (one, other)]
     comparison = compare_judgements(*judged, across_machines=across_machines)
-    if above is not None and of == "ratio" and comparison.median_difference is None:
-        hint = "`--of cost` looks at costs"
-        raise TollbarError("no ratio of the two runs can be compared, so that none is known to have risen", hint=hint)
     found = () if above is None else comparison.increases(above, of)
-    notes = [] if above is None else compared.increases(comparison, found, above)
+    notes = [] if above is None else increase_lines(comparison, found, above, of)
     if json:
-        console.print_json(console.comparison_document(comparison, found))
+        console.print_json(document.of_comparison(comparison, found))
     elif format == "markdown":
-        console.show_comparison_markdown(comparison, notes, compared.headlines(judged))
+        console.show_comparison_markdown(comparison, notes, headlines(judged))
     else:
         console.show_comparison(comparison, notes)
-    return ExitStatus.SOME_FAILED if found else ExitStatus.DONE
+    if above is None:
+        return ExitStatus.DONE
+    if found or comparison.gone:
+        return ExitStatus.SOME_FAILED
+    return ExitStatus.DONE if comparison.tellable(of) else ExitStatus.CANNOT_TELL
 
 
 def _share(text: str) -> float:
@@ -159,7 +160,7 @@ def export(
     """
     if per == "cell":
         judged = judged_run(run)
-        results.write(lambda: cell_rows(judged), format, to)
+        results.write(lambda: document.cell_rows(judged), format, to)
     else:
         results.export(results.read(run), format, to)
     return ExitStatus.DONE

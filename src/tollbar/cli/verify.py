@@ -14,7 +14,7 @@ from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
 from tollbar.measure.conformance import Finding, hold
 from tollbar.plan import Plan
-from tollbar.present import words
+from tollbar.present.names import counted
 from tollbar.records import Outcome, Proven
 
 
@@ -107,7 +107,7 @@ def _print(planned: Plan, proven: list[Proven], findings: list[Finding]) -> None
     labels = {(cell.study, cell.key): cell.label for one in planned.studies for cell in one.cells}
     for one in proven:
         refused = f"refused {', '.join(one.refused)}" if one.refused else "nothing to refuse"
-        right = words.counted(one.known_answers, "known answer") if one.known_answers else "; ".join(one.accepted)
+        right = counted(one.known_answers, "known answer") if one.known_answers else "; ".join(one.accepted)
         said = one.reason or "; ".join([right, refused, *(f"not tried: {what}" for what in one.not_tried)])
         console.stdout().print(f"{one.outcome:<12} {labels[(one.study, one.cell)]}: {said}", markup=False)
     for finding in findings:

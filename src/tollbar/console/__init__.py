@@ -4,12 +4,9 @@ from tollbar.console.markdown import show_comparison_markdown, show_markdown
 from tollbar.console.progress import Progress
 from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
 from tollbar.console.tables import show_comparison, show_judgement, show_published, show_rows
-from tollbar.present.document import comparison_document, document, source_document
 
 __all__ = [
     "Progress",
-    "comparison_document",
-    "document",
     "print_json",
     "say",
     "say_error",
@@ -20,7 +17,6 @@ __all__ = [
     "show_markdown",
     "show_published",
     "show_rows",
-    "source_document",
     "stderr",
     "stdout",
 ]

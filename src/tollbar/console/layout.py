@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from tollbar.judge import ClaimVerdict, Verdict
-from tollbar.present.shapes import Cell, Column, Table
+from tollbar.present.blocks import Column, Table, TableCell
 
 GAP = "  "
 INDENT = " "
@@ -76,10 +76,10 @@ def fits(table: Table, width: int) -> bool:
 
 def _of(table: Table, columns: Sequence[int]) -> Table:
     rows = [[row[n] for n in columns] for row in table.rows]
-    return Table(table.caption, [table.columns[n] for n in columns], rows)
+    return replace(table, columns=[table.columns[n] for n in columns], rows=rows)
 
 
-def _chosen(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> _Layout:
+def _chosen(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], width: int) -> _Layout:
     """The first layout that fits, from a whole table on; where none does, the one that asks for the least room."""
     leaving = sorted({column.leaves for column in columns if column.leaves is not None})
     flat = [_Layout(columns, rows, leaving[:gone], False, width) for gone in range(len(leaving) + 1)]
@@ -93,7 +93,7 @@ class _Layout:
     """One way to lay out a table: without the columns that have `gone`, its rows in one line or stacked."""
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     gone: Sequence[int]
     stacked: bool
     room: int
@@ -129,7 +129,7 @@ class _Layout:
         yield line
         yield Text(INDENT + "─" * (min(self.room, max(self.width, 20)) - len(INDENT)), "dim")
 
-    def row(self, row: Sequence[Cell]) -> Iterator[Text]:
+    def row(self, row: Sequence[TableCell]) -> Iterator[Text]:
         if self.stacked:
             yield from _wrapped(Text(self._name(row)), self.room, INDENT)
         yield self._line([self._written(row, n) for n in self.shown])
@@ -146,7 +146,7 @@ class _Layout:
         line.rstrip()
         return line
 
-    def _name(self, row: Sequence[Cell]) -> str:
+    def _name(self, row: Sequence[TableCell]) -> str:
         """`tls-1.3 · nginx 1.22.1 · users 5`: what a heading would have said stands before what is not plain."""
         said = []
         for number, (column, cell) in enumerate(zip(self.columns, row, strict=True)):
@@ -159,7 +159,7 @@ class _Layout:
         """Whether any row says anything in this column: a heading over nothing is left out."""
         return any(row[number].says or row[number].bar is not None for row in self.rows)
 
-    def _stays(self, row: Sequence[Cell]) -> str:
+    def _stays(self, row: Sequence[TableCell]) -> str:
         """What remains, behind the name, of columns that have gone."""
         kept = [
             cell.stays
@@ -168,7 +168,7 @@ class _Layout:
         ]
         return f" ({', '.join(kept)})" if kept else ""
 
-    def _written(self, row: Sequence[Cell], number: int) -> Text:
+    def _written(self, row: Sequence[TableCell], number: int) -> Text:
         cell = row[number]
         if cell.bar is not None:
             return Text(drawn(cell.bar), _style(cell))
@@ -185,7 +185,7 @@ def drawn(share: float) -> str:
     return " " * HALF_BAR + "│" + ("█" * whole + "▌" * half).ljust(HALF_BAR)
 
 
-def _style(cell: Cell) -> str:
+def _style(cell: TableCell) -> str:
     if cell.good is not None:
         return GOOD_OR_BAD[cell.good]
     return STYLES.get(cell.verdict, "") if cell.verdict else ""

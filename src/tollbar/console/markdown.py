@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from tollbar.console.tables import MORE
-from tollbar.judge import Comparison, Judgement, StudyJudgement
-from tollbar.present import answers, compared, published, terminal, uses, waits
-from tollbar.present.published import Part
-from tollbar.present.shapes import Cell, Column, Table
-from tollbar.present.toll_tables import ROWS_SHOWN, toll_tables
-from tollbar.present.warnings import warnings
-from tollbar.present.words import counted
+from tollbar.judge import Comparison, Judgement
+from tollbar.present.blocks import Column, Listing, Table, TableCell
+from tollbar.present.changes import comparison_notes, comparison_tables
+from tollbar.present.page import Brief, briefs
+from tollbar.present.published import source_listing, together
 
 # What Markdown would take for markup, or for the end of a cell.
-_SPECIAL = re.compile(r"([\\*_<>|#])")
+_SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[]|~(?=~))")
 
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     """Prints what was published and what became of it, then every study's answer, as Markdown."""
-    for part in published.together(judgement):
-        print_markdown((f"### {escaped(part.heading)}", "", *_published(part)))
-    for study in judgement.studies:
-        claims = published.within(judgement, study)
-        print_markdown(_study(study, claims, None if everything else ROWS_SHOWN))
+    for part in together(judgement):
+        print_markdown((f"### {escaped(part.heading)}", "", *_listing(replace(source_listing(part), title=""))))
+    for brief in briefs(judgement, everything=everything):
+        print_markdown(_brief(brief))
 
 
 def show_comparison_markdown(
     comparison: Comparison, notes: Sequence[str] = (), headlines: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> None:
     """Prints two runs' costs and ratios side by side as Markdown, behind what each run found of the study."""
-    for study, table in compared.comparison_tables(comparison).items():
+    for study, table in comparison_tables(comparison).items():
         print_markdown((f"### {escaped(table.caption)}", ""))
         print_markdown(_items(headlines.get(study, ())))
-        print_markdown(table_lines([Table("", table.columns, table.rows)]))
-    print_markdown(_items([*compared.comparison_notes(comparison), *notes]))
+        print_markdown(table_lines([replace(table, caption="")]))
+    print_markdown(_items([*comparison_notes(comparison), *notes]))
 
 
 def print_markdown(lines: Iterable[str]) -> None:
@@ -75,60 +72,33 @@ def escaped(text: str) -> str:
     )
 
 
-def _cell(cell: Cell) -> str:
-    return escaped(cell.says) + (f"<br><sub>{escaped(cell.small)}</sub>" if cell.small else "")
+def _cell(cell: TableCell) -> str:
+    below = (small for small in (cell.interval, cell.small) if small)
+    return escaped(cell.says) + "".join(f"<br><sub>{escaped(small)}</sub>" for small in below)
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _published(part: Part) -> Iterator[str]:
-    yield from _items(published.about(part))
-    yield from table_lines(published.tables(part), "tried by")
-    yield from _items(published.meanings(part))
+def _brief(brief: Brief) -> Iterator[str]:
+    yield from (f"### {escaped(brief.question)}", "", f"**{escaped(brief.headline)}**", "")
+    yield from _items(brief.paragraphs)
+    for line in brief.how:
+        yield from (escaped(line), "")
+    for listing in brief.listings:
+        yield from _listing(listing)
+    yield from _items([*brief.missing, *brief.notes, *(f"warning: {warning}" for warning in brief.warnings)])
 
 
-def _study(study: StudyJudgement, claims: Part | None, most: int | None) -> Iterator[str]:
-    tolls = toll_tables(study, most)
-    headline, *paragraphs = answers.answer(study)
-    yield from (f"### {escaped(study.about.question)}", "", f"**{escaped(headline)}**", "")
-    yield from _items(paragraphs)
-    yield from (escaped(terminal.how(study)), "")
-    if tolls.alike:
-        yield from (f"In every row: {escaped(tolls.alike)}", "")
-    yield from table_lines(tolls.tables, "at")
-    yield from _items([*tolls.marks, *([f"… {counted(tolls.hidden, 'more row')}: {MORE}"] if tolls.hidden else [])])
-    for result in study.tables:
-        table = terminal.crosstable(study, result)
-        yield from (f"**{escaped(result.table.title)}**", "", escaped(table.caption), "")
-        yield from table_lines([Table("", table.columns, table.rows)])
-        yield from _items(terminal.gaps(study, result))
-    sentences = uses.sentences(study)
-    if sentences:
-        yield from (f"**{uses.TITLE}**", "")
-        yield from _items([*sentences, *uses.losses(study)])
-    waited = waits.waits_table(study)
-    if waited.rows:
-        yield from (f"**{waits.TITLE}**", "", escaped(waited.caption), "")
-        yield from table_lines([Table("", waited.columns, waited.rows)])
-    contrasts = terminal.contrast_tables(study, most)
-    if contrasts:
-        yield from (f"**{terminal.CONTRASTS}**", "")
-        yield from table_lines(contrasts, "setting")
-    if claims is not None:
-        yield from (f"**{escaped(claims.heading)}**", "", *_published(claims))
-    missing = terminal.missing(study)
-    more = (
-        [f"… {counted(len(missing) - most, 'more reason')}: {MORE}"] if most is not None and len(missing) > most else []
-    )
-    yield from _items(
-        [
-            *missing[:most],
-            *more,
-            *(f"warning: {warning}" for warning in warnings(study)),
-        ]
-    )
+def _listing(listing: Listing) -> Iterator[str]:
+    if listing.title:
+        yield from (f"**{escaped(listing.title)}**", "")
+    yield from _items(listing.sentences)
+    if listing.caption:
+        yield from (escaped(listing.caption), "")
+    yield from table_lines(listing.tables, listing.heads)
+    yield from _items(listing.notes)
 
 
 def _items(sentences: Sequence[str]) -> Iterator[str]:

@@ -24,7 +24,8 @@ class Progress:
 
     def __init__(self) -> None:
         self._bar = Bar(
-            TextColumn("  {task.description:<10}"),
+            # A study is named by its user, and its name is no markup.
+            TextColumn("  {task.description:<10}", markup=False),
             BarColumn(bar_width=40),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),

@@ -6,14 +6,14 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 from __future__ import annotations
 
 from tollbar.judge.claims import claim_results
-from tollbar.judge.comparison import Comparison, Increase, LeftOut, Pair, Quantity, compare
+from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
-from tollbar.judge.decisions import Terms
+from tollbar.judge.decisions import Terms, apart, reach
 from tollbar.judge.measurements import limit_of, measurements
-from tollbar.judge.noise import apart, twins, worst_noise
-from tollbar.judge.tolls import tolls
+from tollbar.judge.noise import twins, worst_noise
+from tollbar.judge.tolls import Compared, tolls
 from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
     BySource,
@@ -35,8 +35,10 @@ from tollbar.results import Run, StudyRun
 
 __all__ = [
     "BySource",
+    "Changed",
     "ClaimResult",
     "ClaimVerdict",
+    "Compared",
     "Comparison",
     "Contrast",
     "CrossCell",
@@ -46,8 +48,7 @@ __all__ = [
     "LeftOut",
     "Limit",
     "Measurement",
-    "Pair",
-    "Quantity",
+    "RowChange",
     "StudyJudgement",
     "Toll",
     "Trust",
@@ -56,6 +57,7 @@ __all__ = [
     "judge",
     "judge_study",
     "limit_of",
+    "reach",
 ]
 
 
@@ -79,11 +81,12 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         noise_floor=apart(noise) if noise else None,
         noise=noise,
         measurements=measurements(ledger),
-        tolls=tolls(ledger, terms, study.baseline),
-        contrasts=contrasts(study_run, ledger, terms),
+        tolls=tolls(ledger, study.baseline),
+        contrasts=contrasts(study_run, ledger),
         claims=claim_results(study_run, ledger, terms),
         drift=drift(ledger),
-        trust=trust(study_run, ledger, terms),
-        tables=crosstables(study_run, ledger, terms),
+        trust=trust(study_run, ledger),
+        tables=crosstables(study_run, ledger),
         twins=twins(ledger),
+        compare=ledger.compare,
     )

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tollbar.families import Value
-from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms
+from tollbar.judge.costs import Ledger, Quantity
+from tollbar.judge.decisions import Terms, reach
 from tollbar.judge.measurements import limit_of, rate_of
-from tollbar.judge.noise import floor_for
-from tollbar.judge.quantities import Quantity, inverse, ratio_of, value_of
 from tollbar.judge.sources import mean_error_deviation, rate_after_first
 from tollbar.judge.verdicts import BySource, ClaimResult, ClaimVerdict, Limit
 from tollbar.metrics import METRICS
 from tollbar.plan.pairs import claimed, matching
 from tollbar.records import Outcome
 from tollbar.results import Row, StudyRun
-from tollbar.stats import FEWEST_BLOCKS, Interval, quotient
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments, quotient
 from tollbar.study import STATISTIC_OF, Claim, Statistic
 
 # Published figures are rounded and often read off a chart, where a tenth is what the eye can tell: a tenth of what a
@@ -59,7 +57,7 @@ def judge_ratio(ratio: Interval, published: tuple[float, float], margin: float) 
     # "0.5 times" shrinks towards one from below: seen from the other side, the rules are the same. A claim
     # that both are equal has no side to be inverted from, and any difference is more than it says.
     if most < 1 or least < 1 == most or (least <= 1 and ratio.estimate < 1):
-        ratio, least, most = inverse(ratio), 1 / most, 1 / least
+        ratio, least, most = ratio.inverse, 1 / most, 1 / least
     low, high = _tolerated(least, margin)[0], _tolerated(most, margin)[1]
     if low <= ratio.low and ratio.high <= high:
         return ClaimVerdict.STILL_TRUE
@@ -90,7 +88,7 @@ def judge_order(ratio: Interval, order: str, margin: float) -> ClaimVerdict:
     the name, and that is less than was said.
     """
     if order == "less":
-        ratio = inverse(ratio)
+        ratio = ratio.inverse
     if ratio.low > 1:
         return ClaimVerdict.STILL_TRUE
     if ratio.high < 1 / margin:
@@ -116,7 +114,7 @@ def _figures(claim: Claim, ledger: Ledger, by_source: BySourceOf | None) -> Iter
         yield ClaimResult(claim, {}, verdict=ClaimVerdict.NOT_JUDGED, reason=_why_no_pair(claim, ledger.rows))
     for row in rows:
         reason = ledger.why_unmeasured(row)
-        value = value_of(ledger, row, _quantity(claim)) if reason is None else None
+        value = ledger.value(row, _quantity(claim)) if reason is None else None
         yield ClaimResult(
             claim,
             {name: at for name, at in row.coordinates.items() if name not in claim.of},
@@ -132,9 +130,7 @@ def _compared(claim: Claim, ledger: Ledger, terms: Terms, by_source: BySourceOf 
     if not places:
         yield ClaimResult(claim, {}, reason=_why_no_pair(claim, ledger.rows))
     for of, over, at in places:
-        reason = _why_not_compared(of, over, ledger)
-        untried = ClaimResult(claim, at, reason=reason)
-        tried = untried if reason else _tried(untried, of, over, ledger, terms)
+        tried = _tried(ClaimResult(claim, at), of, over, ledger, terms)
         if by_source and all(ledger.why_unmeasured(row) is None for row in (of, over)):
             tried = replace(tried, by_source=by_source(of, over))
         yield tried
@@ -163,17 +159,18 @@ def _between(
 ) -> ClaimResult:
     """How a ratio has changed from the first of two places to the second."""
     claim, what, ends = untried.claim, _quantity(untried.claim), (before, now)
-    for reason in (*(_why_not_compared(*end, ledger) for end in ends), *(_limited(what, end) for end in ends)):
+    found = [ledger.compare(*end, what) for end in ends]
+    # What was not measured is said before what limited the rest.
+    for reason in (*(toll.reason for toll in found), *(_limited(what, end) for end in ends)):
         if reason is not None:
             return replace(untried, reason=reason)
-    found = [ratio_of(ledger, *end, what) for end in ends]
-    (first, first_typical), (second, second_typical) = found
+    (first, first_typical), (second, second_typical) = ((toll.ratio, toll.typical) for toll in found)
     if first is None or first_typical is None or second is None or second_typical is None:
-        return replace(untried, reason=_unseen(what))
-    floors = [_floor(ledger, end, what) for end in ends]
-    if floors[0] is None or floors[1] is None:
+        return replace(untried, reason=_AS_DISTURBED_UNKNOWN)
+    noises = [toll.noise for toll in found]
+    if noises[0] is None or noises[1] is None:
         return replace(untried, reason="its noise is not known")
-    if first is first_typical or second is second_typical:
+    if Moments.AS_DISTURBED in (first.moments, second.moments):
         # A ratio of undisturbed moments and one of all moments would differ by the machine.
         first, second = first_typical, second_typical
     sides = first, second, first_typical, second_typical
@@ -184,10 +181,10 @@ def _between(
             said = f"the one has ×{first.estimate:.3g} at first and ×{second.estimate:.3g} then"
             return replace(untried, reason=f"{said}: not a difference that grows, but the other way round")
         if first.estimate < 1:
-            first, second, first_typical, second_typical = map(inverse, sides)
+            first, second, first_typical, second_typical = (side.inverse for side in sides)
     ratio, typical = quotient(second, first), quotient(second_typical, first_typical)
     # Noise may have taken either of both ratios so far, and away from the other.
-    verdict = _judge(claim, widened(ratio, floors[0] * floors[1]), terms)
+    verdict = _judge(claim, widened(ratio, reach(noises[0]) * reach(noises[1])), terms)
     why = "the interval or the noise reaches across a border: add blocks"
     return replace(
         untried,
@@ -198,16 +195,16 @@ def _between(
     )
 
 
-def _unseen(what: Quantity) -> str:
-    return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")
+_AS_DISTURBED_UNKNOWN = "its ratio as disturbed is not known"
 
 
 def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Terms) -> ClaimResult:
     claim, what = untried.claim, _quantity(untried.claim)
-    ratio, typical = ratio_of(ledger, of, over, what)
-    if ratio is None or typical is None:
-        return replace(untried, reason=_unseen(what))
-    floor = _floor(ledger, (of, over), what)
+    toll = ledger.compare(of, over, what)
+    ratio = toll.ratio
+    if ratio is None or toll.typical is None:
+        return replace(untried, reason=toll.reason or _AS_DISTURBED_UNKNOWN)
+    floor = reach(toll.noise) if toll.noise else None
     judged = _judge(claim, ratio, terms)
     verdict = _judge(claim, widened(ratio, floor), terms) if floor is not None else ClaimVerdict.CANNOT_TELL
     reason = None
@@ -224,21 +221,16 @@ def _tried(untried: ClaimResult, of: Row, over: Row, ledger: Ledger, terms: Term
         )
         reason = f"{reaches} reaches across {edge}: add blocks"
     rates = rate_of(of), rate_of(over)
-    values = value_of(ledger, of, what), value_of(ledger, over, what)
+    values = ledger.value(of, what), ledger.value(over, what)
     return replace(
         untried,
         ratio=ratio,
-        typical=typical,
+        typical=toll.typical,
         verdict=verdict,
         reason=reason,
         values=tuple(value for value in values if value is not None),
         rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
     )
-
-
-def _floor(ledger: Ledger, rows: Sequence[Row], what: Quantity) -> float | None:
-    """How far noise alone may take a ratio of these; what is counted is as it is, whatever the machine does."""
-    return 1.0 if what.is_counted(ledger) else floor_for(ledger, rows, lambda row: ratio_of(ledger, row, row, what)[0])
 
 
 def _quantity(claim: Claim) -> Quantity:
@@ -288,15 +280,3 @@ def _why_no_pair(claim: Claim, rows: Sequence[Row]) -> str:
         if side and not matching(rows, side):
             return "no cell here has " + ", ".join(f"{name} {value}" for name, value in side.items())
     return "no two cells here are alike but for this"
-
-
-def _why_not_compared(of: Row, over: Row, ledger: Ledger) -> str | None:
-    for row in (of, over):
-        reason = ledger.why_unmeasured(row)
-        if reason is not None:
-            return f"{row.title} was not measured: {reason}"
-    if ledger.sides(of, over)[0]:
-        return None
-    if of is over:
-        return "both sides are one cell, which was not measured twice in a block"
-    return "no block holds both cells"

@@ -22,12 +22,12 @@ from tollbar.study.asking import ASKED
 At = frozenset[tuple[str, Value]]
 """Coordinates, in no order."""
 
-Quantity = Literal["cost", "ratio"]
+Changed = Literal["cost", "ratio"]
 """What has changed: CPU time per operation, or its ratio to the baseline of the same run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RowChange:
     """One row as two runs found it."""
 
     row: Row
@@ -51,7 +51,7 @@ class Pair:
         return quotient(self.other_cost, self.cost) if self.cost and self.other_cost else None
 
     @property
-    def changes(self) -> Mapping[Quantity, Interval | None]:
+    def changes(self) -> Mapping[Changed, Interval | None]:
         """Both changes by what has changed."""
         return {"cost": self.cost_change, "ratio": self.ratio_change}
 
@@ -83,8 +83,8 @@ class Increase:
     """A row that became dearer, by more than was asked for with the whole interval."""
 
     study: str
-    pair: Pair
-    quantity: Quantity
+    pair: RowChange
+    quantity: Changed
     change: Interval
 
 
@@ -97,16 +97,18 @@ class Comparison:
     fingerprint_differences: tuple[str, ...]
     upgrades: tuple[str, ...]
     """Libraries and servers that have another version in the second run: `openssl 3.0.19 → 3.0.20`."""
-    studies: Mapping[str, tuple[Pair, ...]]
+    studies: Mapping[str, tuple[RowChange, ...]]
     unmatched: Mapping[str, tuple[tuple[Row, ...], tuple[Row, ...]]]
     """For each study of either run, the rows that were measured in that run and not in the other."""
     families: Mapping[str, Family] = field(default_factory=dict)
     """Each study's, by which its rows are named."""
     left_out: tuple[LeftOut, ...] = ()
     """What both have by name and is not alike, and why."""
+    in_both: frozenset[str] = frozenset()
+    """The studies that both runs have, whatever was measured of them."""
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[RowChange, ...]:
         return tuple(pair for pairs in self.studies.values() for pair in pairs)
 
     @property
@@ -136,7 +138,16 @@ class Comparison:
         found = [pair.overlap for pair in self.pairs if pair.overlap is not None]
         return sum(found) / len(found) if found else None
 
-    def increases(self, above: float, of: Quantity = "ratio") -> tuple[Increase, ...]:
+    @property
+    def gone(self) -> Mapping[str, tuple[Row, ...]]:
+        """Of the studies that both runs have, the rows that were measured in the first and not in the second."""
+        return {study: one for study, (one, _) in self.unmatched.items() if one and study in self.in_both}
+
+    def tellable(self, of: Changed = "ratio") -> int:
+        """How many rows have an interval of their change, without which no rise is ever found."""
+        return sum(change is not None and change.is_bounded for pair in self.pairs for change in [pair.changes[of]])
+
+    def increases(self, above: float, of: Changed = "ratio") -> tuple[Increase, ...]:
         """What became dearer by more than this share, its whole interval beyond it.
 
         By ratios to baselines unless costs are asked for: these move with the machine from one run to the next, by more
@@ -163,7 +174,7 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
             hint="compare them all the same with --across-machines",
         )
     mine, theirs = ({study.about.name: study for study in each.studies} for each in (one, other))
-    studies: dict[str, tuple[Pair, ...]] = {}
+    studies: dict[str, tuple[RowChange, ...]] = {}
     unmatched: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
     left_out: list[LeftOut] = []
     for name in dict.fromkeys([*mine, *theirs]):
@@ -187,7 +198,10 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
         raise TollbarError(f"the two runs have no toll in common{why}", hint="compare two runs of the same study")
     changes = _upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
     of = {study.about.name: study.about.family for each in (other, one) for study in each.studies}
-    return Comparison(one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out))
+    alike = frozenset(mine.keys() & theirs.keys())
+    return Comparison(
+        one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out), alike
+    )
 
 
 def _unlike(one: Study, other: Study) -> str | None:
@@ -210,10 +224,10 @@ def _asked_of_servers(study: Study) -> Load | None:
 
 
 def _paired(
-    name: str, own: Mapping[At, _Seen], others: Mapping[At, _Seen], families: tuple[Family, Family] | None
-) -> tuple[tuple[Pair, ...], list[LeftOut]]:
+    name: str, own: Mapping[At, _Measured], others: Mapping[At, _Measured], families: tuple[Family, Family] | None
+) -> tuple[tuple[RowChange, ...], list[LeftOut]]:
     """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
-    pairs: list[Pair] = []
+    pairs: list[RowChange] = []
     reasons: Counter[str] = Counter()
     for at, seen in own.items():
         if at not in others:
@@ -231,7 +245,7 @@ def _paired(
             ratios = seen.typical, theirs.typical
         alike = seen.cost.moments is theirs.cost.moments
         costs = (seen.cost, theirs.cost) if alike else (seen.typical_cost, theirs.typical_cost)
-        pairs.append(Pair(seen.row, theirs.row, *ratios, *costs))
+        pairs.append(RowChange(seen.row, theirs.row, *ratios, *costs))
     return tuple(pairs), [LeftOut(name, reason, rows) for reason, rows in reasons.items()]
 
 
@@ -245,7 +259,7 @@ def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Measured:
     """What one run found of a row."""
 
     row: Row
@@ -258,13 +272,13 @@ class _Seen:
     """What its baseline is; None where it has none."""
 
 
-def _found(study: StudyJudgement) -> Mapping[At, _Seen]:
+def _found(study: StudyJudgement) -> Mapping[At, _Measured]:
     """The rows that were measured, by what each is."""
     tolls = {t.row.key: t for t in study.tolls if t.row.key != t.against.key}
     typical = {m.row.key: m for m in study.measurements if m.metric == study.about.measure.cost + TYPICAL}
     at = {row.key: _at(row) for row in study.rows}
     return {
-        _at(m.row): _Seen(
+        _at(m.row): _Measured(
             m.row,
             _interval(m, study.confidence),
             tolls[m.row.key].ratio if m.row.key in tolls else None,

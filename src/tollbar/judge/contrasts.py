@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from tollbar.families import Value
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms, decide, more_blocks
-from tollbar.judge.noise import floor_for
-from tollbar.judge.verdicts import Contrast, Member, Verdict
+from tollbar.judge.verdicts import Contrast, Toll, Verdict
 from tollbar.plan.pairs import contrasted, values
 from tollbar.results import StudyRun
 
@@ -19,17 +16,7 @@ Where = Mapping[str, tuple[Value, ...]]
 """Coordinates, each with the values that pairs have there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two cells that differ in one coordinate only."""
-
-    besides: Mapping[str, Value]
-    """What both have in common."""
-    member: Member
-    more_blocks: int | None
-
-
-def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contrast, ...]:
+def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:
     """For each setting, the server and the provider: each value against the first one it can be compared with.
 
     Every two cells that differ in nothing else are a pair with a verdict of its own. Pairs that have the same verdict
@@ -38,16 +25,11 @@ def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contra
     """
     study = study_run.study
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
-    found: dict[str, dict[tuple[Value, Value], list[_Pair]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[tuple[Value, Value], list[Toll]]] = defaultdict(lambda: defaultdict(list))
     for name, row, for_row in contrasted(study, rows):
-        ratio = ledger.undisturbed_ratio(row, for_row)
-        if ratio is not None:
-            floor = floor_for(ledger, (row, for_row))
-            verdict = decide(ratio, floor, terms)
-            more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
-            besides = {other: value for other, value in row.coordinates.items() if other != name}
-            between = row.coordinates[name], for_row.coordinates[name]
-            found[name][between].append(_Pair(besides, Member(row, for_row, ratio, floor, verdict), more))
+        member = ledger.compare(row, for_row)
+        if member.ratio is not None:
+            found[name][row.coordinates[name], for_row.coordinates[name]].append(member)
     return tuple(
         contrast
         for name, by_values in found.items()
@@ -56,51 +38,52 @@ def contrasts(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[Contra
     )
 
 
-def _in_order(
-    by_values: Mapping[tuple[Value, Value], list[_Pair]], order: Sequence[Value]
-) -> list[tuple[Value, Value]]:
+def _in_order(by_values: Mapping[tuple[Value, Value], list[Toll]], order: Sequence[Value]) -> list[tuple[Value, Value]]:
     place = {value: number for number, value in enumerate(order)}
     return sorted(by_values, key=lambda between: (place[between[0]], place[between[1]]))
 
 
-def _of_values(name: str, value: Value, for_value: Value, pairs: Sequence[_Pair]) -> Iterator[Contrast]:
-    by_verdict: dict[Verdict, list[_Pair]] = defaultdict(list)
-    for pair in pairs:
-        by_verdict[pair.member.verdict].append(pair)
+def _of_values(name: str, value: Value, for_value: Value, members: Sequence[Toll]) -> Iterator[Contrast]:
+    by_verdict: dict[Verdict, list[Toll]] = defaultdict(list)
+    for member in members:
+        by_verdict[member.verdict].append(member)
     for verdict, group in by_verdict.items():
-        others = [pair for pair in pairs if pair.member.verdict is not verdict]
+        others = [member for member in members if member.verdict is not verdict]
+        ratios = [member.ratio for member in group if member.ratio is not None]
         yield Contrast(
             setting=name,
             value=value,
             for_value=for_value,
-            where=_where(group, others),
+            where=_where(name, group, others),
             pairs=len(group),
-            low=min(pair.member.ratio.low for pair in group),
-            high=max(pair.member.ratio.high for pair in group),
-            least=min(pair.member.ratio.estimate for pair in group),
-            most=max(pair.member.ratio.estimate for pair in group),
+            low=min(ratio.low for ratio in ratios),
+            high=max(ratio.high for ratio in ratios),
+            least=min(ratio.estimate for ratio in ratios),
+            most=max(ratio.estimate for ratio in ratios),
             verdict=verdict,
-            more_blocks=max((pair.more_blocks for pair in group if pair.more_blocks), default=None),
-            members=tuple(pair.member for pair in group),
+            more_blocks=max((member.more_blocks for member in group if member.more_blocks), default=None),
+            members=tuple(group),
         )
 
 
-def _where(group: Sequence[_Pair], others: Sequence[_Pair]) -> Where:
+def _where(setting: str, group: Sequence[Toll], others: Sequence[Toll]) -> Where:
     """What pairs of one verdict have in common that no other pair has: one coordinate, or two together.
 
     Of several the one with the fewest values. Empty where all pairs agree, and where nothing so simple divides them.
     """
     if not others:
         return {}
-    names = [name for name in group[0].besides if all(name in pair.besides for pair in (*group, *others))]
-    own = {name: tuple(dict.fromkeys(pair.besides[name] for pair in group)) for name in names}
+    # But for the setting, both cells of a pair stand alike.
+    own_at, others_at = ([member.row.coordinates for member in of] for of in (group, others))
+    names = [n for n in own_at[0] if n != setting and all(n in at for at in (*own_at, *others_at))]
+    own = {name: tuple(dict.fromkeys(at[name] for at in own_at)) for name in names}
     for together in (1, 2):
-        dividing = [some for some in combinations(names, together) if not _any_within(others, own, some)]
+        dividing = [
+            some
+            for some in combinations(names, together)
+            if not any(all(at[name] in own[name] for name in some) for at in others_at)
+        ]
         if dividing:
             best = min(dividing, key=lambda some: sum(len(own[name]) for name in some))
             return {name: own[name] for name in best}
     return {}
-
-
-def _any_within(pairs: Sequence[_Pair], own: Where, names: Sequence[str]) -> bool:
-    return any(all(pair.besides[name] in own[name] for name in names) for pair in pairs)

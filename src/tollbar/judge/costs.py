@@ -1,17 +1,19 @@
-"""Each cell's cost, from the chunks of its trials: the one place where trials become numbers."""
+"""Each cell's cost, and what is judged of two: the one place where trials become numbers and numbers verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tollbar import stats
 from tollbar.families import Family
-from tollbar.judge.decisions import Terms
-from tollbar.metrics import BACKGROUND, Metric
+from tollbar.judge.decisions import Terms, apart, decide, more_blocks, reach, suffers
+from tollbar.judge.verdicts import Toll, Verdict
+from tollbar.metrics import BACKGROUND, METRICS, Metric
 from tollbar.moments import Quickness, quickness_of
-from tollbar.records import Chunk, Outcome, Trial
+from tollbar.records import Chunk, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments, Visit
 
@@ -25,8 +27,44 @@ def spent(trial: Trial, chunk: Chunk) -> float:
     return sum(chunk.cpu_ns.get(name, 0) for name in trial.paid_by)
 
 
+# What users notice is one number a trial, of its stretch.
+_NOTICED: Mapping[str, Callable[[LoadRecord], float]] = {
+    "throughput": lambda load: load.requests_per_s,
+    "latency-p50": lambda load: load.latency_at(0.50),
+}
+# Units of what runners observe and the machine's neighbours change.
+_TIMES = ("ns/op", "us")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What two cells are compared by: a metric, of all that take part or of one component."""
+
+    metric: str = "cost"
+    """`cost`; `capacity`, one over it; `wall`; what users notice; or what runners observe."""
+    component: str | None = None
+
+    @property
+    def is_whole_cost(self) -> bool:
+        """Whether it is all CPU time, or one over it."""
+        return self.metric in ("cost", "capacity") and self.component is None
+
+    @property
+    def is_inverse(self) -> bool:
+        """Whether more of it is less of what is measured."""
+        return self.metric == "capacity"
+
+    @property
+    def is_noticed(self) -> bool:
+        """Whether it is what a load's users notice, which says little of a server where something else limits it."""
+        return self.metric in _NOTICED
+
+
+COST = Quantity()
+
+
 class Ledger:
-    """What every cell of a study cost, worked out once, with intervals of one confidence."""
+    """What every cell of a study cost, worked out once, with intervals of one confidence; and what is judged of two."""
 
     def __init__(
         self,
@@ -43,6 +81,7 @@ class Ledger:
         self.by_key: Mapping[str, Row] = {row.key: row for row in rows}
         self.twinned = tuple(row for row in rows if row.twins)
         """Those that were measured beside themselves: the baselines, and one cell of each other kind of work."""
+        self.terms = terms
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
         measured = [row for row in rows if row.outcome is Outcome.OK]
@@ -50,6 +89,7 @@ class Ledger:
         self._twins = {row.key: self.visits_of(row.twins) for row in measured if row.twins}
         self._ratios: dict[tuple[Moments, str, str, float], Interval | None] = {}
         self._costs: dict[tuple[Moments, str], Interval | None] = {}
+        self._noises: dict[tuple[str, Quantity], Interval | None] = {}
 
     def visits(self, row: Row) -> Visits:
         """The chunks of a cell's trials that ended well."""
@@ -75,14 +115,59 @@ class Ledger:
         """
         return self._best(self._ratio, row, against, confidence or self.confidence)
 
-    def quiet_blocks(self, row: Row, against: Row) -> int:
-        """How many blocks have undisturbed rounds of both."""
-        found = self._ratio(Moments.UNDISTURBED, row, against, self.confidence)
-        return found.n if found else 0
+    def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
+        """What is judged of one cell beside another: by the study's cost, if nothing else is said.
 
-    def typical_ratio(self, row: Row, against: Row) -> Interval | None:
-        """The same as disturbed."""
-        return self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
+        Of a cell beside itself it is its twin's. Without a ratio it says why there is none.
+        """
+        noise = self.noise_for((row, against), what)
+        toll = Toll(row, against, self.metric, noise_floor=apart(noise) if noise else None, noise=noise)
+        reason = self._why_not_compared(row, against)
+        ratio, typical = (None, None) if reason else self._ratios_of(row, against, what)
+        if ratio is None:
+            return replace(toll, reason=reason or _unseen(what))
+        floor = reach(noise) if noise else None
+        verdict = decide(ratio, floor, self.terms)
+        its = self.undisturbed(against) if what.is_whole_cost else None
+        quiet = self._ratio(Moments.UNDISTURBED, row, against, self.confidence) if what.is_whole_cost else None
+        return replace(
+            toll,
+            ratio=ratio,
+            typical=typical,
+            # What the ratio comes to at the other's cost, so that it has the ratio's own sign.
+            difference=(ratio.estimate - 1) * its.estimate if its else None,
+            verdict=verdict,
+            more_blocks=more_blocks(ratio, floor, self.terms) if verdict is Verdict.UNCLEAR else None,
+            suffers=suffers(ratio, typical, self.terms),
+            quiet_blocks=quiet.n if quiet else 0,
+        )
+
+    def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
+        """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
+
+        Of several those whose interval reaches furthest; the study's own where these cells have none. What is counted
+        is as it is, whatever the machine does.
+        """
+        if self._is_counted(what):
+            return _EXACT
+        against = {row.against for row in rows}
+        own = [twinned for twinned in self.twinned if twinned.against in against]
+        return max(self.noises(own, what) or self.noises(self.twinned, what), key=reach, default=None)
+
+    def noises(self, twinned: Iterable[Row], what: Quantity = COST) -> list[Interval]:
+        """The ratios of these cells' twins to themselves, of those that were measured twice in blocks enough."""
+        found = [self._noise(row, what) for row in twinned]
+        return [noise for noise in found if noise is not None]
+
+    def value(self, row: Row, what: Quantity) -> tuple[float, str] | None:
+        """The quantity of one cell as disturbed, as a source has it, with its unit; None where it was not measured."""
+        found = stats.cost(self._visits_by(row.trials, what), Moments.AS_DISTURBED, confidence=self.confidence)
+        if found is None:
+            return None
+        if what.is_inverse:
+            return 1e9 / found.estimate, "1/s"
+        units = {metric.name: metric.unit for metric in (*METRICS.values(), *self.observed_metrics)}
+        return found.estimate, units.get(what.metric, "ns/op")
 
     def observed(self, row: Row, metric: Metric) -> Interval | None:
         """What its runners observed of a metric, on average; None where they did not."""
@@ -146,6 +231,69 @@ class Ledger:
             return "its clock saw no CPU time in any chunk"
         return None
 
+    def _why_not_compared(self, row: Row, against: Row) -> str | None:
+        for one in (row, against):
+            why = self.why_unmeasured(one)
+            if why is not None:
+                return f"{one.title} was not measured: {why}"
+        if self.sides(row, against)[0]:
+            return None
+        return (
+            "both sides are one cell, which was not measured twice in a block"
+            if row is against
+            else "no block holds both cells"
+        )
+
+    def _noise(self, row: Row, what: Quantity) -> Interval | None:
+        key = row.key, what
+        if key not in self._noises:
+            ratio = self._ratios_of(row, row, what)[0] if row.twins else None
+            self._noises[key] = ratio if ratio is not None and ratio.is_bounded else None
+        return self._noises[key]
+
+    def _ratios_of(self, row: Row, against: Row, what: Quantity) -> tuple[Interval | None, Interval | None]:
+        """The one's quantity over the other's: undisturbed where that could be had, and as disturbed."""
+        if what.is_whole_cost:
+            best = self.undisturbed_ratio(row, against)
+            typical = self._ratio(Moments.AS_DISTURBED, row, against, self.confidence)
+        else:
+            own = self._visits_by(row.twins if row is against else row.trials, what)
+            best, typical = self._best_ratio(own, self._visits_by(against.trials, what), what)
+        if what.is_inverse:
+            return best.inverse if best else None, typical.inverse if typical else None
+        return best, typical
+
+    def _best_ratio(self, own: Visits, others: Visits, what: Quantity) -> tuple[Interval | None, Interval | None]:
+        """What is counted, and what only a stretch shows, is of all moments."""
+        if {visit.block for visit in own}.isdisjoint(visit.block for visit in others):
+            return None, None
+        typical = stats.ratio(own, others, Moments.AS_DISTURBED, confidence=self.confidence)
+        if what.is_noticed or self._is_counted(what) or not self.quickness.was_ever_quiet:
+            return typical, typical
+        return stats.best(stats.ratio(own, others, Moments.UNDISTURBED, confidence=self.confidence), typical), typical
+
+    def _visits_by(self, trials: Sequence[Trial], what: Quantity) -> Visits:
+        if what.metric in _NOTICED:
+            return self.one_a_trial(
+                [trial for trial in trials if trial.outcome is Outcome.OK and settled([trial])],
+                lambda trial: _NOTICED[what.metric](trial.load) if trial.load else 0.0,
+            )
+        if what.metric == "wall":
+            return self.visits_of(trials, lambda _, chunk: chunk.wall_ns)
+        if what.component is not None:
+            name = what.component
+            return self.visits_of(trials, lambda _, chunk: chunk.cpu_ns.get(name, 0))
+        observed = self._observed(what)
+        return self.visits_of(trials) if observed is None else self.observing(trials, observed)
+
+    def _observed(self, what: Quantity) -> Metric | None:
+        return next((metric for metric in self.observed_metrics if metric.name == what.metric), None)
+
+    def _is_counted(self, what: Quantity) -> bool:
+        """Whether it is what runners count, which is as it is whatever else the machine does; times are not."""
+        observed = self._observed(what)
+        return observed is not None and observed.unit not in _TIMES
+
     def _is_quiet(self, chunk: Chunk) -> bool:
         return chunk.probes_ns is not None and all(self.quickness.is_quick(probe_ns) for probe_ns in chunk.probes_ns)
 
@@ -168,6 +316,19 @@ class Ledger:
             own, others = self.sides(row, against)
             self._ratios[key] = stats.ratio(own, others, moments, confidence=confidence) if own else None
         return self._ratios[key]
+
+
+def settled(trials: Iterable[Trial]) -> list[LoadRecord]:
+    """What load clients saw in stretches, from which alone rates, response times and what limited them are taken."""
+    return [trial.load for trial in trials if trial.load is not None and trial.load.is_settled]
+
+
+def _unseen(what: Quantity) -> str:
+    return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")
+
+
+# The noise of what is counted.
+_EXACT = Interval(1.0, 1.0, 1.0, 1.0, 0)
 
 
 def readings(rows: Iterable[Row], *, unselected: bool = False) -> list[float]:

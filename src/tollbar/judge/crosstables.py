@@ -5,29 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms, decide, more_blocks
-from tollbar.judge.noise import floor_for
-from tollbar.judge.verdicts import CrossCell, CrossTableResult, Verdict
+from tollbar.judge.verdicts import CrossCell, CrossTableResult
 from tollbar.plan.pairs import tabled
 from tollbar.results import Row, StudyRun
 from tollbar.study import CrossTable
 
 
-def crosstables(study_run: StudyRun, ledger: Ledger, terms: Terms) -> tuple[CrossTableResult, ...]:
+def crosstables(study_run: StudyRun, ledger: Ledger) -> tuple[CrossTableResult, ...]:
     """One result for each table, with every cell that was planned for it; none where claims' cells alone were."""
     if study_run.study.measure.cells == "claimed":
         return ()
     return tuple(
         CrossTableResult(
             table,
-            tuple(_cell(row, overs[0] if overs else None, table, ledger, terms) for row, overs in found),
+            tuple(_cell(row, overs[0] if overs else None, table, ledger) for row, overs in found),
         )
         for table in study_run.study.tables
         for found in [tabled(table, ledger.rows)]
     )
 
 
-def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger, terms: Terms) -> CrossCell:
+def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger) -> CrossCell:
     metric = next((metric for metric in ledger.observed_metrics if metric.name == table.metric), None)
     if metric is not None:
         seen = ledger.observed(row, metric)
@@ -38,13 +36,5 @@ def _cell(row: Row, over: Row | None, table: CrossTable, ledger: Ledger, terms: 
         return cell
     if over is None:
         return replace(cell, reason="there is no cell to compare it with")
-    why = ledger.why_unmeasured(over)
-    if why is not None:
-        return replace(cell, reason=f"{over.title} was not measured: {why}")
-    ratio = ledger.undisturbed_ratio(row, over)
-    if ratio is None:
-        return replace(cell, reason="no block holds both cells")
-    floor = floor_for(ledger, (row, over))
-    verdict = decide(ratio, floor, terms)
-    more = more_blocks(ratio, floor, terms) if verdict is Verdict.UNCLEAR else None
-    return replace(cell, ratio=ratio, verdict=verdict, more_blocks=more)
+    toll = ledger.compare(row, over)
+    return replace(cell, reason=toll.reason) if toll.ratio is None else replace(cell, toll=toll)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Literal
 
 from tollbar.judge.verdicts import Verdict
 from tollbar.results import StudyRun
-from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, student
+from tollbar.stats import CONFIDENCE, FEWEST_BLOCKS, Interval, Moments, student
 
 # A study of fifty times the length to settle one row is not worth running: that row is too near the margin.
 _HOPELESS = 50
@@ -52,7 +53,7 @@ class Terms:
 
 
 def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
-    """The verdict on a ratio of costs, where noise alone may make ratios of up to `floor`: see `noise.py`.
+    """The verdict on a ratio of costs, where noise alone may make ratios of up to `floor`: see `reach`.
 
     Without a floor (the baseline had no twin, or too few) nothing is known of the noise, nor decided.
     """
@@ -66,6 +67,35 @@ def decide(ratio: Interval, floor: float | None, terms: Terms) -> Verdict:
     if ratio.high < 1 / bar:
         return Verdict.SAVES
     return Verdict.UNCLEAR
+
+
+def apart(noise: Interval) -> float:
+    """How far twins came out from one, as a ratio above it."""
+    return max(noise.estimate, 1 / noise.estimate)
+
+
+def reach(noise: Interval) -> float:
+    """How far from one noise alone may have taken a ratio: the far end of the twins' interval.
+
+    Not their estimate: twins at ×1.000 whose interval reaches to ×1.02 leave it open that this lab makes ×1.02 of
+    what is equal.
+    """
+    return max(noise.high, 1 / noise.low if noise.low > 0 else math.inf)
+
+
+def suffers(ratio: Interval, typical: Interval | None, terms: Terms) -> Literal["more", "less"] | None:
+    """Whether what disturbs the machine makes one cell dearer by more, or less, than the other.
+
+    The two ratios are apart by more than is worth telling, and each is outside the other's interval.
+    """
+    if typical is None or ratio.moments is Moments.AS_DISTURBED or not (ratio.is_bounded and typical.is_bounded):
+        return None
+    change = typical.estimate / ratio.estimate
+    if change > terms.margin and typical.estimate > ratio.high and typical.low > ratio.estimate:
+        return "more"
+    if change < 1 / terms.margin and typical.estimate < ratio.low and typical.high < ratio.estimate:
+        return "less"
+    return None
 
 
 def jointly(ratio: Interval, comparisons: int) -> Interval:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from tollbar import stats
-from tollbar.judge.costs import Ledger, Visits
+from tollbar.judge.costs import Ledger, Visits, settled
 from tollbar.judge.verdicts import Limit, Measurement
 from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.records import CLIENT, Chunk, LoadRecord, Outcome, Trial
@@ -55,11 +55,6 @@ def rate_of(row: Row) -> float | None:
     """Requests a second that a cell was measured at, in the middle one of its trials; None without a load."""
     rates = [load.requests_per_s for load in settled([t for t in row.trials if t.outcome is Outcome.OK])]
     return median(rates) if rates else None
-
-
-def settled(trials: Sequence[Trial]) -> list[LoadRecord]:
-    """What load clients saw in stretches, from which alone rates, response times and what limited them are taken."""
-    return [trial.load for trial in trials if trial.load is not None and trial.load.is_settled]
 
 
 def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:

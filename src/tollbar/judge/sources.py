@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from statistics import fmean, stdev
 
 from tollbar import stats
-from tollbar.judge.measurements import settled
+from tollbar.judge.costs import settled
 from tollbar.judge.verdicts import BySource
 from tollbar.records import Outcome, Trial
 from tollbar.results import Row

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from tollbar.judge.costs import Ledger, Visits, readings
-from tollbar.judge.decisions import Terms
+from tollbar.judge.costs import Ledger, Visits, readings, settled
 from tollbar.judge.lattice import lattice
-from tollbar.judge.measurements import settled
 from tollbar.judge.noise import twins_apart
 from tollbar.judge.verdicts import Trust
 from tollbar.records import LoadRecord, Outcome, Trial
@@ -34,7 +32,7 @@ def drift(ledger: Ledger) -> float | None:
     return median(changes) if changes else None
 
 
-def trust(study_run: StudyRun, ledger: Ledger, terms: Terms) -> Trust:
+def trust(study_run: StudyRun, ledger: Ledger) -> Trust:
     """What happened during the trials that the verdicts do not show."""
     trials = [trial for row in ledger.rows for trial in row.all_trials]
     loads = [trial.load for trial in trials if trial.load is not None]

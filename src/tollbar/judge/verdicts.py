@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -70,31 +70,53 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Toll:
-    """A cell's cost against its baseline's."""
+    """What is judged of one cell beside another: most often of a cell beside its baseline.
+
+    Members of contrasts, cells of tables and claims have one each, all made by `Ledger.compare`.
+    """
 
     row: Row
     against: Row
-    """Its baseline: itself where it is one, and where it has none."""
+    """The other cell, most often the baseline: the cell itself where it is one, and where it has none."""
     metric: str
     ratio: Interval | None = None
     """Of the undisturbed costs."""
     typical: Interval | None = None
     """The same as disturbed by whatever else the machine did, paired within rounds."""
     difference: float | None = None
-    """Nanoseconds per operation, this cell's less the baseline's."""
+    """Nanoseconds per operation, this cell's less the other's."""
     verdict: Verdict = Verdict.NOT_MEASURED
     noise_floor: float | None = None
-    """How far from one the twins of this baseline, or of this cell's kind, came out, as a ratio above one."""
+    """How far from one the twins of these cells, or of their kind, came out, as a ratio above one."""
     more_blocks: int | None = None
-    """About how many further blocks would decide an unclear toll; None where it is decided or hopeless."""
+    """About how many further blocks would decide an unclear ratio; None where it is decided or hopeless."""
     reason: str | None = None
+    """Why there is no ratio."""
     suffers: Literal["more", "less"] | None = None
     """Where the typical ratio is apart from the undisturbed one by more than `worth`: how much neighbours raise
-    this cell's cost, beside its baseline's."""
+    this cell's cost, beside the other's."""
     quiet_blocks: int = 0
     """In which both sides had undisturbed rounds: the ratio is of these, where they are enough."""
     noise: Interval | None = None
     """These twins' ratio. No verdict is given within its far end of one."""
+
+    @property
+    def turned(self) -> Toll:
+        """The same of the other against the one. The band of what is worth nothing is the same both ways."""
+        return replace(
+            self,
+            row=self.against,
+            against=self.row,
+            ratio=self.ratio.inverse if self.ratio else None,
+            typical=self.typical.inverse if self.typical else None,
+            difference=None if self.difference is None else -self.difference,
+            verdict=_TURNED.get(self.verdict, self.verdict),
+            suffers=_SUFFERS_TURNED[self.suffers],
+        )
+
+
+_TURNED = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
+_SUFFERS_TURNED: Mapping[str | None, Literal["more", "less"] | None] = {"more": "less", "less": "more", None: None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +138,8 @@ class Contrast:
     most: float
     verdict: Verdict
     more_blocks: int | None
-    members: tuple[Member, ...] = ()
+    members: tuple[Toll, ...] = ()
     """The pairs themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One pair of a contrast: two cells that differ in one setting."""
-
-    row: Row
-    for_row: Row
-    ratio: Interval
-    floor: float | None
-    """How far noise alone may take the ratio."""
-    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +151,8 @@ class CrossCell:
     """Nanoseconds per operation, undisturbed; in a table of another metric, what was observed of that."""
     over: Row | None
     """What the table compares it with: itself, where it is that."""
-    ratio: Interval | None = None
-    """Of the undisturbed costs; None in a table of costs, and of the cell that others are compared with."""
-    verdict: Verdict | None = None
-    more_blocks: int | None = None
+    toll: Toll | None = None
+    """Against that; None in a table of costs, of the cell that others are compared with, and where it has no ratio."""
     unit: str = "ns/op"
     reason: str | None = None
     """Why there is no cost, or no ratio where the table has ratios."""
@@ -153,6 +161,18 @@ class CrossCell:
     def is_over(self) -> bool:
         """Whether it is the cell that the table compares others with."""
         return self.over is not None and self.over.key == self.row.key
+
+    @property
+    def ratio(self) -> Interval | None:
+        return self.toll.ratio if self.toll else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.toll.verdict if self.toll else None
+
+    @property
+    def more_blocks(self) -> int | None:
+        return self.toll.more_blocks if self.toll else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +300,8 @@ class StudyJudgement:
     tables: tuple[CrossTableResult, ...] = ()
     twins: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
+    compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
+    """What is judged of any two cells; None where only what stands above is known."""
 
     @property
     def about(self) -> Study:

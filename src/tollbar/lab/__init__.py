@@ -16,7 +16,7 @@ from tollbar.judge import Judgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
 from tollbar.measure import schedule
 from tollbar.plan import Plan
-from tollbar.present.words import counted
+from tollbar.present.names import counted
 from tollbar.report import write as write_report
 from tollbar.results import Store
 from tollbar.stats import FEWEST_BLOCKS

@@ -17,7 +17,8 @@ from tollbar.measure.schedule import Paces, Tried, usual
 from tollbar.moments import Watch
 from tollbar.plan import Plan, StudyPlan
 from tollbar.plan.heats import Heat
-from tollbar.present.words import counted, percent, percent_of
+from tollbar.present.names import counted
+from tollbar.present.numbers import percent, percent_of
 from tollbar.records import Outcome, SetAside, Trial, TrialKey
 from tollbar.results import Store
 from tollbar.stats import FEWEST_BLOCKS

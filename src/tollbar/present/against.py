@@ -1,7 +1,6 @@
-"""What was found against a study's baseline, in sentences made from verdicts, and from nothing else.
+"""Each cell against the study's baseline, in sentences made from verdicts, and from nothing else.
 
-Every function here is pure. A sentence says what a verdict says, in the verdict's own words; where
-there is no verdict it says so.
+A sentence says what a verdict says, in the verdict's own words; where there is no verdict it says so.
 """
 
 from __future__ import annotations
@@ -9,11 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar.families import Value
+from tollbar.families import Standing, Value
 from tollbar.judge import StudyJudgement, Toll, Verdict
-from tollbar.present import cells, words
-from tollbar.present.cells import labels, split
-from tollbar.present.costs import cost_words
+from tollbar.present.groups import by_row, cost_metric, real_tolls, split
+from tollbar.present.names import (
+    CALLED_OUT,
+    baseline_words,
+    capitalised,
+    coordinate,
+    cost_words,
+    counted,
+    enumeration,
+    labels,
+    named_value,
+    quoted,
+    sizes_of,
+    standing_words,
+    varying,
+    where_words,
+    worst,
+)
+from tollbar.present.numbers import bracket, often, percent, percent_of, ratio_range, ratio_words
+from tollbar.records import Outcome
+from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
 MOST_NAMES = 4
@@ -23,8 +40,8 @@ MOST_MIXED = 3
 
 def against_baseline(study: StudyJudgement) -> tuple[str, str]:
     """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
-    tolls = cells.real_tolls(study)
-    baseline = words.quoted(cells.baseline_words(study))
+    tolls = real_tolls(study)
+    baseline = quoted(baseline_words(study))
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
     if not measured:
         return _nothing(study, baseline)
@@ -42,8 +59,8 @@ def against_baseline(study: StudyJudgement) -> tuple[str, str]:
         first = f"{_against(study, baseline)}, nothing is found to cost more or to cost less{throughout}."
     rest = _rest(study, subjects)
     if rest:
-        return first, words.opened("; ".join(rest)) + "."
-    number = words.counted(len(tolls), "cell")
+        return first, capitalised("; ".join(rest)) + "."
+    number = counted(len(tolls), "cell")
     return first, f"{'The' if len(tolls) == 1 else 'All'} {number} compared {_is(tolls)} decided."
 
 
@@ -58,17 +75,17 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
     gone = sum(t.verdict is Verdict.NOT_MEASURED for t in tolls)
     rest = []
     if others:
-        rest.append(f"{words.counted(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
+        rest.append(f"{counted(others, 'comparison')} {'is' if others == 1 else 'are'} free, unclear or mixed")
     if gone:
-        rest.append(f"{words.counted(gone, 'cell')} could not be measured")
-    second = words.opened("; ".join(rest)) if rest else f"All {words.counted(len(tolls), 'cell')} compared are decided"
+        rest.append(f"{counted(gone, 'cell')} could not be measured")
+    second = capitalised("; ".join(rest)) if rest else f"All {counted(len(tolls), 'cell')} compared are decided"
     found = "; ".join(said) if said else "nothing is found to cost more or to cost less throughout an operation"
     return f"{_against(study, baseline)}, {found}.", f"{second}."
 
 
 def _against(study: StudyJudgement, baseline: str) -> str:
     """What is compared with what: whose CPU time is said where it is not just the operation's own."""
-    if cells.cost_metric(study) == "cpu":
+    if cost_metric(study) == "cpu":
         return f"Against {baseline}"
     return f"By {cost_words(study).in_sentence} and against {baseline}"
 
@@ -82,25 +99,25 @@ def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
 
 
 def _rest(study: StudyJudgement, subjects: Sequence[_Subject]) -> list[str]:
-    worth = words.percent(study.about.worth)
+    worth = percent(study.about.worth)
     mixed = [s for s in subjects if s.verdict is None]
     free = [s for s in subjects if s.verdict is Verdict.FREE]
     unclear = [s for s in subjects if s.verdict is Verdict.UNCLEAR]
     missing = [s for s in subjects if s.verdict is Verdict.NOT_MEASURED]
     clauses = [_mixed(study, s) for s in mixed]
     if len(mixed) > MOST_MIXED:
-        clauses = [f"for {_names(mixed)} it differs from cell to cell"]
+        clauses = [f"for {_names_of(mixed)} it differs from cell to cell"]
     if free:
-        clauses.append(f"{_names(free)} {_is(free)} free (no meaningful difference: within {worth})")
+        clauses.append(f"{_names_of(free)} {_is(free)} free (no meaningful difference: within {worth})")
     if unclear:
-        clauses.append(f"{_names(unclear)} {_is(unclear)} unclear")
+        clauses.append(f"{_names_of(unclear)} {_is(unclear)} unclear")
     if missing:
-        clauses.append(f"{_names(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
+        clauses.append(f"{_names_of(missing)} {'was' if len(missing) == 1 else 'were'} not measured")
     # Of what was measured somewhere, the cells where it could not be.
     gone = sum(len(s.tolls) - len(s.measured) for s in subjects if s.measured)
     if gone:
         more = "more " if missing else ""
-        clauses.append(f"{words.counted(gone, f'{more}cell')} could not be measured")
+        clauses.append(f"{counted(gone, f'{more}cell')} could not be measured")
     return clauses
 
 
@@ -135,7 +152,7 @@ class _Subject:
 
     @property
     def with_range(self) -> str:
-        ratios = words.ratio_range([t.ratio for t in self.measured if t.ratio is not None])
+        ratios = ratio_range([t.ratio for t in self.measured if t.ratio is not None])
         return f"{self.name} ({self.standing}, {ratios})" if self.standing else f"{self.name} ({ratios})"
 
 
@@ -150,10 +167,9 @@ def _subjects(study: StudyJudgement, tolls: Sequence[Toll]) -> list[_Subject]:
         grouped.setdefault(label(toll.row), []).append(toll)
     subjects = []
     for name, found in grouped.items():
-        standing = found[0].row.standing
-        called_out = "choice" in names and standing in words.CALLED_OUT
-        said = words.standing_words(standing) if called_out else None
-        subjects.append(_Subject(words.quoted(name), said, tuple(found)))
+        standing = worst(toll.row for toll in found)
+        said = standing_words(standing) if "choice" in names and standing in CALLED_OUT else None
+        subjects.append(_Subject(quoted(name), said, tuple(found)))
     return sorted(subjects, key=lambda s: s.middle)
 
 
@@ -169,13 +185,13 @@ def _ranked(subjects: Sequence[_Subject], one: str, several: str, most: int) -> 
     if len(subjects) == 1:
         return f"{subjects[0].with_range} {one}"
     if len(subjects) <= most:
-        return f"{words.enumeration([s.with_range for s in subjects])} {several}"
+        return f"{enumeration([s.with_range for s in subjects])} {several}"
     return f"{len(subjects)} {several}, from {subjects[0].with_range} to {subjects[-1].with_range}"
 
 
 def _mixed(study: StudyJudgement, subject: _Subject) -> str:
     """`SHA-512 costs more at 64 B and costs less at 16 KiB`, where one setting divides it; else a tally."""
-    for name in cells.varying(t.row for t in subject.measured):
+    for name in varying(t.row for t in subject.measured):
         found: dict[Value | None, set[Verdict]] = {}
         for toll in subject.measured:
             found.setdefault(toll.row.coordinates.get(name), set()).add(toll.verdict)
@@ -185,11 +201,11 @@ def _mixed(study: StudyJudgement, subject: _Subject) -> str:
                 where.setdefault(next(iter(verdicts)), []).append(value)
         # A longer list of values is for the table, not for a sentence.
         if sum(map(len, where.values())) == len(found) <= MOST_NAMES:
-            parts = [f"{_SAYS[v]} {cells.where_words(study, {name: values})}" for v, values in where.items()]
-            return f"{subject.named} {words.enumeration(parts)}"
-    counted = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
-    tally = words.enumeration([f"{_SAYS[v]} in {n}" for v, n in counted.items() if n])
-    return f"{subject.with_range} {tally} of {words.counted(len(subject.measured), 'cell')}"
+            parts = [f"{_SAYS[v]} {where_words(study, {name: values})}" for v, values in where.items()]
+            return f"{subject.named} {enumeration(parts)}"
+    number_of = {v: sum(t.verdict is v for t in subject.measured) for v in _SAYS}
+    tally = enumeration([f"{_SAYS[v]} in {n}" for v, n in number_of.items() if n])
+    return f"{subject.with_range} {tally} of {counted(len(subject.measured), 'cell')}"
 
 
 _SAYS = {
@@ -200,12 +216,139 @@ _SAYS = {
 }
 
 
-def _names(subjects: Sequence[_Subject]) -> str:
+def _names_of(subjects: Sequence[_Subject]) -> str:
     names = [s.named for s in subjects[:MOST_NAMES]]
     if len(subjects) > MOST_NAMES:
         names.append(f"{len(subjects) - MOST_NAMES} more")
-    return words.enumeration(names)
+    return enumeration(names)
 
 
 def _is(subjects: Sequence[object]) -> str:
     return "is" if len(subjects) == 1 else "are"
+
+
+# More than these are for the table.
+MOST_SENTENCES = 6
+
+
+def sentences(study: StudyJudgement) -> list[str]:
+    """What holds of all cells, then a sentence for each comparison, in the order of the study."""
+    return [*_of_all(study), *(sentence(study, toll) for toll in real_tolls(study))]
+
+
+def first_sentences(study: StudyJudgement) -> list[str]:
+    """As many of these as are read, and how many comparisons more there are."""
+    comparisons = [sentence(study, toll) for toll in real_tolls(study)]
+    more = len(comparisons) - MOST_SENTENCES
+    said = [f"{counted(more, 'more comparison')} in the table above."] if more > 0 else []
+    return [*_of_all(study), *comparisons[:MOST_SENTENCES], *said]
+
+
+def _of_all(study: StudyJudgement) -> list[str]:
+    return list(filter(None, [weakness(study), rates(study)]))
+
+
+def weakness(study: StudyJudgement) -> str | None:
+    """The value of a setting that keeps all cells out of good standing, by whose word, and what else it may be."""
+    family = study.about.family
+    real = [row for row in study.rows if row.standing is not Standing.NULL]
+    for name, setting in family.settings.items():
+        of = {row.coordinates.get(name) for row in real}
+        about = setting.about.get(str(next(iter(of)))) if len(of) == 1 else None
+        if about is None or about.standing not in CALLED_OUT:
+            continue
+        if all(about in family.parts_of(row.coordinates) and row.standing is about.standing for row in real):
+            standings = {
+                str(value): known.standing if (known := setting.about.get(str(value))) else None
+                for value in setting.values or ()
+            }
+            better = [f"`{name}={value}`" for value, standing in standings.items() if standing not in CALLED_OUT]
+            instead = f"; ask with {enumeration(better, 'or')}" if better else ""
+            by = f" ({about.authority[0].by}, {about.authority[0].where})" if about.authority else ""
+            return f"{capitalised(named_value(family, name, about.name))} is {about.standing.words}{by}{instead}."
+    return None
+
+
+def rates(study: StudyJudgement) -> str | None:
+    """How often a second of one core is enough: `42 × argon2id-owasp-19m, 16 × bcrypt-10`, the most first.
+
+    None where operations have a size, of which the tables say how much is done in a second, and where there are many.
+    """
+    costs = by_row(study, cost_metric(study))
+    rows = [row for row in study.rows if row.key in costs and row.standing is not Standing.NULL]
+    names = varying(rows, always=("choice",))
+    # What a client pays says nothing of how much a server's core can do.
+    if study.about.measure.cost == "client-cpu":
+        return None
+    if not 0 < len(rows) <= MOST_SENTENCES or "op" in names or any(sizes_of(study, row.coordinates) for row in rows):
+        return None
+    rows.sort(key=lambda row: costs[row.key].value)
+    each = [f"{often(costs[row.key].value)} × {_named(study, row, names)}" for row in rows]
+    return f"A second of one core is enough for {enumeration(each)}."
+
+
+def sentence(study: StudyJudgement, toll: Toll) -> str:
+    """`blake3 takes 0.55 of md5's CPU [0.54, 0.56] at 4 KiB: saves 45 %; acceptable, where md5 is broken.`"""
+    row, against = toll.row, toll.against
+    apart = [name for name in study.about.baseline if row.coordinates.get(name) != against.coordinates.get(name)]
+    # What only the other one has, and not always alike, tells which it is: Argon2id with which memory.
+    its_own = [name for name in varying(study.rows) if name in against.coordinates.keys() - row.coordinates.keys()]
+    of = _named(study, row, apart or ["choice"])
+    over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
+    where = _where_alike(study, row, apart)
+    if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
+        reason = row.reason or toll.reason or "no reason was given"
+        what = "was not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
+        return f"{of} {what} {where}: {reason.rstrip('.')}."
+    ratio = toll.ratio.estimate
+    times = f"{ratio_words(ratio)} {'of' if ratio < 1 else 'times'}"
+    cost = cost_words(study).cpu
+    costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
+    decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
+    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
+
+
+def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:
+    """What the sentence is about, as studies write it, and numbers with their names: `bcrypt with cost 12`."""
+    said = [(name, study.study.named(name, row.coordinates[name])) for name in names if name in row.coordinates]
+    return " with ".join(coordinate(study.about.family, name, value) for name, value in said) or "none"
+
+
+def _where_alike(study: StudyJudgement, row: Row, apart: Sequence[str]) -> str:
+    """Where the two stand alike: what varies or was asked for, and what every cost depends on."""
+    about = study.about
+    sizes = [name for name, setting in about.family.settings.items() if setting.is_size]
+    wanted = dict.fromkeys([*sizes, *about.vary, *varying(study.rows), "provider", "bed"])
+    # A choice stands in the sentence already, unless it is the same on both sides; an operation says something where
+    # there are several.
+    silent = {*apart, *(["op"] if len(about.family.operations) == 1 else [])}
+    if "choice" in apart or len(about.choices) > 1:
+        silent.add("choice")
+    else:
+        wanted = dict.fromkeys(["choice", *wanted])
+    where = {name: [row.coordinates[name]] for name in wanted if name in row.coordinates and name not in silent}
+    if "bed" in where and "provider" in where:
+        where.pop("provider")
+        library = study.study.named("provider", row.coordinates["provider"])
+        return f"{where_words(study, {**where, 'bed': [row.shown['bed']]})}, {library}"
+    return where_words(study, where)
+
+
+def _more(toll: Toll) -> str:
+    if toll.verdict is not Verdict.UNCLEAR or not toll.more_blocks:
+        return ""
+    return f", about {counted(toll.more_blocks, 'more block')} would tell"
+
+
+def _by_how_much(verdict: Verdict, ratio: float) -> str:
+    """As a share, as long as that reads well: of twice as much the sentence has said it."""
+    if verdict is Verdict.SAVES and ratio > 0.1:
+        return f" {percent_of(1 - ratio)}"
+    return f" {percent_of(ratio - 1)} more" if verdict is Verdict.COSTS and ratio < 2 else ""
+
+
+def _standings(row: Row, against: Row, over: str) -> str:
+    one, other = standing_words(row.standing), standing_words(against.standing)
+    if one == other:
+        return one if row.standing is Standing.NULL else f"both {one}"
+    return f"{one}, where {over} {'gives' if against.standing is Standing.NULL else 'is'} {other}"

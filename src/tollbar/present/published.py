@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tollbar import study, units
-from tollbar.families import Value
+from tollbar.families import Family, Value
 from tollbar.judge import BySource, ClaimResult, ClaimVerdict, Judgement, StudyJudgement
-from tollbar.present import notes, words
-from tollbar.present.cells import MOST_ROWS, places, prevailing, varying
-from tollbar.present.charts import Dot, Dots, scale_over
-from tollbar.present.shapes import Cell, Chart, Table, numbers, row_names, texts
-from tollbar.present.toll_tables import BAR, INTERVAL, SPEED, TYPICAL, interval_title
-from tollbar.study import Amount, Claim, Source, Study
+from tollbar.present.blocks import (
+    Block,
+    Chart,
+    Figures,
+    Items,
+    Key,
+    Legend,
+    Listing,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    folds,
+    numbers,
+    row_names,
+    texts,
+)
+from tollbar.present.chart import Dot, Dots, scale_over
+from tollbar.present.groups import MOST_ROWS
+from tollbar.present.names import CALLED_OUT, cost_words, counted, interval_title, place_words, prevailing, varying
+from tollbar.present.numbers import amount, bracket, figure_words, times, times_range
+from tollbar.present.results import BAR, INTERVAL, SPEED, TYPICAL_RATIO
+from tollbar.study import Amount, Claim, Source, Statistic, Study
 
 HEADING = "Published and measured"
 OURS = "Ours, not the source's"
@@ -53,7 +70,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Published:
     """What one source published, and what became of it."""
 
     source: Source | None
@@ -79,25 +96,25 @@ class Part:
         return HEADING if self.source is None else f"{HEADING}: {self.source.cited}"
 
 
-def of_source(source: Source, judgement: Judgement | None = None) -> Part:
+def of_source(source: Source, judgement: Judgement | None = None) -> Published:
     """All that it says: what a run has tried of it, and the rest as it was published."""
     tried = [one for one in judgement.studies if _is_of(one, source)] if judgement else []
     names = [one.about.name for one in tried]
     return _part(source, [*tried, *(one for one in study.load(source.studies) if one.name not in names)])
 
 
-def of_run(judgement: Judgement) -> tuple[Part, ...]:
+def sources_of(judgement: Judgement) -> tuple[Published, ...]:
     """A part for each source that its studies try."""
     found = [(one, [s for s in judgement.studies if _is_of(s, one)]) for one in study.sources().values()]
     return tuple(_part(source, tried) for source, tried in found if tried)
 
 
-def together(judgement: Judgement) -> tuple[Part, ...]:
+def together(judgement: Judgement) -> tuple[Published, ...]:
     """The parts that stand before all studies; none where there is one study, which has its own."""
-    return of_run(judgement) if len(judgement.studies) > 1 else ()
+    return sources_of(judgement) if len(judgement.studies) > 1 else ()
 
 
-def within(judgement: Judgement, of: StudyJudgement) -> Part | None:
+def within(judgement: Judgement, of: StudyJudgement) -> Published | None:
     """The part that stands within a study; None where it has no claims, or `together` has them."""
     source = next((one for one in study.sources().values() if _is_of(of, one)), None)
     return None if not of.claims or (source and len(judgement.studies) > 1) else _part(source, [of])
@@ -107,14 +124,14 @@ def _is_of(judged: StudyJudgement, source: Source) -> bool:
     return judged.about.source == source.name and bool(judged.claims)
 
 
-def _part(source: Source | None, tries: Sequence[Study | StudyJudgement]) -> Part:
+def _part(source: Source | None, tries: Sequence[Study | StudyJudgement]) -> Published:
     order = source.order if source else {}
     in_order = sorted(tries, key=lambda one: order.get(_name(one), len(order)))
     by_study = {_name(one): tuple(_lines(one)) for one in in_order}
     groups = [Group(name, tuple(line for line in found if not line.claim.is_ours)) for name, found in by_study.items()]
     ours = Group(OURS, tuple(line for found in by_study.values() for line in found if line.claim.is_ours))
     measured = tuple(name for name, found in by_study.items() if found and found[0].judged)
-    return Part(
+    return Published(
         source,
         measured,
         tuple(group for group in (*groups, ours) if group.lines),
@@ -135,7 +152,7 @@ def _lines(one: Study | StudyJudgement) -> Iterator[Line]:
         yield from (Line(one.about, one, result) for result in one.claims)
 
 
-def about(part: Part) -> tuple[str, ...]:
+def about_source(part: Published) -> tuple[str, ...]:
     """What the source ran on, what differs here, how its claims came out, and what would try the rest."""
     said = []
     if part.source is not None:
@@ -144,8 +161,8 @@ def about(part: Part) -> tuple[str, ...]:
         named = dict.fromkeys(line.study.source for line in part.lines)
         said += [f"Source: {name}." for name in named if name]
     ours = [line for line in part.lines if line.claim.is_ours]
-    said += [f"Of what was published: {counted(part.theirs)}."] if part.theirs else []
-    said += [f"{OURS}: {counted(ours)}."] if ours else []
+    said += [f"Of what was published: {counted_verdicts(part.theirs)}."] if part.theirs else []
+    said += [f"{OURS}: {counted_verdicts(ours)}."] if ours else []
     if part.missing:
         said.append(
             f"Not measured here: {', '.join(part.missing)}. To measure: `tollbar run {' '.join(part.missing)}`."
@@ -155,29 +172,29 @@ def about(part: Part) -> tuple[str, ...]:
     return tuple(said)
 
 
-def counts(lines: Iterable[Line]) -> dict[str, int]:
+def verdict_counts(lines: Iterable[Line]) -> dict[str, int]:
     """How many came to each verdict, in the order in which verdicts are told."""
     found = Counter(line.verdict for line in lines)
     return {verdict: found[verdict] for verdict in (*map(str, ClaimVerdict), NOT_MEASURED) if found[verdict]}
 
 
-def counted(lines: Iterable[Line]) -> str:
+def counted_verdicts(lines: Iterable[Line]) -> str:
     """`12 still true, 3 larger, 2 cannot tell, 4 not testable here`."""
-    found = counts(lines)
+    found = verdict_counts(lines)
     return ", ".join(
-        words.counted(n, "absolute figure") if verdict == ClaimVerdict.NOT_JUDGED else f"{n:,} {verdict}"
+        counted(n, "absolute figure") if verdict == ClaimVerdict.NOT_JUDGED else f"{n:,} {verdict}"
         for verdict, n in found.items()
     )
 
 
-def meanings(part: Part) -> tuple[str, ...]:
+def meanings_of(part: Published) -> tuple[str, ...]:
     """What its table's words mean: capacity, and the source's own statistic."""
     judged = {line.study.name: line.judged for line in part.lines if line.judged}.values()
-    said = dict.fromkeys(note(one) for note in (notes.capacity, notes.by_source) for one in judged)
+    said = dict.fromkeys(note(one) for note in (capacity, by_source_words) for one in judged)
     return tuple(filter(None, said))
 
 
-def tables(part: Part) -> list[Table]:
+def published_tables(part: Published) -> list[Table]:
     """A table for each group, all with the same columns."""
     rated = any(line.result.rates for line in part.lines)
     # All studies of a run have one confidence.
@@ -189,7 +206,7 @@ def tables(part: Part) -> list[Table]:
         *texts("published", "here"),
         *texts(intervals, leaves=INTERVAL),
         *texts("effect on this machine"),
-        *numbers("typical", leaves=TYPICAL),
+        *numbers("typical", leaves=TYPICAL_RATIO),
         *numbers(*(["requests / s"] if rated else []), leaves=BAR),
     )
     return [
@@ -198,15 +215,15 @@ def tables(part: Part) -> list[Table]:
             columns,
             [
                 (
-                    Cell(f"{number}  {line.claim.says}", small=said_where(line.claim)),
-                    Cell(_place(line, named=group.title == OURS)),
-                    Cell(compared_by(line.claim)),
+                    TableCell(f"{number}  {line.claim.says}", small=said_where(line.claim, line.study.family)),
+                    TableCell(_place(line, named=group.title == OURS)),
+                    TableCell(compared_by(line.claim)),
                     _published(line.claim),
                     _here(line),
-                    Cell(words.bracket(line.result.ratio) if line.result.ratio else ""),
-                    Cell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
-                    Cell(words.times(line.result.typical.estimate) if line.result.typical else ""),
-                    *([Cell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
+                    TableCell(bracket(line.result.ratio) if line.result.ratio else ""),
+                    TableCell(line.verdict, verdict=line.result.verdict, small=line.result.reason),
+                    TableCell(times(line.result.typical.estimate) if line.result.typical else ""),
+                    *([TableCell(" / ".join(f"{rate:,.0f}" for rate in line.result.rates or ()))] if rated else []),
                 )
                 for number, line in _numbered(group)
             ],
@@ -221,16 +238,16 @@ def _place(line: Line, *, named: bool) -> str:
     return " · ".join(filter(None, (line.study.name if named else "", place)))
 
 
-def _published(claim: Claim) -> Cell:
-    return Cell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
+def _published(claim: Claim) -> TableCell:
+    return TableCell(published_words(claim), claim.one_ratio, _titled("published", said_figures(claim)))
 
 
-def _here(line: Line) -> Cell:
+def _here(line: Line) -> TableCell:
     """Today's ratio, or today's figure where one was published; under it what it is made of."""
     ratio, figures = line.result.ratio, _titled("here", here_figures(line))
     if line.claim.is_judged:
-        return Cell(words.times(ratio.estimate), ratio.estimate, figures) if ratio else Cell("", small=figures)
-    return Cell(", ".join(here_values(line)), small=figures)
+        return TableCell(times(ratio.estimate), ratio.estimate, figures) if ratio else TableCell("", small=figures)
+    return TableCell(", ".join(here_values(line)), small=figures)
 
 
 def _titled(title: str, text: str | None) -> str | None:
@@ -240,7 +257,7 @@ def _titled(title: str, text: str | None) -> str | None:
 def published_words(claim: Claim) -> str:
     """What was published, in a few words: a ratio, the least and the most of several, an order, or a figure."""
     if claim.ratio is not None:
-        return f"{words.times_range(*claim.ratio)} of the first" if claim.grows else words.times_range(*claim.ratio)
+        return f"{times_range(*claim.ratio)} of the first" if claim.grows else times_range(*claim.ratio)
     if claim.grows and claim.order is not None:
         return {"more": "grows", "less": "shrinks", "wider": "differs by more"}[claim.order]
     if claim.order is not None:
@@ -255,9 +272,12 @@ def compared_by(claim: Claim) -> str:
     return f"{claim.metric} of {claim.component}" if claim.component else claim.metric
 
 
-def said_where(claim: Claim) -> str | None:
-    """Where it was published, and what differs here or is uncertain of it."""
-    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note) if part) or None
+def said_where(claim: Claim, family: Family) -> str | None:
+    """Where it was published, what differs here or is uncertain of it, and what must be known of its choices."""
+    named = dict.fromkeys(str(side["choice"]) for side in (claim.of, claim.over) if "choice" in side)
+    choices = [family.choices[name] for name in named if name in family.choices]
+    standings = [f"{one.title} is {one.standing.words}" for one in choices if one.standing in CALLED_OUT]
+    return " ".join(f"{part.rstrip('.')}." for part in (claim.where, claim.note, *standings) if part) or None
 
 
 def said_figures(claim: Claim) -> str | None:
@@ -287,17 +307,17 @@ def here_values(line: Line) -> list[str]:
 def here_figures(line: Line) -> str | None:
     """The same figures of this machine, and the source's statistic of the first."""
     said = " over ".join(here_values(line)) if line.claim.is_judged else ""
-    return "; ".join(filter(None, (said, by_source(line.claim, line.result.by_source)))) or None
+    return "; ".join(filter(None, (said, by_source_of(line.claim, line.result.by_source)))) or None
 
 
-def by_source(claim: Claim, found: BySource | None) -> str:
+def by_source_of(claim: Claim, found: BySource | None) -> str:
     """A cell by the statistic of the study's source, in its unit: `mean 0.512 ms, error 0.0031 ms, scaled × 0.51`."""
     if found is None:
         return ""
     said = claim.published[0] if claim.published else None
     amounts = {"mean": found.mean, "error": found.error, "deviation": found.deviation}
     parts = [f"{name} {in_its_unit(said, n, found.unit)}" for name, n in amounts.items() if n is not None]
-    return ", ".join([*parts, f"scaled {words.times(found.ratio)}"])
+    return ", ".join([*parts, f"scaled {times(found.ratio)}"])
 
 
 def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None = None) -> str:
@@ -308,10 +328,10 @@ def in_its_unit(said: Amount | None, value: float, unit: str, size: Value | None
     """
     number = None if said is None else _converted(said.unit, value, unit, size)
     if said is None or number is None:
-        return words.amount(value, unit)
+        return amount(value, unit)
     # What else the source says of its figure, such as `of ticket`, is of its own alone.
     its = said.unit if _TIMES.search(f"{said.unit} ") else said.unit.partition(" ")[0]
-    return f"{words.figure(number)} {its}"
+    return f"{figure_words(number)} {its}"
 
 
 def _converted(its: str, value: float, unit: str, size: Value | None) -> float | None:
@@ -350,10 +370,10 @@ def claim_place(judged: StudyJudgement, result: ClaimResult) -> str:
     vary = varying(judged.rows)
     usual = prevailing(judged)
     names = [n for n in result.at if n in vary and result.at[n] != usual.get(n)]
-    return places(judged)(result.at, names)
+    return place_words(judged)(result.at, names)
 
 
-def chart(group: Group) -> Chart | None:
+def published_chart(group: Group) -> Chart | None:
     """What was published beside what is measured here; nothing where no claim gives a ratio."""
     # The table beside the chart has them all.
     numbered = [(n, line) for n, line in _numbered(group) if line.claim.is_judged][:MOST_ROWS]
@@ -370,7 +390,7 @@ def chart(group: Group) -> Chart | None:
 
 def _dot(number: str, line: Line) -> Dot:
     ratio = line.result.ratio
-    here = f"{compared_by(line.claim)} {words.times(ratio.estimate)}" if ratio else ""
+    here = f"{compared_by(line.claim)} {times(ratio.estimate)}" if ratio else ""
     if ratio and line.claim.grows:
         here += " of the first ratio"
     return Dot(
@@ -382,3 +402,55 @@ def _dot(number: str, line: Line) -> Dot:
         # Of a range nothing between its ends was published.
         then=line.claim.one_ratio,
     )
+
+
+def capacity(study: StudyJudgement) -> str:
+    """What capacity is, where a claim is judged by it."""
+    if not any(c.claim.metric == "capacity" and c.claim.is_judged for c in study.claims):
+        return ""
+    of = cost_words(study).in_sentence
+    return f"Capacity is one over {of}: what one core could do were nothing else in its way."
+
+
+def by_source_words(study: StudyJudgement) -> str:
+    """How a source's own statistic comes about here, where one is shown."""
+    if study.about.statistic is None:
+        return ""
+    return _BY_SOURCE[study.about.statistic].format(cost=cost_words(study).in_sentence)
+
+
+_BY_SOURCE: Mapping[Statistic, str] = {
+    "mean-error-deviation": (
+        "Mean, error, deviation and scaled are what the source prints, here of elapsed time: each block, with its"
+        " fresh processes, is one measurement; the error is half of the mean's 99.9 % interval (Student's), the"
+        " deviation that of blocks, scaled is the ratio of the means."
+    ),
+    "rate-after-first": (
+        "Mean is what the source prints, requests a second from the mean time of all runs but the first, which it"
+        " dropped; scaled is the ratio of the means. Here a block, with its fresh processes, is a run, and the mean is"
+        " of the load client's time, whatever limited the requests: no verdict is made of it."
+    ),
+}
+
+
+def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
+    """A table of each study; in a section of its own, which is there for the tables, they are not folded."""
+    yield Items(about_source(part))
+    yield from (Paragraph(meaning, "note") for meaning in meanings_of(part))
+    for group, table in zip(part.groups, published_tables(part), strict=True):
+        title = f"All {len(table.rows)} comparisons"
+        chart = published_chart(group)
+        legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
+        blocks: list[Block] = [
+            *([legend, Figures([chart], "")] if chart else []),
+            *folds(title, table, folding and len(table.rows) > MOST_ROWS),
+        ]
+        yield from [Section(group.title, blocks)] if len(part.groups) > 1 else blocks
+
+
+def source_listing(part: Published) -> Listing:
+    """What a source published, beside what was measured of it."""
+    tables = published_tables(part)
+    # The caption of a table that stands alone would only say the study's name again.
+    shown = tables if len(tables) > 1 else [replace(table, caption="") for table in tables]
+    return Listing(part.heading, about_source(part), shown, "tried by", notes=meanings_of(part))

@@ -10,11 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from tollbar.present import words
-from tollbar.present.charts import SECOND_LINE, Dot, Dots, Drift, Scale, Strengths
-from tollbar.present.loads import Curves, is_hollow
-from tollbar.present.shares import Bars
-from tollbar.present.timelines import Timeline
+from tollbar.present.chart import SECOND_LINE, Dot, Dots, Drift, Scale, Strengths
+from tollbar.present.cpu import Bars, Timeline
+from tollbar.present.load import Curves, is_hollow
+from tollbar.present.names import STANDINGS, standing_words
+from tollbar.present.numbers import amount
 from tollbar.report import palette
 from tollbar.report.layout import HEIGHT_PX, LINE_PX, Columns, spread, ticks
 
@@ -42,8 +42,8 @@ def _templates() -> Environment:
     templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "allow_nan": False}
     templates.globals |= {
         "ticks": ticks,
-        "standings": [words.standing_words(s) for s in words.STANDINGS],
-        "standing_colours": [f"var(--{s})" for s in words.STANDINGS],
+        "standings": [standing_words(s) for s in STANDINGS],
+        "standing_colours": [f"var(--{s})" for s in STANDINGS],
         "standing_shapes": list(palette.SHAPES.values()),
     }
     return templates
@@ -71,7 +71,7 @@ def _dot(dot: Dot, scale: Scale) -> Mapping[str, object]:
     if dot.cell is not None:
         row["cell"] = dot.cell
     if dot.standing is not None:
-        row["standing"] = words.standing_words(dot.standing)
+        row["standing"] = standing_words(dot.standing)
     return row | {name: _short(value) for name, value in (("then", dot.then), ("to", dot.to)) if value is not None}
 
 
@@ -104,8 +104,7 @@ def _bars(data: Bars) -> Mapping[str, object]:
             for name, value in bar.parts.items()
         ],
         "notes": [
-            {"label": bar.label, "note": " + ".join(words.amount(v, "ns") for v in bar.parts.values())}
-            for bar in data.bars
+            {"label": bar.label, "note": " + ".join(amount(v, "ns") for v in bar.parts.values())} for bar in data.bars
         ],
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
         "height": ROW_PX * len(data.bars),
@@ -123,7 +122,7 @@ def _timeline(data: Timeline) -> Mapping[str, object]:
             for part, paid in moment.paid.items()
         ],
         "names": [
-            {"at": number + 0.5, "says": [*phase.titles, words.amount(phase.lasted_ns, "ns")]}
+            {"at": number + 0.5, "says": [*phase.titles, amount(phase.lasted_ns, "ns")]}
             for number, phase in enumerate(data.phases)
         ],
         "colours": [palette.part_colour(i) for i in range(len(data.parts))],
@@ -142,7 +141,7 @@ def _strength(data: Strengths) -> Mapping[str, object]:
                 "bits": p.bits,
                 "cost": _short(p.cost),
                 "beside": _short(beside),
-                "standing": words.standing_words(p.standing),
+                "standing": standing_words(p.standing),
             }
             for p, beside in zip(data.points, spread(data.points, columns, scale), strict=True)
         ],

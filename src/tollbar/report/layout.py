@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, exp, floor, log, log10
 
-from tollbar.present.charts import Point, Scale
+from tollbar.present.chart import Point, Scale
 
 # Of the strength chart.
 HEIGHT_PX = 280

@@ -177,7 +177,7 @@
     provider?.addEventListener("change", () => show(baselines[0]?.value ?? ""));
     for (const controls of study.querySelectorAll(".controls")) controls.hidden = !controls.querySelector("select");
   };
-  document.querySelectorAll(".study").forEach(choosable);
+  document.querySelectorAll("main > section[id^=study-]").forEach(choosable);
 
   drawVisible().then(
     () => { root.dataset.ready = "true"; },

@@ -1,35 +1,31 @@
-"""The page as a whole: the templates, what they may call, and the drawings that they place."""
+"""The page as a whole: the templates that lay it out, and the drawings that they place."""
 
 from __future__ import annotations
 
 import json
 import re
-from importlib import import_module
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tollbar import __version__
 from tollbar.judge import Judgement
-from tollbar.present import shapes
-from tollbar.present.costs import cost_words
+from tollbar.present import page as present
+from tollbar.present.blocks import Chart, Figures
+from tollbar.present.chart import Strengths
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
 from tollbar.report.layout import needs_width
 
-# The modules of `present` that templates take names, rows, sentences and charts from: they only lay out.
-PRESENT = (
-    "against", "agreed", "answers", "cells", "charts", "comparisons", "crosstables", "loads", "notes", "published",
-    "rebasing", "shapes", "shares", "tables", "threats", "timelines", "tolls", "uses", "waits", "warnings", "words",
-)  # fmt: skip
+# Names longer than this beside the rows leave too little of half a page.
+MOST_LETTERS = 34
 
 
 def page(judgement: Judgement) -> str:
     """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
     drawn: dict[str, Spec] = {}
 
-    def draw(chart: shapes.Chart) -> str:
+    def placed(chart: Chart) -> str:
         name = f"chart-{len(drawn) + 1}"
         # Vega writes the description onto the drawing itself, where a screen reader meets it.
         drawn[name] = {"description": chart.description, **drawing.spec_of(chart.data)}
@@ -40,22 +36,37 @@ def page(judgement: Judgement) -> str:
         autoescape=True,
         undefined=StrictUndefined,
     )
-    templates.filters["marked"] = marked
-    templates.globals |= {name: import_module(f"tollbar.present.{name}") for name in PRESENT}
-    templates.globals |= {"palette": palette, "draw": draw, "needs_width": needs_width}
+    templates.filters |= {
+        "marked": marked,
+        "placed": placed,
+        "classes": classes,
+        "standing_shape": palette.SHAPES.get,
+        "line_colour": palette.line_colour,
+        "line_dash": palette.line_dash,
+        "line_shape": palette.line_shape,
+        "part_colour": palette.part_colour,
+    }
+    said = present.page(judgement)
+    # The body first: it is what places the drawings.
+    main = templates.get_template("blocks.html.jinja").module.laid_out(said.sections, 2)  # type: ignore[attr-defined]
     return templates.get_template("page.html.jinja").render(
-        judgement=judgement,
-        run=judgement.run,
-        studies=judgement.studies,
-        methods=tuple(dict.fromkeys(cost_words(study).method for study in judgement.studies)),
-        version=__version__,
+        name=judgement.run.name,
+        page=said,
+        main=main,
         style=Markup(data("style.css")),
         script=Markup(data("page.js")),
-        # Called at the end of the page, when all charts have their places.
-        drawings=lambda: script_json({"config": json.loads(data("charts/config.json")), "charts": drawn}),
+        drawings=script_json({"config": json.loads(data("charts/config.json")), "charts": drawn}),
         # A page without charts needs no runtime.
-        runtime=lambda: Markup(bundle.script() if drawn else ""),
+        runtime=Markup(bundle.script() if drawn else ""),
     )
+
+
+def classes(of: Figures) -> str:
+    """The classes of the stylesheet by which panels are laid out."""
+    if of.layout == "panels strength":
+        levels = {point.bits for chart in of.charts if isinstance(chart.data, Strengths) for point in chart.data.points}
+        return f"{of.layout} wide" if needs_width(of.letters, len(levels)) else of.layout
+    return "panels wide" if of.layout == "panels" and of.letters > MOST_LETTERS else of.layout
 
 
 def data(name: str) -> str:

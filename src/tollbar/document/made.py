@@ -1,11 +1,11 @@
-"""`--json`: one document, whose form other programs rely on."""
+"""`--json`: one document, whose form other programs rely on: `schema` describes it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from math import isinf
-from typing import Any
+from math import isfinite, isinf
+from typing import Any, get_args
 
 from tollbar.families import Value
 from tollbar.judge import (
@@ -20,11 +20,12 @@ from tollbar.judge import (
     StudyJudgement,
     Toll,
 )
-from tollbar.present import answers, published
-from tollbar.present.published import Line, Part
-from tollbar.present.sentences import sentences
-from tollbar.present.uses import uses_document
-from tollbar.present.warnings import warnings
+from tollbar.judge.comparison import Changed
+from tollbar.present.against import sentences
+from tollbar.present.answer import answer
+from tollbar.present.protection import Candidate, Offer, Uses, use_sentences
+from tollbar.present.published import Line, Published, sources_of, verdict_counts
+from tollbar.present.trust import warnings
 from tollbar.records import Negotiated, Outcome, SetAside
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval
@@ -33,18 +34,18 @@ from tollbar.study import CrossTable
 SCHEMA = 2
 
 
-def document(judgement: Judgement) -> dict[str, Any]:
+def of_run(judgement: Judgement) -> dict[str, Any]:
     """A run's results, tolls, contrasts, claims and tables; and what became of each published source."""
-    sources = [_source(part, _place_of_claim) for part in published.of_run(judgement)]
+    sources = [_source(part, _place_of_claim) for part in sources_of(judgement)]
     return {**_head(judgement.run), "sources": sources, "studies": [_study(study) for study in judgement.studies]}
 
 
-def source_document(part: Part) -> dict[str, Any]:
+def of_source(part: Published) -> dict[str, Any]:
     """What one source published, each claim whole, beside what was measured of it."""
     return {"schema": SCHEMA, **_source(part, _whole_claim)}
 
 
-def comparison_document(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
+def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) -> dict[str, Any]:
     """Two runs' costs and ratios side by side, and what became dearer than was allowed."""
     return {
         "schema": SCHEMA,
@@ -54,6 +55,8 @@ def comparison_document(comparison: Comparison, increases: Sequence[Increase] = 
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
         "left_out": [_fields(left, "study", "reason", "rows") for left in comparison.left_out],
+        "gone": [{"study": name, **_where(row)} for name, rows in comparison.gone.items() for row in rows],
+        "tellable": {of: comparison.tellable(of) for of in get_args(Changed)},
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}
             for one in increases
@@ -138,7 +141,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
         "set_aside": [_set_aside(one, rows) for one in judged.study.set_aside],
-        "uses": uses_document(judged),
+        "uses": _uses(judged),
         "warnings": list(warnings(judged)),
     }
 
@@ -150,14 +153,14 @@ def _set_aside(one: SetAside, rows: Mapping[str, Row]) -> dict[str, Any]:
     return {**where, **counts, "at": one.at_s, "tried_again": one.tried_again_s is not None}
 
 
-def _source(part: Part, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
+def _source(part: Published, claim_of: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
     """What it ran on, what differs here, how its claims came out, and these in the order of its text."""
     source = _fields(part.source, "name", "title", "by", "year", "system", "differs") if part.source else {}
     return {
         **source,
         "studies": list(part.studies),
         "not_measured": list(part.missing),
-        "verdicts": published.counts(part.theirs),
+        "verdicts": verdict_counts(part.theirs),
         "claims": [{"study": line.study.name, "ours": line.claim.is_ours, **claim_of(line)} for line in part.lines],
     }
 
@@ -175,7 +178,7 @@ def _whole_claim(line: Line) -> dict[str, Any]:
 
 def _answers(judged: StudyJudgement) -> dict[str, Any]:
     """What was found, in the words that terminal and report have."""
-    headline, *paragraphs = answers.answer(judged)
+    headline, *paragraphs = answer(judged)
     return {"headline": headline, "paragraphs": paragraphs, "sentences": sentences(judged)}
 
 
@@ -189,7 +192,8 @@ def _known(row: Row) -> dict[str, Any]:
 
 
 def _measurement(m: Measurement, agreed: Mapping[str, Any]) -> dict[str, Any]:
-    value = _fields(m, "metric", "component", "unit", "value", "low", "high")
+    low, high = _known_ends(m.low, m.high)
+    value = {**_fields(m, "metric", "component", "unit", "value"), "low": low, "high": high}
     limited = {"limit": m.limit} if m.limit else {}
     return {**_where(m.row), **value, **limited, "blocks": m.blocks, "moments": m.moments, **_known(m.row), **agreed}
 
@@ -234,17 +238,57 @@ def _toll(toll: Toll) -> dict[str, Any]:
     }
 
 
+def _uses(study: StudyJudgement) -> dict[str, Any]:
+    """Which choice for what, as the sentences and the table say it."""
+    uses = Uses(study)
+
+    def written(offer: Offer) -> dict[str, Any]:
+        return {
+            "choice": offer.row.choice,
+            "name": offer.name,
+            "op": offer.operation,
+            "standing": str(offer.row.standing),
+            "note": study.about.family.choices[offer.row.choice].note,
+            "places": [
+                {
+                    "at": {name: study.study.named(name, value) for name, value in cost.place.at.items()},
+                    "cost": cost.way.cost,
+                    "ratio": cost.ratio,
+                    "verdict": str(cost.pair.verdict) if cost.pair else None,
+                }
+                for cost in offer.costs
+            ],
+        }
+
+    def candidate(one: Candidate, threat: str) -> dict[str, Any]:
+        done = uses.mitigation(one.offers, threat)
+        return {"name": one.name, "mitigates": str(done.degree), "condition": done.condition}
+
+    return {
+        "sentences": use_sentences(uses),
+        "operations": [written(offer) for offer in uses.offers],
+        "threats": [
+            {"threat": threat, "candidates": [candidate(one, threat) for one in against.candidates]}
+            for against in uses.against
+            for threat in against.threats
+        ],
+    }
+
+
 def _named(at: Mapping[str, Value], study: StudyRun) -> dict[str, Value]:
     return {name: study.named(name, value) for name, value in at.items()}
 
 
 def _contrast(contrast: Contrast, study: StudyRun) -> dict[str, Any]:
+    low, high = _known_ends(contrast.low, contrast.high)
     return {
         "setting": contrast.setting,
         "value": study.named(contrast.setting, contrast.value),
         "for": study.named(contrast.setting, contrast.for_value),
         "where": {name: [study.named(name, value) for value in values] for name, values in contrast.where.items()},
-        **_fields(contrast, "low", "high", "least", "most", "pairs", "verdict", "more_blocks"),
+        "low": low,
+        "high": high,
+        **_fields(contrast, "least", "most", "pairs", "verdict", "more_blocks"),
     }
 
 
@@ -327,10 +371,14 @@ def _plain(value: Any) -> Any:
 
 
 def _ratio(ratio: Interval | None) -> dict[str, Any]:
-    if ratio is None:
-        return {"ratio": None, "low": None, "high": None}
-    return {"ratio": ratio.estimate, **_fields(ratio, "low", "high")}
+    low, high = _known_ends(ratio.low, ratio.high) if ratio else (None, None)
+    return {"ratio": ratio.estimate if ratio else None, "low": low, "high": high}
 
 
 def _ends(interval: Interval | None) -> list[float | None] | None:
-    return None if interval is None else [_plain(interval.low), _plain(interval.high)]
+    return None if interval is None else [*_known_ends(interval.low, interval.high)]
+
+
+def _known_ends(low: float, high: float) -> tuple[float | None, float | None]:
+    """The ends of an interval; none where there were too few blocks for one, which reaches from nought to infinity."""
+    return (low, high) if isfinite(high) else (None, None)

@@ -1,4 +1,4 @@
-"""The answer to a study's question, in sentences: the cheapest choice in good standing, and what others cost beside it.
+"""The answer to a study's question: the choice in good standing that costs least, and what others cost beside it.
 
 A cost is what was measured. That one thing costs more or less than another is said only where the two were judged
 against each other, and where they could not be told apart that is said.
@@ -6,22 +6,31 @@ against each other, and where they could not be told apart that is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from tollbar.families import Standing, Value
-from tollbar.judge import StudyJudgement, Toll, Verdict
-from tollbar.present import words
+from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
-from tollbar.present.cells import baseline_words, cost_metric, labels, real_tolls, where_words
-from tollbar.present.cells import places as place_words
-from tollbar.present.charts import frontier
-from tollbar.present.costs import cost_words
-from tollbar.present.operations import amount, each, sizes_of
-from tollbar.present.pairs import Pair, Pairs
-from tollbar.present.ways import Place, Way, is_of_one_standing, naming, options, places
+from tollbar.present.chart import frontier
+from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
+from tollbar.present.names import (
+    baseline_words,
+    capitalised,
+    cost_words,
+    counted,
+    each_words,
+    enumeration,
+    labels,
+    place_words,
+    quoted,
+    sizes_of,
+    standing_words,
+    where_words,
+)
+from tollbar.present.numbers import amount, percent, ratio_range, times
 from tollbar.results import Row
 
 # More names than this in one sentence hide the answer: then the least and the greatest speak for the rest.
@@ -32,7 +41,7 @@ MOST_FINDINGS = 6
 
 
 def headline(study: StudyJudgement) -> str:
-    """One line: the cheapest choice in good standing, its cost, and what the next one adds."""
+    """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
     return _Telling(study).headline
 
 
@@ -43,7 +52,7 @@ def answer(study: StudyJudgement) -> tuple[str, ...]:
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
     more = len(telling.findings) - MOST_FINDINGS
     if more > 0:
-        rest.append(f"The charts show {words.counted(more, 'more place')} with another answer.")
+        rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
     return (telling.headline, *filter(None, rest))
 
 
@@ -52,7 +61,7 @@ class _Finding:
     """One answer, and the places where it holds."""
 
     first: str | None
-    """The name of what is cheapest there in good standing; None where nothing is in good standing."""
+    """The name of what has the least cost there in good standing; None where nothing is in good standing."""
     places: tuple[Place, ...]
 
     @property
@@ -66,7 +75,7 @@ class _Telling:
 
     def __init__(self, study: StudyJudgement) -> None:
         self.study = study
-        self.pairs = Pairs(study)
+        self.pairs = Compared(study)
         self.options = options(study)
         self.places = places(study, self.pairs)
         # That one is the cheapest rests on its comparisons with all others of its place in good standing, of which the
@@ -74,7 +83,8 @@ class _Telling:
         self.compared = {
             p.good[0].row.key: max(len(p.good) - 1 + (p.null is not None), 1) for p in self.places if p.good
         }
-        self.label = labels(study, naming(study, self.options), whole=True)
+        self.cpu = cost_words(study).cpu
+        self.label = labels(study, told_by(study, self.options), whole=True)
         self.place = place_words(study)
         # Where a choice is what a reader has, its standing and strength are none of the answer.
         self.is_of_one_choice = any(place.is_of_one_choice for place in self.places)
@@ -86,7 +96,7 @@ class _Telling:
 
     @cached_property
     def findings(self) -> tuple[_Finding, ...]:
-        """The places gathered by their operation and by what is cheapest there, in the study's order."""
+        """The places gathered by their operation and by what has the least cost there, in the study's order."""
         found: dict[tuple[Value | None, str | None], list[Place]] = {}
         for place in self.places:
             name = self.label(place.good[0].row) if place.good else None
@@ -96,7 +106,7 @@ class _Telling:
         ordered = sorted(found.items(), key=lambda f: (operations.index(f[0][0]), f[0][1] is None, -len(f[1])))
         return tuple(_Finding(name, tuple(at)) for (_, name), at in ordered)
 
-    def pair(self, row: Row, best: Row) -> Pair | None:
+    def pair(self, row: Row, best: Row) -> Toll | None:
         """What is judged of a cell against the cheapest of its place, as one of the comparisons that this rests on."""
         return self.pairs.of(row, best, self.compared.get(best.key, 1))
 
@@ -126,7 +136,7 @@ class _Telling:
             lines.append(self._line(finding, alike))
         hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
         if hidden:
-            lines.append(f"in {words.counted(hidden, 'more place')} the answer is another")
+            lines.append(f"in {counted(hidden, 'more place')} the answer is another")
         return f"{'; '.join(lines)}."
 
     @property
@@ -139,10 +149,10 @@ class _Telling:
         said = []
         for name, tolls in by_name.items():
             counts = {of: sum(t.verdict is verdict for t in tolls) for verdict, of in _COUNTED.items()}
-            parts = words.enumeration([f"{of} in {count}" for of, count in counts.items() if count])
-            ratios = words.ratio_range([t.ratio for t in tolls if t.ratio is not None])
-            said.append(f"{words.quoted(name)} is {parts} of {words.counted(len(tolls), 'cell')} ({ratios})")
-        against = words.quoted(baseline_words(self.study))
+            parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
+            ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
+            said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {self.cpu})")
+        against = quoted(baseline_words(self.study))
         return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
 
     @property
@@ -156,28 +166,29 @@ class _Telling:
         operation = f"{finding.operation}: " if finding.operation is not None else ""
         if finding.first is None:
             least = finding.places[0].others[0]
-            name = _with_standing(words.quoted(self.label(least.row)), least.row)
+            name = _with_standing(quoted(self.label(least.row)), least.row)
             costs = self._costs(finding, [finding.places[0]], said)
             none = "nothing recommended or acceptable was measured"
-            opened = none if said or operation else words.opened(none)
-            return f"{operation}{opened}; the least of the others is {name}, {costs}"
+            opened = none if said or operation else capitalised(none)
+            return f"{operation}{opened}; the least cost of the others is that of {name}, {costs}"
         name, best = self.label(finding.places[0].good[0].row), finding.places[0].good[0].row
         strengths = {place.good[0].row.strength for place in finding.places}
         # Where the places have strengths of their own, none of them is the answer's.
         bits = f" ({best.strength} bits)" if self.has_strengths and strengths == {best.strength} != {None} else ""
         costs = self._costs(finding, finding.places, said)
-        said_of = f"{operation}{words.quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
+        said_of = f"{operation}{quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
         ways = finding.places[0].good
         # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
         if operation and self.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
-            return f"{said_of} (the dearest of {len(ways)} takes {amount(ways[-1].cost)})"
+            return f"{said_of} (the highest of {len(ways)} costs is {amount(ways[-1].cost)})"
         return said_of
 
     def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
         """`94 µs a connection`; of several places the least and the most, with where they stand."""
         found = sorted(((p.good or p.ways)[0].cost, number) for number, p in enumerate(at))
         (least, first), (most, last) = found[0], found[-1]
-        unit = "" if finding.operation is not None or said else f" {each(self.study, self.only_operation)}"
+        one_of = each_words(self.study, self.only_operation) if finding.operation is None else f"of {self.cpu}"
+        unit = "" if said else f" {one_of}"
         one, other = self._where_of(at[first]), self._where_of(at[last])
         if first == last:
             return f"{amount(least)}{unit}{self._at(one, said)}"
@@ -202,7 +213,7 @@ class _Telling:
             return ""
         best, *rest = place.good
         if self.of_one_standing and len(rest) > 1:
-            return f"; {self._dearest(rest[-1], best)}"
+            return f"; {self._highest(rest[-1], best)}"
         if rest or place.others:
             return f"; {self._compared([*rest, *place.others][0], best)}"
         return "".join(f"; {said}" for said in self._protection(place))
@@ -216,30 +227,54 @@ class _Telling:
         sentences += [self._not_good(place), *self._protection(place)]
         where = [str(finding.operation)] if finding.operation is not None else []
         where += filter(None, [where_words(self.study, {n: (v,) for n, v in place.at.items() if n != "op"})])
-        head = f"{words.opened(', '.join(where))}: " if where else ""
+        head = f"{capitalised(', '.join(where))}: " if where else ""
         opening, *others = filter(None, sentences)
-        said = [f"{head}{opening if head else words.opened(opening)}.", *(f"{words.opened(o)}." for o in others)]
+        said = [f"{head}{opening if head else capitalised(opening)}.", *(f"{capitalised(o)}." for o in others)]
         return " ".join(said)
 
     def _counted(self, finding: _Finding, first: bool) -> str:
-        """How many it is the cheapest of, and in how many places."""
-        place, more = finding.places[0], len(finding.places) - 1
-        name = "it" if len(self.findings) == 1 else words.quoted(finding.first or "")
+        """How many it is the cheapest of, or which of them it is not told apart from; and in how many places."""
+        place = finding.places[0]
+        name = "it" if len(self.findings) == 1 else quoted(finding.first or "")
         whose = f"by {cost_words(self.study).in_sentence}, " if first and cost_metric(self.study) != "cpu" else ""
-        here = f", here and in {words.counted(more, 'more place')}" if more else ""
         standing = "" if self.of_one_standing else " in good standing"
+        open_ = self._not_told(place)
         if len(place.good) == 1:
-            return f"{whose}{name} is the only one{standing} that was measured{here}"
-        return f"{whose}{name} is the cheapest of {len(place.good)}{standing}{here}"
+            here = f"{whose}{name} is the only one{standing} that was measured"
+        elif not open_:
+            here = f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
+        else:
+            others = [quoted(self.label(way.row)) for way in open_]
+            named = enumeration(others) if len(others) <= MOST_NAMES else f"{len(others)} of them"
+            here = f"{whose}of {len(place.good)}{standing} {name} has the least cost, not told apart from {named}"
+        return "; ".join([here, *self._elsewhere(finding.places[1:])])
+
+    def _elsewhere(self, more: Sequence[Place]) -> Iterator[str]:
+        """In how many further places it is the cheapest too, as far as the run can tell."""
+        alone = sum(len(place.good) == 1 for place in more)
+        open_ = sum(bool(self._not_told(place)) for place in more)
+        for number, what in (
+            (len(more) - alone - open_, "is the cheapest too"),
+            (open_, "has the least cost, not told apart from others"),
+            (alone, "is the only one"),
+        ):
+            if number:
+                yield f"in {counted(number, 'more place')} it {what}"
+
+    def _not_told(self, place: Place) -> list[Way]:
+        """Those in good standing that are not judged to cost more than the first one."""
+        best, *rest = place.good
+        judged = [(way, self.pair(way.row, best.row)) for way in rest]
+        return [way for way, toll in judged if toll is None or toll.verdict is not Verdict.COSTS]
 
     def _among(self, place: Place) -> list[str]:
         """What the others in good standing cost beside it."""
         best, *rest = place.good
         if len(rest) <= MOST_NAMES:
-            return [words.enumeration([self._compared(way, best) for way in rest])]
+            return [enumeration([self._compared(way, best) for way in rest])]
         standing = "" if self.of_one_standing else " in good standing"
         last = rest[-1]
-        said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._dearest(last, best)}"]
+        said = [f"of the {len(rest)} others{standing}, {self._compared(rest[0], best)}; {self._highest(last, best)}"]
         judged = [self.pair(way.row, best.row) for way in rest[1:-1]]
         undecided = sum(pair is not None and pair.verdict is Verdict.UNCLEAR for pair in judged)
         if undecided:
@@ -248,14 +283,14 @@ class _Telling:
         return said + self._stronger(place)
 
     def _stronger(self, place: Place) -> list[str]:
-        """The cheapest in good standing of each strength above that of the first."""
+        """What has the least cost in good standing of each strength above that of the first."""
         best = place.good[0]
         if not self.has_strengths or best.row.strength is None:
             return []
         found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
         above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
         return [
-            f"for {way.row.strength} bits the cheapest is {words.quoted(self.label(way.row))}, {amount(way.cost)}"
+            f"for {way.row.strength} bits the least cost is that of {quoted(self.label(way.row))}, {amount(way.cost)}"
             for way in above
             if (way.row.strength or 0) > best.row.strength
         ][:MOST_NAMES]
@@ -264,8 +299,8 @@ class _Telling:
         """What those that are deprecated or worse would save or cost."""
         bad, best = place.others, next(iter(place.good), None)
         if len(bad) <= MOST_NAMES:
-            return words.enumeration([self._compared(way, best) for way in bad])
-        return f"of {len(bad)} not in good standing, {self._compared(bad[0], best)}; {self._dearest(bad[-1], best)}"
+            return enumeration([self._compared(way, best) for way in bad])
+        return f"of {len(bad)} not in good standing, {self._compared(bad[0], best)}; {self._highest(bad[-1], best)}"
 
     def _protection(self, place: Place) -> list[str]:
         """What there is without any protection, and so what protection costs."""
@@ -279,7 +314,7 @@ class _Telling:
         costs = f"{amount(best.cost - null.cost)} of it" if best.cost > null.cost else "something"
         said = {
             Verdict.COSTS: f"protection costs {costs}{_times(pair)}",
-            Verdict.FREE: f"protection is free within {words.percent(self.study.about.worth)}",
+            Verdict.FREE: f"protection is free within {percent(self.study.about.worth)}",
             Verdict.UNCLEAR: "whether protection costs anything, the run cannot tell",
             Verdict.SAVES: f"protection costs nothing{_times(pair)}",
         }[pair.verdict]
@@ -292,8 +327,8 @@ class _Telling:
         it = "it " if best is not None and way.row.choice == best.row.choice else ""
         return f"{self._named(way, best)} {it}{self._beside(way, best)}"
 
-    def _dearest(self, way: Way, best: Way | None) -> str:
-        return f"the dearest, {self._named(way, best)}, {self._beside(way, best)}"
+    def _highest(self, way: Way, best: Way | None) -> str:
+        return f"{self._compared(way, best)}, the highest cost measured"
 
     def _beside(self, way: Way, best: Way | None) -> str:
         """What is judged of one beside the best; its cost alone where nothing is."""
@@ -308,13 +343,13 @@ class _Telling:
         return {
             Verdict.COSTS: f"{would} {f'{amount(apart)} ' if fits else ''}more{_times(pair)}",
             Verdict.SAVES: f"would save {amount(apart)}{_times(pair)}" if fits else f"{would} less{_times(pair)}",
-            Verdict.FREE: f"{would} the same within {words.percent(self.study.about.worth)}",
+            Verdict.FREE: f"{would} the same within {percent(self.study.about.worth)}",
             Verdict.UNCLEAR: f"{takes} (the run cannot tell whether that is more)",
         }[pair.verdict]
 
     def _named(self, way: Way, best: Way | None) -> str:
         """By what tells it from the best one where both are of one choice; its standing where it is not good."""
-        name = words.quoted(self.label(way.row))
+        name = quoted(self.label(way.row))
         if best is not None and way.row.choice == best.row.choice:
             differ = {n: v for n, v in way.row.coordinates.items() if n in self.options}
             differ = {n: v for n, v in differ.items() if best.row.coordinates.get(n) != v}
@@ -336,8 +371,8 @@ _COUNTED = {
 
 
 def _with_standing(name: str, row: Row) -> str:
-    return f"{name} ({words.standing_words(row.standing)})"
+    return f"{name} ({standing_words(row.standing)})"
 
 
-def _times(pair: Pair) -> str:
-    return f" ({words.times(pair.ratio.estimate)})" if pair.ratio else ""
+def _times(pair: Toll) -> str:
+    return f" ({times(pair.ratio.estimate)})" if pair.ratio else ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tollbar import study
-from tollbar.present import published
-from tollbar.present.published import Line
+from tollbar.present.published import Line, compared_by, of_source, published_words, said_figures
 
 HEAD = """# The published comparisons, and where each is tried again
 
-Written from the studies: `python -m tollbar.present.sources > docs/sources.md`. *Published* is a ratio of the first
+Written from the studies: `python -m tollbar.document.sources > docs/sources.md`. *Published* is a ratio of the first
 named over the second, an order, or a figure as the source prints it; *compared by* is what Tollbar sets beside it:
 `capacity` is one over the servers' CPU time, `wall` the time that passes. `tollbar show SOURCE` sets what a run has
 measured beside it.
@@ -23,7 +22,7 @@ def written() -> str:
     """Every source with its table, in the order of its text; what is not the source's comes last."""
     text = [HEAD]
     for source in study.sources().values():
-        lines = published.of_source(source).lines
+        lines = of_source(source).lines
         text += [f"## {source.cited}", "", f"{source.system}. Here: {source.differs}.", "", *_table(lines), ""]
     return "\n".join(text).rstrip() + "\n"
 
@@ -39,10 +38,10 @@ def _cells(line: Line) -> Sequence[str]:
     return (
         claim.where or NOTHING,
         claim.says,
-        published.published_words(claim),
-        published.said_figures(claim) or NOTHING,
+        published_words(claim),
+        said_figures(claim) or NOTHING,
         NOTHING if claim.untestable else f"`{line.study.name}`",
-        published.compared_by(claim),
+        compared_by(claim),
         f"not testable here: {claim.untestable}" if claim.untestable else claim.note or NOTHING,
     )
 

@@ -1,32 +1,26 @@
-"""Cells: what each is called, and which stand side by side in a panel, a table or a curve."""
+"""Which cells stand together: in panels and curves, and as alternatives to one another in one place.
+
+A place is what a reader is given (an operation, a size, a server, a processor), a way what a reader chooses there
+(a choice, and the settings that come with it). Costs of different places are no alternatives to one another.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.families import Value
-from tollbar.judge import Measurement, StudyJudgement, Toll
+from tollbar.families import Standing, Value
+from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import TYPICAL
-from tollbar.present import words
-from tollbar.present.words import LOADS
+from tollbar.present.names import IN_GOOD_STANDING, LOADS, PlaceWords, column_title, named_value, varying
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis.
 MOST_ROWS = 30
 # More lines than this and no legend helps.
 MOST_LINES = 12
-
-# What this share of the cells have alike is said once, and not in every name.
-PREVAILS = 0.8
-
-# Coordinates that rows show with a version.
-VERSIONED = ("bed", "provider")
-
 Spot = tuple[Value | None, ...]
-Place = Callable[[Mapping[str, Value], Iterable[str]], str]
-"""Writes coordinates in words, along the names given."""
 
 
 def cost_metric(study: StudyJudgement) -> str:
@@ -53,88 +47,6 @@ def real_tolls(study: StudyJudgement) -> list[Toll]:
 def is_baseline(row: Row) -> bool:
     """Whether other cells are compared with this one."""
     return row.against == row.key
-
-
-def baseline_words(study: StudyJudgement) -> str:
-    """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
-    baseline = study.about.baseline
-    named = {name: study.study.named(name, value) for name, value in baseline.items()}
-    return words.place(study.about.family, named, baseline) or "the baseline"
-
-
-def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
-    """The coordinates with more than one value among these rows: choice, server and provider first, then the rest.
-
-    Those of `always` that any row has stand among them, whatever their values.
-    """
-    values: dict[str, set[Value]] = {"choice": set(), "bed": set(), "provider": set(), "op": set()}
-    for row in rows:
-        for name, value in row.coordinates.items():
-            values.setdefault(name, set()).add(value)
-    # The load comes last: rows of one cell differ in nothing else.
-    ordered = [*(n for n in values if n not in LOADS), *(n for n in LOADS if n in values)]
-    return tuple(name for name in ordered if len(values[name]) > (0 if name in always else 1))
-
-
-def places(study: StudyJudgement) -> Place:
-    """Gives each place its words, with versions of server and library: `nginx 1.22.1, openssl 3.0.19 · rsa-2048`."""
-    family = study.about.family
-    versioned = [
-        (name, row.coordinates[name], row.shown[name])
-        for row in study.rows
-        for name in VERSIONED
-        if name in row.coordinates
-    ]
-    named = {(name, value): shown for name, value, shown in versioned}
-
-    def place(coordinates: Mapping[str, Value], names: Iterable[str]) -> str:
-        shown = {name: named.get((name, value), value) for name, value in coordinates.items()}
-        return words.place(family, shown, names)
-
-    return place
-
-
-def where_words(study: StudyJudgement, where: Mapping[str, Sequence[Value]], most: int = 4) -> str:
-    """What some cells have in common: `at 64 B, on openssl 3.0.19`; each list cut to `most` values."""
-    named = {name: [study.study.named(name, value) for value in values] for name, values in where.items()}
-    return words.where_words(study.about.family, named, most)
-
-
-def labels(study: StudyJudgement, names: Sequence[str], *, whole: bool = False) -> Callable[[Row], str]:
-    """Gives each row its name along these coordinates: `RSA-2048`, but `RSA-2048 · padding pss`.
-
-    Without what is as in the baseline, unless the `whole` name is wanted, and without what prevails.
-    """
-    place = places(study)
-    silent: Mapping[str, Value] = prevailing(study) | ({} if whole else dict(study.about.baseline))
-
-    def label(row: Row) -> str:
-        said = [n for n in names if n == "choice" or n not in silent or row.coordinates.get(n) != silent[n]]
-        return place(row.coordinates, said) or row.title
-
-    return label
-
-
-def whole_labels(study: StudyJudgement) -> Callable[[Row], str]:
-    """Gives each row the name that tells its cell from all others of the study, whatever the load."""
-    return labels(study, cell_names(study), whole=True)
-
-
-def cell_names(study: StudyJudgement) -> list[str]:
-    """The coordinates that tell the study's cells apart, whatever the load."""
-    return [n for n in varying(study.rows) if n not in LOADS] or ["choice"]
-
-
-def prevailing(study: StudyJudgement) -> dict[str, Value]:
-    """The settings that nearly all cells have at their default, with that default."""
-    rows = study.rows
-    vary = varying(rows)
-    found: dict[str, Value] = {}
-    for name, setting in study.about.family.settings.items():
-        values = [r.coordinates[name] for r in rows if name in r.coordinates]
-        if name in vary and not setting.is_size and values.count(setting.default) > PREVAILS * len(values):
-            found[name] = setting.default
-    return found
 
 
 def spot(row: Row, names: Iterable[str]) -> Spot:
@@ -221,11 +133,11 @@ def at_one_load(study: StudyJudgement) -> AtOneLoad:
     if common:
         picked = pick(common)
         chosen = [r for found in cells for r in found if _load(r) == picked]
-        at = words.named_value(family, name, chosen[0].coordinates[name])
+        at = named_value(family, name, chosen[0].coordinates[name])
         note = f"At {at}, the {which} that all cells have; the full table has the others."
     else:
         chosen = [pick(found, key=_load) for found in cells]
-        title = words.column_title(family, name)
+        title = column_title(family, name)
         note = f"Each cell at the {which} {title} that it has; the full table has the others."
     kept = {r.key for r in chosen}
     return AtOneLoad(
@@ -275,3 +187,151 @@ def facet_sizes(cells: Sequence[Mapping[str, Value]], names: Sequence[str]) -> M
 def covers(partial: Spot, whole: Spot) -> bool:
     """Whether two spots are one, but for what means nothing to the first."""
     return all(a is None or a == b for a, b in zip(partial, whole, strict=True))
+
+
+def panels(place: PlaceWords, rows: Iterable[Row], names: Sequence[str]) -> list[tuple[str, list[Row]]]:
+    panels: dict[Spot, list[Row]] = {}
+    for row in rows:
+        panels.setdefault(spot(row, names), []).append(row)
+
+    def order(where: Spot) -> list[tuple[bool, bool, float]]:
+        return [(v is not None, isinstance(v, str), 0 if v is None or isinstance(v, str) else v) for v in where]
+
+    return [(place(at_spot(names, where), names), panels[where]) for where in sorted(panels, key=order)]
+
+
+# A password hash that means to use memory uses megabytes; a buffer or two is kilobytes whatever the choice.
+MEMORY_MATTERS_BYTES = 1024**2
+
+
+def memory_matters(memory: Iterable[Measurement]) -> bool:
+    """Whether memory is part of the choice, and not just the runner's own buffers growing by some pages."""
+    return any(m.value >= MEMORY_MATTERS_BYTES for m in memory)
+
+
+# What a reader has, whatever there is to choose.
+GIVEN = ("op", "bed", "cpu", "transport")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One cell that was measured, as something to choose."""
+
+    row: Row
+    cost: float
+    """Nanoseconds per operation, undisturbed."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it is recommended or acceptable."""
+        return self.row.standing in IN_GOOD_STANDING
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The ways that are alternatives to one another."""
+
+    at: Mapping[str, Value]
+    """The coordinates that they share, of those in which the study's places differ."""
+    ways: Sequence[Way]
+    """The cheapest first. The null choice is none of them."""
+    null: Way | None
+    """The same without any protection."""
+    is_of_one_choice: bool = False
+    """Whether the study asks who performs each choice best, so that a choice is what a reader has."""
+
+    @property
+    def good(self) -> list[Way]:
+        """Those that are recommended or acceptable; all, where they are one choice that a reader has anyway."""
+        return [way for way in self.ways if way.is_good or self.is_of_one_choice]
+
+    @property
+    def others(self) -> list[Way]:
+        """Those that are deprecated or worse."""
+        return [way for way in self.ways if not (way.is_good or self.is_of_one_choice)]
+
+
+def is_of_one_standing(study: StudyJudgement) -> bool:
+    """Whether all choices protect alike, so that the study is about the way of calling one and the same."""
+    return len({row.standing for row in study.rows if row.standing is not Standing.NULL}) == 1
+
+
+def options(study: StudyJudgement) -> list[str]:
+    """The coordinates that a reader chooses: those that a cell need not share with its baseline.
+
+    Which library performs a choice is a place, and so is what baselines differ in; unless all choices protect
+    alike: then the study is about the ways of having one and the same, and nearly all is one of them.
+    """
+    rows = study.rows
+    settings = study.about.family.settings
+    by_key = {row.key: row for row in rows}
+    shared = set(varying(by_key[key] for key in dict.fromkeys(r.against for r in rows) if key in by_key))
+    if is_of_one_standing(study):
+        shared = {n for n in shared if n in GIVEN or (n in settings and settings[n].is_size)}
+    # A baseline that names no choice asks something else than which one to take.
+    chosen = (set(study.about.baseline) or {"choice"}) | study.about.family.parameters
+    return [n for n in varying(rows) if n not in ("op", *LOADS) and (n in chosen or n not in shared)]
+
+
+def told_by(study: StudyJudgement, chosen: Sequence[str]) -> list[str]:
+    """What tells ways apart by name: not the library, where the rest of what protects says it already."""
+    rest = [name for name in chosen if name != "provider"]
+    by_rest: dict[tuple[Value | None, ...], set[Value | None]] = {}
+    for row in study.rows:
+        if row.standing is not Standing.NULL:
+            by_rest.setdefault(spot(row, rest), set()).add(row.coordinates.get("provider"))
+    return rest if rest and all(len(found) == 1 for found in by_rest.values()) else list(chosen)
+
+
+def places(study: StudyJudgement, pairs: Compared) -> list[Place]:
+    """Every place in which something was measured, in the study's order, at the highest load that all cells have."""
+    study = at_one_load(study).study
+    cost = by_row(study, cost_metric(study))
+    chosen = options(study)
+    given = [n for n in varying(study.rows) if n not in chosen]
+    measured = [row for row in study.rows if row.key in cost]
+    nulls = [row for row in measured if row.standing is Standing.NULL]
+    found: dict[tuple[Value | None, ...], list[Way]] = {}
+    for row in measured:
+        if row.standing is not Standing.NULL:
+            found.setdefault(spot(row, given), []).append(_way(row, cost))
+    return [
+        Place(
+            at=at_spot(given, where),
+            ways=(ranked := _ranked(ways, pairs)),
+            null=_beside([_way(row, cost) for row in nulls if covers(spot(row, given), where)], ranked),
+            is_of_one_choice="choice" in given,
+        )
+        for where, ways in found.items()
+    ]
+
+
+def _way(row: Row, cost: Mapping[str, Measurement]) -> Way:
+    return Way(row, cost[row.key].value)
+
+
+def _beside(nulls: Sequence[Way], ranked: Sequence[Way]) -> Way | None:
+    """Of the null choices in a place, the one that has most in common with what is cheapest in good standing."""
+    best = next((way for way in ranked if way.is_good), ranked[0])
+    return max(nulls, key=lambda null: len(null.row.coordinates.items() & best.row.coordinates.items()), default=None)
+
+
+def _ranked(ways: Sequence[Way], pairs: Compared) -> list[Way]:
+    """By cost; a way that is judged to cost less than the first one stands before it, whatever the two costs say.
+
+    A verdict rests on the two side by side and a cost on one alone, so that the two may differ by little.
+    """
+    ranked = sorted(ways, key=lambda way: way.cost)
+    # Where the baseline is as good as the cheapest, its name is the same in every run, and the verdicts are about it.
+    for way in ranked[1:]:
+        pair = pairs.of(way.row, ranked[0].row)
+        if is_baseline(way.row) and way.is_good and pair is not None and pair.verdict is Verdict.FREE:
+            ranked.remove(way)
+            ranked.insert(0, way)
+            break
+    for way in list(ranked[1:]):
+        pair = pairs.of(way.row, ranked[0].row)
+        if pair is not None and pair.verdict is Verdict.SAVES:
+            ranked.remove(way)
+            ranked.insert(0, way)
+    return ranked

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from tollbar.judge import Judgement, StudyJudgement
-from tollbar.present.cells import by_row, cost_metric, is_baseline, typical_metric
+from tollbar.judge import Judgement, Measurement, StudyJudgement, Toll
+from tollbar.present.groups import by_row, cost_metric, is_baseline, typical_metric
 from tollbar.results import Row
 
 
@@ -19,14 +19,16 @@ def cell_rows(judgement: Judgement) -> Iterator[dict[str, Any]]:
     # All coordinates of all studies come first, in every row: the figures then stand in one place.
     names = dict.fromkeys(name for study in judgement.studies for row in study.rows for name in row.coordinates)
     for study in judgement.studies:
+        cost, typical = by_row(study, cost_metric(study)), by_row(study, typical_metric(study))
+        tolls = {toll.row.key: toll for toll in study.tolls}
         for row in study.rows:
-            yield {"study": study.about.name, **names, **row.coordinates, **_of(study, row)}
+            found = _of(study, row, cost.get(row.key), typical.get(row.key), tolls.get(row.key))
+            yield {"study": study.about.name, **names, **row.coordinates, **found}
 
 
-def _of(study: StudyJudgement, row: Row) -> dict[str, Any]:
-    cost = by_row(study, cost_metric(study)).get(row.key)
-    typical = by_row(study, typical_metric(study)).get(row.key)
-    toll = next((t for t in study.tolls if t.row.key == row.key), None)
+def _of(
+    study: StudyJudgement, row: Row, cost: Measurement | None, typical: Measurement | None, toll: Toll | None
+) -> dict[str, Any]:
     # A baseline's own toll is that of its twin, and no ratio of its own.
     ratio = toll.ratio if toll and not is_baseline(row) else None
     return {
@@ -37,22 +39,17 @@ def _of(study: StudyJudgement, row: Row) -> dict[str, Any]:
         "outcome": str(row.outcome),
         "cost": cost_metric(study),
         "cost_ns": cost.value if cost else None,
-        "cost_low_ns": _end(cost.low if cost else None),
-        "cost_high_ns": _end(cost.high if cost else None),
+        "cost_low_ns": cost.low if cost and isfinite(cost.high) else None,
+        "cost_high_ns": cost.high if cost and isfinite(cost.high) else None,
         "typical_cost_ns": typical.value if typical else None,
         "blocks": cost.blocks if cost else 0,
         "is_baseline": is_baseline(row),
         "ratio": ratio.estimate if ratio else None,
-        "ratio_low": _end(ratio.low if ratio else None),
-        "ratio_high": _end(ratio.high if ratio else None),
+        "ratio_low": ratio.low if ratio and ratio.is_bounded else None,
+        "ratio_high": ratio.high if ratio and ratio.is_bounded else None,
         "typical_ratio": toll.typical.estimate if ratio and toll and toll.typical else None,
         "confidence": study.confidence,
         "verdict": "baseline" if is_baseline(row) else str(toll.verdict) if toll else None,
         "more_blocks": toll.more_blocks if toll else None,
         "reason": row.reason or (toll.reason if toll else None),
     }
-
-
-def _end(value: float | None) -> float | None:
-    """An end of an interval; None where there were too few blocks for one."""
-    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,337 @@
+"""The page: what is said of a run, as one value: its sections in order, of blocks that are only laid out.
+
+HTML has all of it; terminal and Markdown have the brief form of each study.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tollbar import __version__, units
+from tollbar.judge import Judgement, StudyJudgement, Verdict
+from tollbar.present.against import against_baseline
+from tollbar.present.answer import answer
+from tollbar.present.blocks import (
+    Block,
+    Boxed,
+    Code,
+    Commands,
+    Folded,
+    Items,
+    Key,
+    Legend,
+    Listing,
+    Paragraph,
+    Section,
+    figures,
+    of_values,
+    standing_keys,
+)
+from tollbar.present.chart import toll_charts
+from tollbar.present.comparisons import (
+    EFFECTS,
+    WAITS,
+    effects,
+    effects_section,
+    study_tables,
+    waits_section,
+    waits_table,
+)
+from tollbar.present.cpu import (
+    memory_section,
+    shares_section,
+    timeline_section,
+)
+from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
+from tollbar.present.load import (
+    load_section,
+    negotiated_section,
+)
+from tollbar.present.names import (
+    column_title,
+    cost_words,
+    counted,
+    enumeration,
+    named_value,
+    prevailing,
+    varying,
+)
+from tollbar.present.numbers import percent, times_exactly
+from tollbar.present.protection import (
+    strength_section,
+    threats_section,
+    uses_listing,
+    uses_section,
+)
+from tollbar.present.published import (
+    Published,
+    blocks_of,
+    counted_verdicts,
+    source_listing,
+    together,
+    within,
+)
+from tollbar.present.results import (
+    ROWS_SHOWN,
+    BaselineChoice,
+    Results,
+    how,
+    missing,
+    results,
+    results_section,
+)
+from tollbar.present.trust import largest_noise, trust_section, unavailable, warnings
+from tollbar.results import Run
+
+# More findings than these would keep the chart from the first screen.
+MOST_SAID = 2
+MORE = "`tollbar judge RUN --all`, or the report"
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What terminal and Markdown have of a study."""
+
+    question: str
+    headline: str
+    paragraphs: Sequence[str]
+    how: Sequence[str]
+    """What the ratios are of, against what, and how sure they are; what all rows have in common."""
+    listings: Sequence[Listing]
+    missing: Sequence[str]
+    """What was not measured, and what is compared with nothing."""
+    notes: Sequence[str]
+    """What there is more of, and where."""
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the page's contents: where it leads, and what is found there."""
+
+    name: str
+    title: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that is said of a run."""
+
+    title: str
+    note: str
+    contents: Sequence[Entry]
+    """None, of a page of one study."""
+    sections: Sequence[Section]
+
+
+def page(judgement: Judgement) -> Page:
+    """The whole page, as HTML has it."""
+    sources, studies = together(judgement), judgement.studies
+    answers = [answer(study) for study in studies]
+    entries = [
+        *(Entry(_source_name(one), one.heading, counted_verdicts(one.theirs)) for one in sources),
+        *(Entry(_study_name(one), one.about.question, said[0]) for one, said in zip(studies, answers, strict=True)),
+    ]
+    return Page(
+        f"What security costs: {judgement.run.name}",
+        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
+        entries if len(studies) > 1 else (),
+        (
+            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
+            *(_study(judgement, study, said) for study, said in zip(studies, answers, strict=True)),
+            Section("How and on what it was measured", tuple(_how(judgement)), "how"),
+            Section("Do it again", _again(judgement.run), "again"),
+        ),
+    )
+
+
+def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
+    """The brief form of each study, in the run's order; with all rows, or as many as a screen has."""
+    return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
+
+
+def _source_name(published: Published) -> str:
+    return f"source-{published.source.name if published.source else ''}"
+
+
+def _study_name(study: StudyJudgement) -> str:
+    return f"study-{study.about.name}"
+
+
+# One study, in the order of a reader's doubts.
+
+
+def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> Section:
+    at, main = at_one_load(study), results(study)
+    part = within(judgement, study)
+    sections = (
+        *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
+        uses_section(study),
+        effects_section(study),
+        strength_section(study, at),
+        threats_section(study),
+        Section(part.heading, tuple(blocks_of(part, folding=True))) if part else None,
+        memory_section(study),
+        shares_section(at),
+        waits_section(study),
+        timeline_section(at),
+        load_section(study),
+        negotiated_section(study),
+        results_section(study, main),
+        trust_section(study),
+    )
+    return Section(
+        study.about.question,
+        (*_answer(study, said, at, main), *(one for one in sections if one is not None)),
+        _study_name(study),
+    )
+
+
+def _answer(study: StudyJudgement, said: Sequence[str], at: AtOneLoad, main: Results) -> Iterator[Block]:
+    first, *rest = said
+    yield Paragraph(first, "answer")
+    yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
+    if len(rest) > MOST_SAID:
+        yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])
+    compared = real_tolls(study)
+    if compared:
+        worth, floor = percent(study.about.worth), largest_noise(study)
+        keys = [*standing_keys(study.rows), Key(f"within {worth}: no meaningful difference (free)", mark="band")]
+        if floor:
+            differed = f"what was measured twice differed by at most {times_exactly(floor)}"
+            keys.append(Key(f"what noise alone may make: {differed}", mark="floor"))
+        if any(toll.verdict is Verdict.UNCLEAR for toll in compared):
+            keys.append(Key("hollow: unclear, so far undecided", mark="hollow"))
+        yield Legend(keys)
+        yield Paragraph(at.note, "note")
+        if len(main.ways) > 1:
+            yield BaselineChoice(main)
+        yield Boxed("tolls", [*figures(toll_charts(at.study, study))])
+        yield Paragraph(" ".join(against_baseline(study)), "note")
+    else:
+        yield Paragraph("There is nothing to compare.", "note")
+    yield from (Paragraph(sentence) for sentence in unavailable(study))
+    yield Paragraph(meanings(study), "note")
+    yield Items(study.about.notes)
+
+
+# The end of the page.
+
+
+def _how(judgement: Judgement) -> Iterator[Block]:
+    run = judgement.run
+    yield Paragraph(f"Measured {run.started} with Tollbar {__version__}.")
+    yield from (Paragraph(of) for of in dict.fromkeys(cost_words(study).method for study in judgement.studies))
+    for study in judgement.studies:
+        about = study.about
+        yield Paragraph(blocks_and_chunks(study))
+        yield Folded(f"The study file of {about.name}, as it was", [Code(f"The study file {about.name}", about.text)])
+    if run.fingerprint:
+        yield of_values("The machine", run.fingerprint)
+    for name, receipt in run.providers.items():
+        said = [of_values(f"What {name} says of itself", receipt)] if receipt else []
+        yield Folded(f"Receipt of {name}", said)
+
+
+def _again(run: Run) -> tuple[Block, ...]:
+    seed = f"The seed, from which the order of all work was drawn, was {run.seed}."
+    return Paragraph(seed, "note"), Commands(commands(run))
+
+
+# The brief form.
+
+
+def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Brief:
+    main, effect = results(study, most), effects(study, most)
+    first, *paragraphs = answer(study)
+    waits, part, gone = waits_table(study), within(judgement, study), missing(study)
+    left = len(study.study.left_out)
+    listings = [
+        Listing(
+            "",
+            tables=main.brief,
+            heads="at",
+            notes=[*main.marks, *_more(main.hidden, "more row")] if main.brief else (),
+        ),
+        *(
+            Listing(
+                one.title,
+                tables=[replace(one.brief, caption="")],
+                caption=one.brief.caption,
+                short_caption=one.short_caption,
+                notes=one.brief_gaps,
+            )
+            for one in study_tables(study)
+        ),
+        *filter(None, [uses_listing(study)]),
+        *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
+        *(
+            [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]
+            if effect.brief
+            else []
+        ),
+        *([source_listing(part)] if part else []),
+    ]
+    return Brief(
+        study.about.question,
+        first,
+        paragraphs,
+        [how(study), *([f"In every row: {main.alike}"] if main.alike else [])],
+        listings,
+        gone[:most],
+        [
+            *_more(len(gone) - len(gone[:most]), "more reason"),
+            *([f"left out: {counted(left, 'combination')}, with reasons in the report"] if left else []),
+        ],
+        warnings(study),
+    )
+
+
+def _more(hidden: int, noun: str) -> list[str]:
+    return [f"… {counted(hidden, noun)}: {MORE}"] if hidden else []
+
+
+# What the page says of the study as a whole.
+
+
+def meanings(study: StudyJudgement) -> str:
+    """What the words beside the rows mean, and what goes without saying."""
+    family, vary = study.about.family, varying(study.rows)
+    settings = [(n, s) for n, s in family.settings.items() if n in vary and not s.is_size]
+    means = [f"{column_title(family, n)}: {s.title}" for n, s in settings]
+    prevails = [named_value(family, n, v) for n, v in prevailing(study).items()]
+    if prevails:
+        means.append(f"Where a name says nothing of it: {enumeration(prevails)}")
+    return ". ".join(means) + "." if means else ""
+
+
+def blocks_and_chunks(study: StudyJudgement) -> str:
+    """One study's method in a line."""
+    about, looks = study.about, study.study.looks
+    done = max((m.blocks for m in study.measurements), default=0)
+    looked = f", judged after {enumeration([str(n) for n in looks])}" if len(looks) > 1 else ""
+    return (
+        f"{about.name}: {done:,} of {about.measure.blocks:,} planned blocks{looked}; in each,"
+        f" {about.measure.rounds:,} chunks of {units.show_nanoseconds(about.measure.chunk_s * 1e9)} or more of each"
+        f" cell; differences under {percent(about.worth)} are ignored."
+        f" Intervals are at {percent(study.confidence)} confidence."
+    )
+
+
+def commands(run: Run) -> dict[str, str]:
+    """The commands that do it again, by what each does."""
+    parts = run.directory.parts
+    # A report is handed on, and where a home directory lies is the user's own business.
+    path = shlex.quote("/".join(parts[-2:]) if run.directory.is_absolute() else str(run.directory))
+    command = list(run.command) or ["tollbar", "run"]
+    if not any(part == "--seed" or part.startswith("--seed=") for part in command):
+        command += ["--seed", str(run.seed)]
+    return {
+        "The same run, the same order": shlex.join(command),
+        "Judge the same trials again": f"tollbar judge {path}",
+        "Compare with another run": f"tollbar compare {path} OTHER-RUN",
+        "The numbers as a file": f"tollbar export {path} --format csv",
+    }

@@ -1,0 +1,221 @@
+"""What is printed is what was judged: no more is claimed in words than the comparisons carry."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from math import inf
+
+import pytest
+from rich.console import Console
+
+from builders import example, row, study_run
+from report_example import digests, judgement, passwords
+from served_example import asked_only, handshakes
+from test_comparison import SYSTEM, compared, measured, slower
+from tollbar import document, units
+from tollbar.console import progress
+from tollbar.console.markdown import escaped
+from tollbar.families import Degree, Standing
+from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, judge_study
+from tollbar.machine import differences
+from tollbar.present.against import against_baseline, rates, sentences
+from tollbar.present.answer import answer, headline
+from tollbar.present.changes import comparison_notes, comparison_tables, increase_lines
+from tollbar.present.comparisons import effects
+from tollbar.present.protection import Candidate, Uses, use_sentences
+from tollbar.present.published import published_tables, within
+from tollbar.stats import Interval
+
+ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
+
+
+def choices(*names: str) -> StudyJudgement:
+    """A study of these choices in good standing, against the first of them."""
+    cells = []
+    for name in names:
+        costs = [ROUGHLY[name] * (1 + 0.0001 * (block % 3)) for block in range(20)]
+        twins = costs if name == names[0] else ()
+        against = None if name == names[0] else names[0]
+        cells.append(row({"choice": name}, costs, twins_ns=twins, against=against, standing=Standing.RECOMMENDED))
+    study = study_run(cells)
+    return judge_study(replace(study, study=replace(study.study, baseline={"choice": names[0]})))
+
+
+def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
+    """Twice as much for the other is told; a tenth of a percent is not, and the baseline that is as good is not it."""
+    told = " ".join(answer(choices("sha-256", "sha3-256")))
+    assert "is the cheapest of 2" in told
+    alike = " ".join(answer(choices("sha-256", "sha3-256", "blake3")))
+    assert "cheapest" not in alike
+    assert "Of 3 it has the least cost, not told apart from blake3" in alike
+
+
+def test_two_cells_that_no_toll_compares_are_compared_by_the_judge() -> None:
+    """What an answer rests on is a comparison of those two, and not of each with a third."""
+    judged = choices("sha-256", "sha3-256", "blake3")
+    rows = {one.choice: one for one in judged.rows}
+    found = Compared(judged).of(rows["sha3-256"], rows["blake3"])
+    assert found is not None
+    assert Verdict.COSTS is found.verdict
+    assert Verdict.SAVES is (Compared(judged).of(rows["blake3"], rows["sha3-256"]) or found).verdict
+    # Where the trials are not known any more, nothing is told of them.
+    assert Compared(replace(judged, compare=None)).of(rows["sha3-256"], rows["blake3"]) is None
+
+
+def test_counts_are_of_the_place_that_is_named() -> None:
+    """How many alternatives there are is said of one place; of the others only whether it holds there too."""
+    for text in answer(digests())[1:]:
+        assert "here and in" not in text
+
+
+@pytest.mark.parametrize("study", [digests(), passwords(), handshakes(), asked_only()], ids=lambda s: s.about.name)
+def test_a_headline_says_what_its_costs_are_of(study: StudyJudgement) -> None:
+    """CPU, and whose."""
+    whose = {"cpu": " of CPU", "server-cpu": " of server CPU", "client-cpu": " of client CPU"}
+    assert whose[study.about.measure.cost] in headline(study)
+
+
+def test_what_a_client_pays_is_no_measure_of_a_server() -> None:
+    """How often a second of one core is enough is not said of the client's CPU time."""
+    assert rates(passwords()) is not None
+    about = replace(passwords().about, measure=replace(passwords().about.measure, cost="client-cpu"))
+    client = replace(
+        passwords(),
+        study=replace(passwords().study, study=about),
+        measurements=tuple(replace(m, metric="client-cpu") for m in passwords().measurements if m.metric == "cpu"),
+    )
+    assert rates(client) is None
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "expected"),
+    [(999.4, "999 ns"), (999.7, "1.00 µs"), (1000.0, "1.00 µs"), (999_700.0, "1.00 ms"), (0.9997e9, "1.00 s")],
+)
+def test_a_thousand_of_a_unit_is_one_of_the_next(nanoseconds: float, expected: str) -> None:
+    """As it reads, and not only as it is."""
+    assert expected == units.show_nanoseconds(nanoseconds)
+
+
+def test_a_subject_of_several_cells_has_the_worst_standing() -> None:
+    """A choice that is acceptable in one cell and disallowed in another is called disallowed."""
+    study = digests()
+    worse = {r.key for r in study.rows if r.choice == "sha-512" and r.coordinates["bytes"] == 16384}
+    tolls = tuple(
+        replace(t, row=replace(t.row, standing=Standing.DISALLOWED)) if t.row.key in worse else t for t in study.tolls
+    )
+    assert "SHA-512 (disallowed, " in against_baseline(replace(study, tolls=tolls))[0]
+    assert "SHA-512 (disallowed, " not in against_baseline(study)[0]
+
+
+def test_a_range_of_several_intervals_is_not_called_one() -> None:
+    """What all intervals of several pairs cover has no confidence of its own."""
+    several = effects(digests()).brief[0].columns
+    assert "all intervals" in [column.title for column in several]
+    assert not any("% interval" in column.title for column in several)
+    alone = replace(digests(), contrasts=tuple(c for c in digests().contrasts if c.pairs == 1))
+    assert any("% interval" in column.title for column in effects(alone).brief[0].columns)
+
+
+def test_standing_stands_wherever_a_choice_is_named_with_a_cost() -> None:
+    """In a comparison of runs, in the effect of a setting, beside a claim, and in a sentence."""
+    (table,) = comparison_tables(slower(1.10)).values()
+    assert "standing" in [column.title for column in table.columns]
+    part = within(judgement([digests()]), digests())
+    assert part is not None
+    study = digests()
+    claims = tuple(replace(c, claim=replace(c.claim, of={"choice": "md5"})) for c in study.claims[:1])
+    part = within(judgement([study]), replace(study, claims=claims))
+    assert part is not None
+    assert "MD5 is broken." in (published_tables(part)[0].rows[0][0].small or "")
+    judged = judge_study(study_run(example()))
+    (one, other, *_) = [replace(r, standing=s) for r, s in zip(judged.rows, (Standing.BROKEN, *Standing), strict=False)]
+    member = replace(judged.tolls[1], row=one, against=other)
+    contrasts = tuple(replace(c, members=(member,)) for c in study.contrasts)
+    found = effects(replace(study, contrasts=contrasts)).table
+    assert "recommended → broken" in [row[found.index("standing")].says for row in found.rows]
+    assert any("; acceptable, where " in said or "; both " in said for said in sentences(passwords()))
+
+
+def test_unknown_ends_are_null_everywhere() -> None:
+    """An interval from nought to infinity has two unknown ends, in the document and in rows of cells."""
+    study = digests()
+    unknown = Interval(1.1, 0.0, inf, 0.975, 3)
+    study = replace(
+        study,
+        measurements=tuple(replace(m, low=0.0, high=inf) for m in study.measurements),
+        tolls=tuple(replace(t, ratio=unknown, typical=unknown, noise=unknown) for t in study.tolls),
+        contrasts=tuple(replace(c, low=0.0, high=inf) for c in study.contrasts),
+    )
+    (found,) = json.loads(json.dumps(document.of_run(judgement([study])), allow_nan=False))["studies"]
+    for part in ("results", "tolls", "contrasts"):
+        assert {(None, None)} == {(one["low"], one["high"]) for one in found[part]}
+    assert [None, None] == found["tolls"][0]["typical_interval"]
+    cells = list(document.cell_rows(judgement([study])))
+    for name in ("cost_low_ns", "cost_high_ns", "ratio_low", "ratio_high"):
+        assert {None} == {cell[name] for cell in cells}
+
+
+def test_alternatives_are_held_against_each_other_in_one_place() -> None:
+    """What is cheaper on another server beats nothing that was measured on this one alone."""
+    uses = Uses(handshakes())
+    cheap, *_, dear = uses.offers
+    here, there = ({c.place.at.get("bed"): c for c in offer.costs} for offer in (cheap, dear))
+    both = sorted(bed for bed in here.keys() & there.keys() if bed is not None)
+    assert both
+    bed = str(both[0])
+    on_this = Candidate((replace(dear, costs=(there[bed],)),), Degree.YES)
+    assert on_this.is_beaten_by(Candidate((replace(cheap, costs=(here[bed],)),), Degree.YES))
+    elsewhere = replace(here[bed], place=replace(here[bed].place, at={**here[bed].place.at, "bed": "another"}))
+    assert not on_this.is_beaten_by(Candidate((replace(cheap, costs=(elsewhere,)),), Degree.YES))
+
+
+def test_from_the_cheapest_is_an_order_that_was_told() -> None:
+    """Where neighbouring intervals overlap, the order is that of what was measured."""
+    study = handshakes()
+    wide = tuple(replace(t, ratio=replace(t.ratio, low=0.1, high=99.0)) if t.ratio else t for t in study.tolls)
+    for text in use_sentences(Uses(replace(study, tolls=wide))):
+        assert "from the cheapest" not in text
+    assert any("not all told apart" in text for text in use_sentences(Uses(replace(study, tolls=wide))))
+
+
+def test_runs_of_different_machines_say_what_differs() -> None:
+    """In words, beside the rest."""
+    one, other = (measured({SYSTEM: ("openssl 3.0.19", 2.0)}) for _ in range(2))
+    here, there = ({"cpu": name, "cores": 2, "kernel": "6.1"} for name in ("A", "B"))
+    found = differences(here, there)
+    assert found
+    comparison = compare(
+        judge(replace(one, fingerprint=here)), judge(replace(other, fingerprint=there)), across_machines=True
+    )
+    assert [f"measured on different machines: {one}" for one in found] == comparison_notes(comparison)[: len(found)]
+
+
+def test_a_limit_says_how_many_rows_could_have_shown_a_rise() -> None:
+    """All, or none; what is gone counts as what rose."""
+    same = slower(1.0)
+    assert "2 of 3 rows could have shown it." in increase_lines(same, (), 0.05)[-1]
+    assert 2 == same.tellable("ratio")
+    few = tuple(replace(p, other=replace(p.other, low=0.0, high=inf)) if p.other else p for p in same.pairs)
+    none = replace(same, studies={"study": few})
+    assert 0 == none.tellable("ratio")
+    assert ["No row could have shown a rise by more than 5 %: none has an interval of its change."] == increase_lines(
+        none, (), 0.05
+    )
+    gone = compared(measured({SYSTEM: ("openssl 3.0.19", 2.0)}), measured({SYSTEM: ("openssl 3.0.19", 2.0)}, choices=1))
+    assert ["c1"] == [one.choice for one in gone.gone["study"]]
+    assert any(line.startswith("gone: c1") for line in increase_lines(gone, (), 0.05))
+
+
+def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study's name is its user's."""
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=120)
+    monkeypatch.setattr(progress, "stderr", lambda: console)
+    with progress.Progress() as bar:
+        for _ in bar.follow("[bold]x[/]", [1], 1):
+            pass
+    assert "[bold]x[/]" in written.getvalue()
+    assert r"[a]\(javascript:x\)" == escaped("[a](javascript:x)").replace(")", r"\)")
+    assert r"\~~a\~~" == escaped("~~a~~")
