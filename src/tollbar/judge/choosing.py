@@ -15,17 +15,16 @@ from tollbar import families, policies
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, Standing, Value
 from tollbar.judge.costs import Ledger
-from tollbar.judge.decisions import Terms, decide
-from tollbar.judge.noise import floor_for
-from tollbar.judge.verdicts import Verdict
+from tollbar.judge.decisions import Terms
+from tollbar.judge.verdicts import Toll, Verdict
 from tollbar.moments import Quickness
 from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval
 
 Coordinates = Mapping[str, Value]
-Compare = Callable[[Row, Row], Verdict | None]
-"""The verdict on one row's cost over another's; None: they cannot be compared."""
+Compare = Callable[[Row, Row], Toll]
+"""What is judged of one row's cost beside another's."""
 
 _TOLD_APART = (Verdict.COSTS, Verdict.SAVES)
 _DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
@@ -168,19 +167,19 @@ def choose(
         and all(row.coordinates.get(name) == value for name, value in given.items())
     ]
 
-    def compare(one: Row, other: Row) -> Verdict | None:
-        ratio = ledger.undisturbed_ratio(one, other)
-        return None if ratio is None else decide(ratio, floor_for(ledger, (one, other)), terms)
-
     return tuple(
-        chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], compare)
+        chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger.compare)
         for where, some in _by_place(wanted, rows)
     )
 
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
     """What cells are worth, without a run."""
-    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells], lambda one, other: None)
+    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells], _not_compared)
+
+
+def _not_compared(one: Row, other: Row) -> Toll:
+    return Toll(one, other, "cpu")
 
 
 def candidate(
@@ -264,7 +263,7 @@ def _ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ..
     places: list[list[Candidate]] = []
     for one in candidates:
         first = places[-1][0] if places else None
-        if first and first.row and one.row and compare(one.row, first.row) not in _TOLD_APART:
+        if first and first.row and one.row and compare(one.row, first.row).verdict not in _TOLD_APART:
             places[-1].append(one)
         else:
             places.append([one])
