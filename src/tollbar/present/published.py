@@ -445,7 +445,10 @@ def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
             *([legend, Figures([chart], "")] if chart else []),
             *folds(title, table, folding and len(table.rows) > MOST_ROWS),
         ]
-        yield from [Section(group.title, blocks)] if len(part.groups) > 1 else blocks
+        if len(part.groups) > 1:
+            yield Section(group.title, blocks)
+        else:
+            yield from blocks
 
 
 def source_listing(part: Published) -> Listing:
