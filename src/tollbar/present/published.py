@@ -441,10 +441,8 @@ def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
         title = f"All {len(table.rows)} comparisons"
         chart = published_chart(group)
         legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
-        blocks: list[Block] = [
-            *([legend, Figures([chart], "")] if chart else []),
-            *folds(title, table, folding and len(table.rows) > MOST_ROWS),
-        ]
+        blocks: list[Block] = [legend, Figures([chart], "")] if chart else []
+        blocks += folds(title, table, folding and len(table.rows) > MOST_ROWS)
         if len(part.groups) > 1:
             yield Section(group.title, blocks)
         else:
