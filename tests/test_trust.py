@@ -193,8 +193,10 @@ WAITING = [600_000 + 7_919 * number for number in range(24)]
         # Asked to last 4 ms, and lasting just that.
         ([4_000_100 + number for number in range(24)], EVEN, None),
         ([4_010_000, 8_020_000, 8_005_000, 16_050_000], WAITING[:4], None),
+        # What hardly ever has anything to do: a directory whose answers are kept.
+        (EVEN, [0] * 23 + [45_107], None),
     ],
-    ids=["none", "clock", "clock, one step", "microseconds", "flush", "held up", "as asked", "few"],
+    ids=["none", "clock", "clock, one step", "microseconds", "flush", "held up", "as asked", "few", "worked once"],
 )
 def test_lattices(wall_ns: list[int], cpu_ns: list[int], expected: str | None) -> None:
     """Chunk times that are multiples of a tick are tight and wrong, and it is said by what."""

@@ -78,6 +78,7 @@ VARYING: Sequence[Reason] = (
         "*",
         "a commit wakes the server's writers, which may be awake, and do several at once",
     ),
+    Reason("web-auth", "pselect6 times wait4", "*+by=httpd", "Apache's parent looks after its children once a second"),
     Reason("web-auth", "directory:_*", "*", "a directory has work of its own, which goes on meanwhile"),
     Reason(
         "tls",
@@ -217,7 +218,8 @@ REASONS: Sequence[Reason] = (
     Reason(
         "web-auth",
         "bytes_sent recvfrom sendto writev read newfstatat",
-        "digest+*+op=sign-on+* form+*+op=sign-on+* session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
+        "basic+*+op=sign-on+* digest+*+op=sign-on+* form+*+op=sign-on+* "
+        "session-cookie+*+op=sign-on+* kerberos+*+op=sign-on+*",
         "several requests: the first is refused with a challenge, or shown a form, which is filled in and leads back",
     ),
     Reason(
@@ -241,9 +243,15 @@ REASONS: Sequence[Reason] = (
     ),
     Reason(
         "web-auth",
-        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect",
+        "authenticator:_* recvfrom writev getsockopt ioctl sendto connect close setsockopt socket",
         "*+runs=auth-request+*",
         "nginx asks a second server for each request, which checks the password or the ticket",
+    ),
+    Reason(
+        "web-auth",
+        "setsockopt",
+        "*+op=sign-on+by=nginx",
+        "nginx turns the delay of small packets off on a connection that it keeps for a second request",
     ),
     Reason(
         "web-auth",

@@ -5,7 +5,7 @@ use crate::operation::Operation;
 
 /// The families that have a null choice, and the settings that belong to it: what would vary the others' work.
 const FAMILIES: &[(&str, &[&str])] = &[
-    ("digest", &["bytes"]),
+    ("digest", &["bytes", "input"]),
     ("mac", &["bytes"]),
     ("cipher", &["bytes", "key"]),
     ("signature", &["bytes"]),

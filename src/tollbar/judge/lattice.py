@@ -27,6 +27,8 @@ _WORKS = 0.5
 _COARSE = 0.005
 # Fewer chunks than these are on a lattice by chance.
 _FEWEST = 20
+# A component that worked in one chunk alone has that chunk's time as its step; five share one by chance once in thousands.
+_FEWEST_AT_WORK = 5
 
 
 def lattice(trials: Sequence[Trial]) -> str | None:
@@ -37,8 +39,9 @@ def lattice(trials: Sequence[Trial]) -> str | None:
     names = dict.fromkeys(name for trial in trials for name in trial.paid_by)
     for name in names:
         cpu_ns = np.array([chunk.cpu_ns.get(name, 0) for chunk in chunks])
+        has_worked = np.count_nonzero(cpu_ns) >= _FEWEST_AT_WORK
         step_ns = int(np.gcd.reduce(cpu_ns))
-        if step_ns > _COARSE * np.mean(cpu_ns):
+        if has_worked and step_ns > _COARSE * np.mean(cpu_ns):
             return f"a CPU clock that moves in steps of {_ms(step_ns)}"
     wall_ns = np.array([chunk.wall_ns for chunk in chunks])
     cpu_ns = np.array([sum(chunk.cpu_ns.get(name, 0) for name in names) for chunk in chunks])
