@@ -56,8 +56,12 @@ def test_the_answer_names_the_cheapest_in_good_standing_and_what_others_cost_bes
 def test_strengths_are_said_and_what_more_strength_costs() -> None:
     """The cheapest has its bits; the cheapest of more bits follows."""
     line, *rest = answer(digests())
-    assert line.startswith("SHA-256 (128 bits): 174 ns of CPU per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); ")
-    (blake3,) = [text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: of 5 in good standing BLAKE3 has")]
+    assert line.startswith(
+        "SHA-256 (128 bits): 174 ns of CPU per digest (at 64 B, on openssl 3.0.19), 10.4 µs (at 16 KiB); "
+    )
+    (blake3,) = [
+        text for text in rest if text.startswith("On rustcrypto 0.10.9, at 16 KiB: of 5 in good standing BLAKE3 has")
+    ]
     assert "For 256 bits the least cost is that of BLAKE2b-512, 16.3 µs." in blake3
     assert blake3.endswith("SHA-1 (disallowed) takes 9.05 µs and MD5 (broken) takes 26.8 µs.")
 
@@ -98,7 +102,8 @@ def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph = answer(handshakes())
     assert line.startswith(
-        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection (on Tollbar's own server (rustls)), "
+        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection"
+        " (on Tollbar's own server (rustls)), "
     )
     assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")
@@ -224,7 +229,10 @@ def test_each_operation_has_its_own_answer() -> None:
         study=replace(one.study, rows=(*one.rows, *other.rows)),
         measurements=(*one.measurements, *cheaper),
     )
-    assert "sign: “PBKDF2-SHA256, 600,000”, 97.9 ms of CPU; verify: “scrypt, N = 2^17, r = 8”, 403 µs of CPU." == headline(both)
+    assert (
+        "sign: “PBKDF2-SHA256, 600,000”, 97.9 ms of CPU; verify: “scrypt, N = 2^17, r = 8”, 403 µs of CPU."
+        == headline(both)
+    )
     assert ["Sign: of 3", "Verify: of 3"] == [text.partition(" in good standing “")[0] for text in answer(both)[1:]]
 
 

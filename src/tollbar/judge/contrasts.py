@@ -38,9 +38,7 @@ def contrasts(study_run: StudyRun, ledger: Ledger) -> tuple[Contrast, ...]:
     )
 
 
-def _in_order(
-    by_values: Mapping[tuple[Value, Value], list[Toll]], order: Sequence[Value]
-) -> list[tuple[Value, Value]]:
+def _in_order(by_values: Mapping[tuple[Value, Value], list[Toll]], order: Sequence[Value]) -> list[tuple[Value, Value]]:
     place = {value: number for number, value in enumerate(order)}
     return sorted(by_values, key=lambda between: (place[between[0]], place[between[1]]))
 

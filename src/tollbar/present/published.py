@@ -441,11 +441,14 @@ def blocks_of(part: Published, *, folding: bool) -> Iterator[Block]:
         title = f"All {len(table.rows)} comparisons"
         chart = published_chart(group)
         legend = Legend([Key("published", mark="then"), Key("measured", mark="here")])
-        blocks = [
-            *([legend, Figures([chart], "")] if chart else []),
+        blocks: list[Block] = [
+            *((legend, Figures([chart], "")) if chart else ()),
             *folds(title, table, folding and len(table.rows) > MOST_ROWS),
         ]
-        yield from [Section(group.title, blocks)] if len(part.groups) > 1 else blocks
+        if len(part.groups) > 1:
+            yield Section(group.title, blocks)
+        else:
+            yield from blocks
 
 
 def source_listing(part: Published) -> Listing:
