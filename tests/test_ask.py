@@ -187,7 +187,8 @@ def test_an_estimate_is_of_what_each_operation_took() -> None:
 
 
 SENTENCE = re.compile(
-    r"spin-2 takes [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on spin \S+: costs \((\w+ ?)+( for (\w+ ?)+)?\)\."
+    r"spin-2 takes [12]\.\d\d times spin-1's CPU \[\S+, \S+\] on spin \S+:"
+    r" costs( \d+ % more)?; (both \w+|(\w+ ?)+, where spin-1 is \w+)\."
 )
 
 

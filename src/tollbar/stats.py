@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
@@ -80,6 +80,12 @@ class Visit:
     """Whether the probes before and after it found the core left alone."""
     first: np.ndarray
     """Whether it was its round's first try, so that nothing selected it."""
+    amounts: np.ndarray = field(init=False, repr=False, compare=False)
+    """Of each chunk: what was spent, on how many operations, in one round."""
+
+    def __post_init__(self) -> None:
+        table = np.column_stack([self.costs, self.operations, np.ones(len(self.costs))])
+        object.__setattr__(self, "amounts", table)
 
     def selected(self, moments: Moments) -> np.ndarray:
         """Which of its chunks count."""
@@ -159,9 +165,8 @@ def _partners(of: Sequence[Visit], over: Sequence[Visit]) -> Iterator[tuple[Visi
 
 
 def _add(sums: Sums, visit: Visit, selected: np.ndarray) -> None:
-    rounds = int(selected.sum())
-    if rounds:
-        found = np.array([visit.costs[selected].sum(), visit.operations[selected].sum(), rounds], float)
+    found = selected @ visit.amounts
+    if found[2]:
         sums[visit.block] = sums.get(visit.block, 0.0) + found
 
 
