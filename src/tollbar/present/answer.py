@@ -130,10 +130,10 @@ class _Telling:
             ahead = {f.operation: f for f in reversed(findings)}.values()
             chosen = sorted(findings, key=lambda f: f not in ahead)[:MOST_IN_HEADLINE]
             told = tuple(f for f in findings if f in chosen)
-        lines = [self._line(told[0], {})]
+        lines = [self._line(told[0], {}, told)]
         for before, finding in pairwise(told):
             alike = self._where_of(before.places[0]) if before.operation == finding.operation else {}
-            lines.append(self._line(finding, alike))
+            lines.append(self._line(finding, alike, told))
         hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
         if hidden:
             lines.append(f"in {counted(hidden, 'more place')} the answer is another")
@@ -161,8 +161,12 @@ class _Telling:
         because = f" The first reason given: {reasons[0].rstrip('.')}." if reasons else ""
         return f"Nothing was measured.{because}"
 
-    def _line(self, finding: _Finding, said: Mapping[str, Value]) -> str:
-        """`TLS 1.3 (128 bits): 94 µs a connection`; without what the line has said of where it stands."""
+    def _line(self, finding: _Finding, said: Mapping[str, Value], told: Sequence[_Finding] = ()) -> str:
+        """`TLS 1.3 (128 bits): 94 µs a connection`; without what the line has said of where it stands.
+
+        `told` is all that the line is of: one choice must do for both sides, so that what it costs in their operations
+        stands beside its least cost.
+        """
         operation = f"{finding.operation}: " if finding.operation is not None else ""
         if finding.first is None:
             least = finding.places[0].others[0]
@@ -175,7 +179,7 @@ class _Telling:
         strengths = {place.good[0].row.strength for place in finding.places}
         # Where the places have strengths of their own, none of them is the answer's.
         bits = f" ({best.strength} bits)" if self.has_strengths and strengths == {best.strength} != {None} else ""
-        costs = self._costs(finding, finding.places, said)
+        costs = self._costs(finding, finding.places, said, told)
         said_of = f"{operation}{quoted(name)}{bits}, {costs}" if operation else f"{name}{bits}: {costs}"
         ways = finding.places[0].good
         # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
@@ -183,19 +187,34 @@ class _Telling:
             return f"{said_of} (the highest of {len(ways)} costs is {amount(ways[-1].cost)})"
         return said_of
 
-    def _costs(self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value]) -> str:
+    def _costs(
+        self, finding: _Finding, at: Sequence[Place], said: Mapping[str, Value], told: Sequence[_Finding] = ()
+    ) -> str:
         """`94 µs a connection`; of several places the least and the most, with where they stand."""
         found = sorted(((p.good or p.ways)[0].cost, number) for number, p in enumerate(at))
         (least, first), (most, last) = found[0], found[-1]
         one_of = each_words(self.study, self.only_operation) if finding.operation is None else f"of {self.cpu}"
         unit = "" if said else f" {one_of}"
         one, other = self._where_of(at[first]), self._where_of(at[last])
+        with_it = self._with_it(finding, at[first], told)
         if first == last:
-            return f"{amount(least)}{unit}{self._at(one, said)}"
+            return f"{amount(least)}{unit}{self._at(one, said)}{f' ({with_it})' if with_it else ''}"
         joint = " to" if len(found) > 2 else ","
-        ends = (self._at(one, said).strip(), self._at(other, one).strip())
+        ends = ("; ".join(filter(None, (self._at(one, said).strip(), with_it))), self._at(other, one).strip())
         at_least, at_most = (f" ({end})" if end else "" for end in ends)
         return f"{amount(least)}{unit}{at_least}{joint} {amount(most)}{at_most}"
+
+    def _with_it(self, finding: _Finding, at: Place, told: Sequence[_Finding]) -> str:
+        """`verify with it: 52 µs`: at the same place, of the other operations that are told of another choice."""
+        operations = {f.operation for f in told} - {f.operation for f in told if f.first == finding.first}
+        alike = [place for place in self.places if _but_operation(place) == _but_operation(at)]
+        ways = [(place.at.get("op"), way) for place in alike for way in place.ways]
+        said = {
+            operation: f"{operation} with it: {amount(way.cost)}"
+            for operation, way in ways
+            if operation in operations and self.label(way.row) == finding.first
+        }
+        return ", ".join(said.values())
 
     def _where_of(self, place: Place) -> dict[str, Value]:
         """Where a cost stands: its size, without which it says nothing, and what tells the place from others."""
@@ -368,6 +387,10 @@ _COUNTED = {
     Verdict.FREE: "not meaningfully different",
     Verdict.UNCLEAR: "undecided",
 }
+
+
+def _but_operation(place: Place) -> Mapping[str, Value]:
+    return {name: value for name, value in place.at.items() if name != "op"}
 
 
 def _with_standing(name: str, row: Row) -> str:
