@@ -17,7 +17,8 @@ REFERENCE = (ROOT / "docs" / "commands.md").read_text("utf-8")
 DOCUMENTS = sorted(
     str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")) if path.is_file()
 )
-QUESTIONS = re.findall(r"^\| [^|]+\| `(tollbar (?:ask|run) [^`]+)` \|$", README, re.MULTILINE)
+QUESTIONS = re.findall(r"^(tollbar (?:ask|run) .+)$", README.partition("## Ask your own question")[2], re.MULTILINE)
+QUESTIONS = [line for line in QUESTIONS if "--resume" not in line]
 
 
 def test_the_reference_names_every_command_and_study() -> None:

@@ -26,6 +26,7 @@ from tollbar.present.changes import comparison_notes, comparison_tables, increas
 from tollbar.present.comparisons import effects
 from tollbar.present.protection import Candidate, Uses, use_sentences
 from tollbar.present.published import published_tables, within
+from tollbar.present.results import results
 from tollbar.stats import Interval
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
@@ -219,3 +220,15 @@ def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.Monkey
     assert "[bold]x[/]" in written.getvalue()
     assert r"[a]\(javascript:x\)" == escaped("[a](javascript:x)").replace(")", r"\)")
     assert r"\~~a\~~" == escaped("~~a~~")
+
+
+def test_a_standing_that_a_setting_lowers_says_which() -> None:
+    """A version of TLS that is acceptable is not so with a certificate of RSA-1024, by that alone."""
+    study = handshakes()
+    at_fault = {
+        (row.choice, row.coordinates["certificate"]) for row in study.rows if row.standing is Standing.DISALLOWED
+    }
+    assert ("tls-1.2", "rsa-1024") in at_fault
+    assert study.about.family.choices["tls-1.2"].standing is not Standing.DISALLOWED
+    assert "disallowed by rsa-1024: tls-1.2" in results(study).marks
+    assert not [mark for mark in results(digests()).marks if " by " in mark.partition(":")[0]]

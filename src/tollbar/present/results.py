@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -361,7 +361,19 @@ class _Maker:
             *suffers,
             *(limited if limits else []),
             *([f"{EMBEDDED}: {EMBEDDED_SERVER}"] if has_embedded else []),
+            *self._lowered(),
         )
+
+    def _lowered(self) -> Iterator[str]:
+        """Which settings, and no choice by itself, bring rows out of good standing: `disallowed by clear: …`."""
+        family = self.study.about.family
+        found: dict[str, dict[str, None]] = {}
+        for row in self.rows:
+            name = family.lowered_by(row.coordinates) if row.standing in CALLED_OUT else None
+            if name is not None:
+                by = coordinate(family, name, row.coordinates[name])
+                found.setdefault(f"{standing_words(row.standing)} by {by}", {})[row.choice] = None
+        yield from (f"{said}: {', '.join(choices)}" for said, choices in found.items())
 
 
 def _key(of: MetricKey) -> str:
