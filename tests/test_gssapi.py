@@ -149,7 +149,11 @@ class Site:
     def exchange(self, scheme: str, **settings: Any) -> dict[str, Any]:
         accounts = {"file": str(self.folder / "accounts.tsv"), "count": len(ACCOUNTS)}
         of_scheme = {
-            "kerberos": {"krb5_config": f"{self.folder}/krb5.conf", "another_service": "HTTP@web2.tollbar.test"},
+            "kerberos": {
+                "krb5_config": f"{self.folder}/krb5.conf",
+                "another_service": "HTTP@web2.tollbar.test",
+                "mechanism": "spnego",
+            },
             "ntlm": {"domain": "TOLLBAR"},
         }[scheme]
         common = {"scheme": scheme, "accounts": accounts, "service": "HTTP@web1.tollbar.test"}

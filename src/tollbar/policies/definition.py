@@ -109,10 +109,9 @@ class Policy:
 
     @property
     def all_of_it(self) -> Iterator[Policy]:
-        """The policies that it extends, and itself."""
-        for one in self.extends:
-            yield from one.all_of_it
-        yield self
+        """The policies that it extends, and itself, each once."""
+        found = {policy.name: policy for one in self.extends for policy in one.all_of_it}
+        yield from (found | {self.name: self}).values()
 
     def is_about(self, family: str) -> bool:
         """Whether it has a rule on this family."""

@@ -50,14 +50,18 @@ def _silence(policy: Policy, family: Family, on: date) -> str:
 
 def _findings(policy: Policy, family: Family, cell: Cell, on: date) -> Iterator[Finding]:
     parts = tuple(policy.all_of_it)
-    excepts = [one for part in parts for one in part.excepts if fits(one.where, cell)]
+    # An exception is of the rules of the policy that has it, and of those that this one extends: of no neighbour's.
+    excepts = [
+        (one, {of.name for of in part.all_of_it}) for part in parts for one in part.excepts if fits(one.where, cell)
+    ]
     for part in parts:
         for rule in part.rules:
             if on < part.dated or not rule.holds(on) or family.name not in rule.families:
                 continue
             found = _ruling(rule, family, cell)
             if found is not None:
-                own = [one for one in excepts if one.rule in (rule.id, f"{part.name}:{rule.id}")]
+                ids = (rule.id, f"{part.name}:{rule.id}")
+                own = [one for one, of in excepts if part.name in of and one.rule in ids]
                 yield Finding(part.name, rule, *found, *_excepted(found[0], own, on))
 
 

@@ -388,7 +388,9 @@ def _alternatives(
     given = [name for name in varying(study.rows) if name not in chosen]
     label = labels(study, chosen, whole=True)
     named = [(label(row), spot(row, given), str(row.shown.get("provider", ""))) for row in study.rows]
-    ways, spots, providers = ({one: n for n, one in enumerate(dict.fromkeys(of))} for of in zip(*named, strict=True))
+    ways, spots, providers = (
+        {one: n for n, one in enumerate(dict.fromkeys(of[at] for of in named))} for at in range(3)
+    )
     facts = [
         {
             "way": ways[way],
