@@ -53,6 +53,15 @@ def test_the_cheapest_is_one_that_every_comparison_calls_so() -> None:
     assert "Of 3 it has the least cost, not told apart from blake3" in alike
 
 
+def test_a_free_baseline_that_costs_more_has_not_the_least_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes first, as what a reader has; that another costs a little less is not hidden behind it."""
+    monkeypatch.setitem(ROUGHLY, "sha-256", ROUGHLY["blake3"] * 1.01)
+    said = " ".join(answer(choices("sha-256", "blake3")))
+    assert "Of 2 it costs the same within 3 % as blake3" in said
+    assert "least cost" not in said
+    assert "highest" not in said
+
+
 def test_two_cells_that_no_toll_compares_are_compared_by_the_judge() -> None:
     """What an answer rests on is a comparison of those two, and not of each with a third."""
     judged = choices("sha-256", "sha3-256", "blake3")

@@ -55,7 +55,9 @@ def main() -> NoReturn:
     with suppress(KeyboardInterrupt):
         sys.exit(_status_of(sys.argv[1:] or ["--help"]))
     if ended:
-        # With the default action, so that the status says what ended it.
+        # With the default action, so that the status says what ended it; what was printed is not lost by that.
+        with suppress(OSError):
+            sys.stdout.flush()
         os.kill(os.getpid(), signal.SIGTERM)
     sys.exit(ExitStatus.INTERRUPTED)
 

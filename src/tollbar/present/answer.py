@@ -184,7 +184,7 @@ class _Telling:
         ways = finding.places[0].good
         # Where all protect alike, how far apart the ways are is the finding; after one operation there is little room.
         if operation and self.of_one_standing and len(finding.places) == 1 and len(ways) > MOST_NAMES:
-            return f"{said_of} (the highest of {len(ways)} costs is {amount(ways[-1].cost)})"
+            return f"{said_of} (the highest of {len(ways)} costs is {amount(max(way.cost for way in ways))})"
         return said_of
 
     def _costs(
@@ -265,7 +265,13 @@ class _Telling:
         else:
             others = [quoted(self.label(way.row)) for way in open_]
             named = enumeration(others) if len(others) <= MOST_NAMES else f"{len(others)} of them"
-            here = f"{whose}of {len(place.good)}{standing} {name} has the least cost, not told apart from {named}"
+            least = f"{name} has the least cost, not told apart from {named}"
+            # A baseline that is free against a lower cost comes first, and has not the least.
+            lower = [quoted(self.label(way.row)) for way in open_ if way.cost < place.good[0].cost]
+            if lower:
+                alike = enumeration(lower) if len(lower) <= MOST_NAMES else f"{len(lower)} of them"
+                least = f"{name} costs the same within {percent(self.study.about.worth)} as {alike}"
+            here = f"{whose}of {len(place.good)}{standing} {least}"
         return "; ".join([here, *self._elsewhere(finding.places[1:])])
 
     def _elsewhere(self, more: Sequence[Place]) -> Iterator[str]:
@@ -274,7 +280,7 @@ class _Telling:
         open_ = sum(bool(self._not_told(place)) for place in more)
         for number, what in (
             (len(more) - alone - open_, "is the cheapest too"),
-            (open_, "has the least cost, not told apart from others"),
+            (open_, "has the least cost, or one that is not told apart from it"),
             (alone, "is the only one"),
         ):
             if number:
@@ -347,7 +353,8 @@ class _Telling:
         return f"{self._named(way, best)} {it}{self._beside(way, best)}"
 
     def _highest(self, way: Way, best: Way | None) -> str:
-        return f"{self._compared(way, best)}, the highest cost measured"
+        highest = ", the highest cost measured" if best is None or way.cost >= best.cost else ""
+        return f"{self._compared(way, best)}{highest}"
 
     def _beside(self, way: Way, best: Way | None) -> str:
         """What is judged of one beside the best; its cost alone where nothing is."""

@@ -388,9 +388,9 @@ def _alternatives(
     given = [name for name in varying(study.rows) if name not in chosen]
     label = labels(study, chosen, whole=True)
     named = [(label(row), spot(row, given), str(row.shown.get("provider", ""))) for row in study.rows]
-    ways, spots, providers = (
-        {one: n for n, one in enumerate(dict.fromkeys(of[at] for of in named))} for at in range(3)
-    )
+    ways = {way: n for n, way in enumerate(dict.fromkeys(way for way, _, _ in named))}
+    spots = {at: n for n, at in enumerate(dict.fromkeys(at for _, at, _ in named))}
+    providers = {by: n for n, by in enumerate(dict.fromkeys(by for _, _, by in named))}
     facts = [
         {
             "way": ways[way],
