@@ -62,7 +62,7 @@ class Column:
     names: bool = False
     """Whether it is part of what its row is called."""
     key: str = ""
-    """By which it is found, whatever its title is; none where nobody looks for it."""
+    """What code finds the column by, whatever its title; empty for one that is only laid out."""
 
 
 @dataclass(frozen=True, slots=True)
