@@ -24,7 +24,8 @@ from tollbar.present.against import against_baseline, rates, sentences
 from tollbar.present.answer import answer, headline
 from tollbar.present.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.present.comparisons import effects
-from tollbar.present.protection import Candidate, Uses, use_sentences
+from tollbar.present.groups import places
+from tollbar.present.protection import Candidate, Uses, WayCost, use_sentences
 from tollbar.present.published import published_tables, within
 from tollbar.present.results import results
 from tollbar.stats import Interval
@@ -179,6 +180,15 @@ def test_alternatives_are_held_against_each_other_in_one_place() -> None:
     assert on_this.is_beaten_by(Candidate((replace(cheap, costs=(here[bed],)),), Degree.YES))
     elsewhere = replace(here[bed], place=replace(here[bed].place, at={**here[bed].place.at, "bed": "another"}))
     assert not on_this.is_beaten_by(Candidate((replace(cheap, costs=(elsewhere,)),), Degree.YES))
+
+
+def test_intervals_that_lie_apart_are_no_verdict() -> None:
+    """Half a percent is measured well and is less than what the study ignores: neither costs less for sure."""
+    study = choices("sha-256", "sha3-256", "blake3")
+    pairs, (place,) = Compared(study), places(study, Compared(study))
+    cost = {way.row.choice: WayCost(place, way, None, pairs) for way in place.ways}
+    assert not cost["sha-256"].is_surely_less(cost["blake3"])
+    assert cost["blake3"].is_surely_less(cost["sha3-256"])
 
 
 def test_from_the_cheapest_is_an_order_that_was_told() -> None:

@@ -309,8 +309,9 @@ COST_WORDS: Mapping[Cost, CostWords] = {
         column="server CPU",
         in_sentence="server CPU per request",
         method="Through a server, cost is the CPU time per request, user and system, of all the server's processes."
-        " They have one core and the load client another; nothing is in flight when the accounts are opened or closed,"
-        " so that it is right even where the client is the bottleneck. " + _IN_BLOCKS.format("server"),
+        " The load client's own is not counted, whether it shares their core in rounds, as it does unless the study"
+        " says otherwise, or has another; nothing is in flight when the accounts are opened or closed. "
+        + _IN_BLOCKS.format("server"),
     ),
     "client-cpu": CostWords(
         title="Client CPU per request",

@@ -156,6 +156,8 @@ class WayCost:
     way: Way
     pair: Toll | None
     """Against the same without protection; None where that was not judged."""
+    pairs: Compared
+    """What the judge makes of any two."""
 
     @property
     def ratio(self) -> float | None:
@@ -168,10 +170,16 @@ class WayCost:
         return self.way.cost if self.ratio is None else self.ratio
 
     def is_surely_less(self, than: WayCost) -> bool:
-        """Whether the intervals of the two ratios, where there are any, lie apart."""
+        """Whether the judge calls it so; where two were never compared, whether their ratios' intervals lie apart.
+
+        Intervals that lie apart may be nearer than what the study ignores.
+        """
+        toll = self.pairs.of(self.way.row, than.way.row)
+        if toll is not None:
+            return toll.verdict is Verdict.SAVES
         if self.pair and self.pair.ratio and than.pair and than.pair.ratio:
             return self.pair.ratio.high < than.pair.ratio.low
-        return self.value < than.value
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +275,7 @@ class Uses:
             return pairs.of(way.row, place.null.row) if place.null else None
 
         found = [
-            WayCost(place, way, pair_of(place, way))
+            WayCost(place, way, pair_of(place, way), pairs)
             for place in (places(self.study, pairs) if self.threats else ())
             if not place.is_of_one_choice
             for way in (*place.good, *place.others)
