@@ -17,7 +17,7 @@ QUESTIONS = (
     "password-hash bcrypt-10 argon2id-owasp-19m",
     "rsa-api key-cached key-from-pem",
     "tls plaintext tls-1.3",
-    "web-auth anonymous session-cookie jwt transport=tls",
+    "web-auth anonymous session-cookie jwt",
     "storage plaintext aes-256-gcm op=read",
 )
 ANSWER_GOAL_S = 15.0

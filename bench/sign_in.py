@@ -31,6 +31,7 @@ password-hash    = ["sha-1"]
 digest-algorithm = ["md5"]
 directory        = ["samba"]
 groups           = [0]
+transport        = ["clear"]
 
 [load]
 users      = [5]

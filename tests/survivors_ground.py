@@ -60,6 +60,7 @@ store         = ["sql"]
 password-hash = ["sha-1"]
 directory     = ["samba", "mit"]
 runs          = ["in-server", "gssproxy", "auth-request"]
+transport     = ["clear"]
 
 [[leave-out]]
 where   = { bed = "nginx", runs = ["in-server", "gssproxy"] }

@@ -94,7 +94,7 @@ QUESTIONS = {
     "tls tls-1.2 tls-1.3 bed=nginx resumed=50% resumption=ticket rate=200/s": ("libcrypto",),
     "storage plaintext aes-256-gcm rows=1000": ("sqlite",),
     "storage sqlcipher aes-256-gcm": ("sqlcipher",),
-    "web-auth anonymous jwt transport=tls accounts=1000": ("aws-lc",),
+    "web-auth anonymous jwt accounts=1000": ("aws-lc",),
 }
 
 

@@ -53,6 +53,7 @@ load      = {{ request = {{ get = "/bytes/{{bytes}}" }} }}
 [vary]
 op        = ["request"]
 accounts  = [1000]
+transport = ["clear"]
 {settings}
 """
 # What answers the server, and how it is had: services of the run and of the trial, a proxy, and another server.

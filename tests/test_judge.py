@@ -241,6 +241,25 @@ def test_failures_stay_in_their_place() -> None:
     assert ["none", "c", "d", "e", "f"] == [m.row.choice for m in judged.measurements if m.metric == "cpu"]
 
 
+def test_what_is_missing_of_a_comparison_is_said_as_it_is() -> None:
+    """A cell without its twin, one that shares no block with its baseline, and one that was seen in others alone."""
+
+    def unseen(one: Trial) -> Trial:
+        return replace(one, chunks=tuple(replace(c, cpu_ns=dict.fromkeys(c.cpu_ns, 0)) for c in one.chunks))
+
+    later = tuple(trial(100.0, block=b) for b in range(8))
+    rows = [
+        replace(row({"choice": "none"}, [100.0] * 4, against="none"), twins=()),
+        replace(row({"choice": "a"}, against="none"), trials=later[4:]),
+        replace(row({"choice": "b"}, against="none"), trials=tuple(map(unseen, later[:4])) + later[4:]),
+    ]
+    assert [
+        "both sides are one cell, which was not measured twice in a block",
+        "no block holds both cells",
+        "in the blocks that hold both cells, the clock of one saw no CPU time",
+    ] == [toll.reason for toll in judge_study(study_run(rows, (8,))).tolls]
+
+
 def test_chunks_without_an_operation_are_left_out() -> None:
     """There is nothing in them to be shared out; one whose clock saw nothing counts, for another has that time."""
     rows = example()

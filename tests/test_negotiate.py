@@ -171,9 +171,9 @@ def test_a_run_finds_nothing_of_the_one_before(
 @pytest.mark.parametrize(
     ("choice", "said", "reason"),
     [
-        ("kerberos", {"bed": "nginx"}, "nginx has no kerberos of its own"),
-        ("kerberos", {"runs": "auth-request"}, "Apache httpd has no kerberos by asking another server"),
-        ("ntlm", {"bed": "nginx"}, "nginx has no ntlm of its own"),
+        ("kerberos", {"bed": "nginx"}, "nginx has no Kerberos of its own; ask with `runs=auth-request`"),
+        ("kerberos", {"runs": "auth-request"}, "nginx alone asks another server; ask with `runs=in-server`"),
+        ("ntlm", {"bed": "nginx"}, "Apache alone has NTLM here"),
         (
             "kerberos",
             {"encryption": "rc4", "delegation": "yes"},

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -367,6 +367,82 @@ def slow_down(path: Path, choice: str, times: float) -> None:
             database.execute(
                 "update observation set by_round = ? where trial = ? and component = ? and metric = ?", (slowed, *key)
             )
+
+
+def alter(path: Path, *statements: str) -> None:
+    """Alters a run's results by these statements; `%` stands for any choice in a cell's key."""
+    with contextlib.closing(sqlite3.connect(path / "results.sqlite")) as database, database:
+        for statement in statements:
+            assert database.execute(statement).rowcount > 0
+
+
+def failed(choice: str) -> tuple[str, str]:
+    """What makes the cells of a choice fail their proof."""
+    at = f"like '%\"{choice}\"%'"
+    return (
+        f"delete from trial where cell {at}",
+        f"update cell set outcome='failed', reason='wrong answer' where key {at}",
+    )
+
+
+EVERY, FEW = "spin-%", ("delete from trial where block > 0",)
+ALONE = tuple(statement for choice in ("spin-2", "spin-1-again") for statement in failed(choice))
+COST_HINT = "hint: `--of cost` looks at CPU time itself, of which 1 row could show it"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "status", "said"),
+    [
+        # As many rows fail as there are.
+        ((), failed("spin-2"), (), 1, "1 row measured in one has no cost in other: 1 failed, 0 gone."),
+        ((), failed(EVERY), (), 1, "3 rows measured in one have no cost in other: 3 failed, 0 gone."),
+        ((), failed("spin-2"), (), 1, "· spin: in other: wrong answer"),
+        # What failed before, and does not now, is no fault of the second run.
+        (failed("spin-2"), (), (), 0, "1 of 2 rows could have shown it."),
+        # Nothing could tell: no ratio is left, too few blocks, or nothing was measured in either run.
+        (ALONE, ALONE, (), 3, COST_HINT),
+        (ALONE, ALONE, ("--of", "cost"), 0, "1 of 1 row could have shown it."),
+        (FEW, FEW, ("--of", "cost"), 3, "No row could have shown a rise by more than 30 %"),
+        (failed(EVERY), failed(EVERY), (), 3, "No row could have shown a rise by more than 30 %"),
+    ],
+)
+def test_what_failed_or_could_not_tell_has_its_status(
+    tollbar: Tollbar,
+    fake_runs: Path,
+    before: Sequence[str],
+    after: Sequence[str],
+    words: Sequence[str],
+    status: int,
+    said: str,
+) -> None:
+    """Rows that failed in the second run count as those that rose; where no row could tell, that is the status."""
+    one, other = fake_runs / "one", fake_runs / "other"
+    alter(one, *before)
+    alter(other, *after)
+    done = tollbar("compare", one, other, "--fail-above", "30%", *words, env={"COLUMNS": "400"})
+    assert (status, "") == (done.returncode, done.stderr)
+    assert said in " ".join(done.stdout.split())
+
+
+def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
+    tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
+) -> None:
+    """All its rows are gone where another study is in both; runs without one in common are not compared."""
+    (again := tmp_path / "again.toml").write_text(fake_study.read_text())
+    runs = []
+    for studies in ((fake_study, again), (again,)):
+        made = tollbar("run", *studies, "--json", "--no-report", "--blocks", "4")
+        runs.append(tmp_path / json.loads(made.stdout)["run"])
+    both, alone = runs
+    done = tollbar("compare", both, fake_runs / "one", "--fail-above", "30%")
+    assert (1, True) == (done.returncode, "3 rows measured in" in done.stdout), done
+    assert "0 failed, 3 gone." in " ".join(done.stdout.split())
+    reasons = json.loads(tollbar("compare", both, fake_runs / "one", "--json").stdout)["gone"]
+    assert [None] * 3 == [row["reason"] for row in reasons]
+    # What the second run alone has, the first did not lack.
+    assert 0 == tollbar("compare", fake_runs / "one", both, "--fail-above", "30%").returncode
+    refused = tollbar("compare", fake_runs / "one", alone, "--fail-above", "30%")
+    assert (2, True) == (refused.returncode, "no toll in common" in refused.stderr)
 
 
 def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs: Path) -> None:

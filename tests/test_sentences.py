@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from builders import lognormal, measured, row_of, run, study_run
 from report_example import judgement
-from tollbar import plan, study
+from tollbar import families, plan, study, tls
 from tollbar.console import show_judgement
-from tollbar.families import Standing
+from tollbar.families import Family, Standing, at_defaults
 from tollbar.judge import StudyJudgement, judge
 from tollbar.present.against import MOST_SENTENCES, first_sentences, rates, sentences, weakness
+from tollbar.study import Coordinates
 
 BLOCKS = 8
 # What `measured` multiplies its ratios by.
@@ -87,9 +92,10 @@ def test_how_often_a_core_can_do_it(what: str) -> None:
 
 # A question, and the setting that keeps all of it out of good standing; with what else it could be.
 WEAKNESS = {
-    "web-auth anonymous session-cookie jwt": "Transport clear is disallowed (NIST, SP 800-63B-4 section 3.1.1.2);"
-    " ask with `transport=tls`.",
-    "web-auth anonymous session-cookie jwt transport=tls": None,
+    "web-auth anonymous session-cookie jwt transport=clear": (
+        "Transport clear is disallowed (NIST, SP 800-63B-4 section 3.1.1.2); ask with `transport=tls`."
+    ),
+    "web-auth anonymous session-cookie jwt": None,
     "web-auth anonymous session-cookie jwt transport=clear,tls": None,
     "tls plaintext tls-1.2 certificate=rsa-1024": "`certificate=rsa-2048`",
     "password-hash salted-sha-1 salted-sha-256": None,
@@ -101,6 +107,66 @@ def test_a_setting_that_keeps_all_down_is_named(line: str) -> None:
     """By whose word it does, and what else there is; not where cells differ in it, or are no better without it."""
     expected, said = WEAKNESS[line], weakness(asked(line))
     assert said is None if expected is None else expected in (said or "")
+
+
+def every_cell(family: Family, bed: str, choice: str) -> Iterator[Coordinates]:
+    """Each combination of values of which some have a standing, all else by default; those that can be had."""
+    judged = {
+        name: setting.values
+        for name, setting in family.settings.items()
+        if setting.values and any(one.standing for one in setting.about.values()) and name != "client-certificate"
+    }
+    for values in product(*judged.values()):
+        said = {"choice": choice, "bed": bed, "op": "request", **dict(zip(judged, values, strict=True))}
+        cell = at_defaults(family, said)
+        if not family.why_unsupported(cell):
+            yield cell
+
+
+@pytest.mark.parametrize(
+    ("name", "bed"), [("web-auth", "embedded"), ("web-auth", "nginx"), ("web-auth", "httpd"), ("tls", "nginx")]
+)
+def test_no_advice_leads_to_what_cannot_be_had_or_stands_no_better(name: str, bed: str) -> None:
+    """Over all choices and settings of each server: what is asked instead can be had there, and stands better."""
+    family = families.family(name)
+    judged, advised = asked(f"{name} {family.null.name} *"), 0
+    row = judged.rows[0]
+    for choice in family.choices.values():
+        cells = {tuple(cell.items()): cell for cell in every_cell(family, bed, choice.name)}
+        for cell in cells.values() if choice.standing is not Standing.NULL else ():
+            standing = family.standing_of(cell)
+            one = replace(row, coordinates=cell, standing=standing)
+            said = weakness(replace(judged, study=replace(judged.study, rows=(one,)))) or ""
+            for key, value in re.findall(r"`([a-z-]+)=([^`]+)`", said):
+                instead = at_defaults(family, {**cell, key: value})
+                assert instead[key] == value
+                assert family.why_unsupported(instead) is None, (cell, said)
+                assert family.standing_of(instead).is_above(standing), (cell, said)
+                if name == "tls":
+                    tls.Settings.read({n: v for n, v in instead.items() if n not in ("bed", "op")})
+                advised += 1
+    assert advised
+
+
+@pytest.mark.parametrize(
+    ("bed", "choice", "instead"),
+    [
+        ("nginx", "basic", {"store": "file", "password-hash": "bcrypt"}),
+        ("httpd", "basic", {"store": "sql", "password-hash": "bcrypt"}),
+        ("httpd", "form", {"store": "sql", "password-hash": "bcrypt"}),
+        ("httpd", "digest", {"digest-algorithm": "md5"}),
+        ("nginx", "kerberos", {"runs": "auth-request"}),
+        ("embedded", "basic", {"store": "sql", "password-hash": "argon2id"}),
+    ],
+)
+def test_a_default_is_what_the_server_has(bed: str, choice: str, instead: Mapping[str, str]) -> None:
+    """And of that what stands best; what is asked for all the same is refused, with what to ask instead."""
+    family = families.family("web-auth")
+    cell = at_defaults(family, {"choice": choice, "bed": bed, "op": "request"})
+    assert {**cell, **instead, "transport": "tls"} == cell
+    assert family.why_unsupported(cell) is None
+    refused = family.why_unsupported({**cell, "password-hash": "argon2id"}) if "password-hash" in cell else None
+    assert bed == "embedded" or "password-hash" not in cell or str(refused).endswith("ask with `password-hash=bcrypt`")
 
 
 def test_the_first_sentences_leave_the_rest_to_the_table() -> None:

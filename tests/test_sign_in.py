@@ -54,6 +54,7 @@ store            = ["file", "sql", "ldap", "ldaps"]
 directory        = ["samba", "mit"]
 password-hash    = ["sha-1"]
 digest-algorithm = ["md5"]
+transport        = ["clear"]
 """
 EVERY_HASH = """
 op               = ["request"]
@@ -68,6 +69,7 @@ store            = ["ldap"]
 directory        = ["mit"]
 groups           = [0, 50, 100]
 directory-cache  = ["off", "on"]
+transport        = ["clear"]
 """
 ELSEWHERE = """
 op               = ["request"]
@@ -75,6 +77,7 @@ store            = ["file", "sql", "ldap", "ldaps"]
 directory        = ["samba", "mit"]
 password-hash    = ["sha-1"]
 runs             = ["gssproxy", "auth-request"]
+transport        = ["clear"]
 """
 # Where every server has it.
 IN_A_FILE = """

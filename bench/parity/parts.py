@@ -57,6 +57,7 @@ ACCOUNTS = """
 op               = ["request", "sign-on"]
 accounts         = [1000]
 password-hash    = ["sha-1"]
+transport        = ["clear"]
 """
 SIGN_IN = f"""{ACCOUNTS}
 signature        = ["hs256", "rs256", "es256", "eddsa"]

@@ -106,7 +106,7 @@ def studies_of(studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
 
 
 def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tuple[Study, ...]:
-    """The studies of a run that is gone on with, with the blocks that they will have and the servers they ask."""
+    """The studies of a run that is resumed, with the blocks that they will have and the servers they ask."""
     if studies or options.url:
         what = "the studies" if studies else "`--url` and `--against`"
         raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")

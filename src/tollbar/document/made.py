@@ -55,7 +55,11 @@ def of_comparison(comparison: Comparison, increases: Sequence[Increase] = ()) ->
         "median_difference": comparison.median_difference,
         "overlapping": comparison.overlapping,
         "left_out": [_fields(left, "study", "reason", "rows") for left in comparison.left_out],
-        "gone": [{"study": name, **_where(row)} for name, rows in comparison.gone.items() for row in rows],
+        "gone": [
+            {"study": name, **_where(row), "reason": comparison.failures.get((name, row.key))}
+            for name, rows in comparison.gone.items()
+            for row in rows
+        ],
         "tellable": {of: comparison.tellable(of) for of in get_args(Changed)},
         "increases": [
             {"study": one.study, **_where(one.pair.row), "quantity": one.quantity, "change": _change(one.change)}

@@ -54,5 +54,5 @@ def _walked(family: Family, given: Mapping[str, Value]) -> tuple[Mapping[str, Se
         asked = {n: patterns for n, patterns in setting.only.items() if n not in _NOT_SAID or n in known}
         if setting.applies(cell, only=asked):
             there[name] = setting
-            cell[name] = given.get(name, setting.default)
+            cell[name] = given[name] if name in given else family.default_at(name, {**given, **cell})
     return there, cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -41,6 +41,10 @@ class Standing(StrEnum):
     def words(self) -> str:
         """For people; the null choice protects nothing and has none."""
         return "no protection" if self is Standing.NULL else str(self)
+
+    def is_above(self, other: Standing) -> bool:
+        """Whether it is better than another one; neither is the null choice's."""
+        return _WORST_FIRST.index(self) > _WORST_FIRST.index(other)
 
 
 _WORST_FIRST = (
@@ -128,6 +132,17 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Where a choice, or values of a setting, cannot be had, and why."""
+
+    values: tuple[str, ...]
+    """Patterns of the setting's values; of a choice `*`."""
+    where: Mapping[str, tuple[str, ...]]
+    """Coordinates, each with the patterns of which one must fit."""
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One option of a family."""
 
@@ -154,6 +169,7 @@ class Choice:
     authority are then those at its default parameters."""
     memory: tuple[Value, ...] = ()
     """Sizes and parameters whose product is the memory that one operation takes, in bytes; empty: not worth saying."""
+    unsupported: tuple[Unsupported, ...] = ()
 
     @property
     def is_set_by_study(self) -> bool:
@@ -225,6 +241,8 @@ class Setting:
     multiple_of: int = 1
     least_each: Mapping[str, int] = field(default_factory=dict)
     """How much of it there must be for each one of another setting."""
+    unsupported: tuple[Unsupported, ...] = ()
+    """Of several that fit, the first counts."""
 
     @property
     def is_size(self) -> bool:
@@ -386,6 +404,42 @@ class Family:
                         )
         return None
 
+    def default_at(self, name: str, coordinates: Mapping[str, Value]) -> Value:
+        """What a setting is there unless it is said: its default, or where that is unsupported, what stands best.
+
+        `coordinates` may be those of a cell that is not complete yet.
+        """
+        setting = self.settings[name]
+        default, others = setting.default, setting.values or ()
+        if not self._refusal(name, {**coordinates, name: default}):
+            return default
+
+        def worth(value: Value) -> int:
+            known = self._value_at(name, {**coordinates, name: value})
+            return _WORST_FIRST.index(known.standing if known and known.standing else Standing.RECOMMENDED)
+
+        possible = [value for value in others if not self._refusal(name, {**coordinates, name: value})]
+        return max(possible, key=worth, default=default)
+
+    def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
+        """Why a cell cannot be had there, and with which other values of its settings it could; None: it can."""
+        choice = self.choices[str(coordinates["choice"])]
+        if (refusal := next(_refusals(choice, choice.name, coordinates), None)) is not None:
+            return refusal
+        reasons, instead = [], dict[str, Value]()
+        for name in (name for name in self.settings if name in coordinates):
+            if (refusal := self._refusal(name, {**coordinates, **instead})) is not None:
+                reasons.append(refusal)
+                instead[name] = self.default_at(name, {**coordinates, **instead})
+        if not reasons:
+            return None
+        if any(self._refusal(name, {**coordinates, **instead}) for name in instead):
+            return reasons[0]
+        return f"{reasons[0]}; ask with {' '.join(f'`{name}={value}`' for name, value in instead.items())}"
+
+    def _refusal(self, name: str, coordinates: Mapping[str, Value]) -> str | None:
+        return next(_refusals(self.settings[name], coordinates[name], coordinates), None)
+
     def values_at(self, coordinates: Mapping[str, Value]) -> list[SettingValue]:
         """The values of a cell's settings of which the family says something there."""
         found = (self._value_at(name, coordinates) for name in self.settings)
@@ -401,6 +455,13 @@ def fits(only: Mapping[str, tuple[str, ...]], coordinates: Mapping[str, Value]) 
     return all(
         any(fnmatch(str(coordinates.get(name, "")), pattern) for pattern in patterns) for name, patterns in only.items()
     )
+
+
+def _refusals(of: Choice | Setting, value: Value, coordinates: Mapping[str, Value]) -> Iterator[str]:
+    """Why this choice, or this value of a setting, cannot be had there."""
+    for one in of.unsupported:
+        if any(fnmatch(str(value), pattern) for pattern in one.values) and fits(one.where, coordinates):
+            yield one.because
 
 
 _NOTHING = (Mitigation(Degree.NO),)

@@ -30,6 +30,7 @@ from tollbar.families.definition import (
     Threat,
     ThreatSource,
     Unit,
+    Unsupported,
     Value,
 )
 from tollbar.metrics import METRICS, Metric
@@ -86,6 +87,12 @@ class _WireLevel(Wire):
     authority: tuple[Authority, ...]
 
 
+class _WireUnsupported(Wire):
+    values: tuple[str, ...] = ("*",)
+    where: dict[str, tuple[str, ...]]
+    because: str
+
+
 class _WireChoice(Wire):
     like: str | None = None
     title: str
@@ -102,6 +109,7 @@ class _WireChoice(Wire):
     setting: dict[str, Value] = {}
     key: str | None = None
     note: str | None = None
+    unsupported: tuple[_WireUnsupported, ...] = ()
 
     @model_validator(mode="after")
     def _has_a_standing(self) -> _WireChoice:
@@ -138,6 +146,7 @@ class _WireSetting(Wire):
     default: Value
     only: dict[str, tuple[str, ...]] = {}
     value: dict[str, _WireValue] = {}
+    unsupported: tuple[_WireUnsupported, ...] = ()
 
 
 class _WireSource(Wire):
@@ -201,8 +210,8 @@ class _WireFamily(Wire):
 
 
 def name_of(folder: Path) -> str:
-    """A family is called by its folder, which has `_` for `-` where modules of its own are imported from it."""
-    return folder.name.replace("_", "-")
+    """A family is called by its folder; Tollbar's own have `_` for `-` there, where modules are imported from it."""
+    return folder.name.replace("_", "-") if folder.parent == SHARED_KEYS.parent else folder.name
 
 
 def read_family(folder: Path, *, with_answers: bool = True) -> Family:
@@ -252,23 +261,29 @@ def _complaints(family: Family) -> Iterator[str]:
         for level in choice.levels:
             for name in level.at_least:
                 if name not in family.settings:
-                    known = nearest(name, family.settings)
-                    yield f"`choice.{choice.name}.level.at-least`: the family has no setting `{name}`; {known}"
+                    hint = nearest(name, family.settings)
+                    yield f"`choice.{choice.name}.level.at-least`: the family has no setting `{name}`; {hint}"
     for metric in family.metrics:
         if metric in METRICS:
             yield f"`metric.{metric}`: every family has this metric"
     coordinates = ["choice", "provider", "bed", "op"]
+    known = [*coordinates, *family.settings]
+    places = {f"choice.{one.name}": one.unsupported for one in family.choices.values()}
+    places |= {f"setting.{one.name}": one.unsupported for one in family.settings.values()}
+    for key, unsupported in places.items():
+        for name in (name for one in unsupported for name in one.where if name not in known):
+            yield f"`{key}.unsupported.where`: no coordinate `{name}`; {nearest(name, known)}"
     for setting in family.settings.values():
         for name in setting.only:
             if name not in coordinates:
                 # Settings are read in order, and one may only depend on those before it.
-                known = nearest(name, coordinates)
-                yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {known}"
+                hint = nearest(name, coordinates)
+                yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {hint}"
         coordinates.append(setting.name)
         for name in setting.least_each:
             if name not in family.settings:
-                known = nearest(name, family.settings)
-                yield f"`setting.{setting.name}.least-each`: the family has no setting `{name}`; {known}"
+                hint = nearest(name, family.settings)
+                yield f"`setting.{setting.name}.least-each`: the family has no setting `{name}`; {hint}"
         yield from _contradictions(setting)
         for name, value in setting.about.items():
             key = f"setting.{setting.name}.value.{name}"
@@ -296,6 +311,7 @@ def _unknown_threats(key: str, mitigates: Mitigations, family: Family) -> Iterat
 
 def _setting(name: str, wire: _WireSetting) -> Setting:
     given = {key: value for key, value in wire if key not in ("value", "least", "most", "multiple_of", "least_each")}
+    given["unsupported"] = _unsupported(wire.unsupported)
     setting = Setting(name, **given, about={value: _value(value, one) for value, one in wire.value.items()})
     # Its own reader knows the unit that its bounds are written in.
     bounded = replace(
@@ -330,11 +346,16 @@ def _choice(
     del given["key"], given["like"], given["level"]
     levels = tuple(_level(one, settings) for one in wire.level)
     given |= {"mitigates": _mitigations(wire.mitigates), "levels": levels}
+    given["unsupported"] = _unsupported(wire.unsupported)
     given |= {"setting": _parameters(wire.setting, settings), "standing": wire.standing or levels[-1].standing}
     given["memory"] = tuple(one if one in settings else units.size_bytes(one) for one in wire.memory)
     given["answers"] = tuple(_answer(name, one, settings, folder) for one in wire.answers) if folder else ()
     choice = Choice(name, inputs={"private_key_pem": key} if key else {}, unanswered=unanswered, **given)
     return choice.at({name: setting.default for name, setting in settings.items()})
+
+
+def _unsupported(wires: tuple[_WireUnsupported, ...]) -> tuple[Unsupported, ...]:
+    return tuple(Unsupported(one.values, one.where, one.because) for one in wires)
 
 
 def _level(wire: _WireLevel, settings: Mapping[str, Setting]) -> Level:

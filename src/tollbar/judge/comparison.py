@@ -104,8 +104,8 @@ class Comparison:
     """Each study's, by which its rows are named."""
     left_out: tuple[LeftOut, ...] = ()
     """What both have by name and is not alike, and why."""
-    in_both: frozenset[str] = frozenset()
-    """The studies that both runs have, whatever was measured of them."""
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Of rows that were measured in the first run and failed in the second: why, by study and key."""
 
     @property
     def pairs(self) -> tuple[RowChange, ...]:
@@ -140,8 +140,8 @@ class Comparison:
 
     @property
     def gone(self) -> Mapping[str, tuple[Row, ...]]:
-        """Of the studies that both runs have, the rows that were measured in the first and not in the second."""
-        return {study: one for study, (one, _) in self.unmatched.items() if one and study in self.in_both}
+        """The rows that were measured in the first run and not in the second: they failed there, or are not in it."""
+        return {study: one for study, (one, _) in self.unmatched.items() if one}
 
     def tellable(self, of: Changed = "ratio") -> int:
         """How many rows have an interval of their change, without which no rise is ever found."""
@@ -165,7 +165,8 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
     """The rows that both runs have, paired by their coordinates, whatever the versions of libraries and servers.
 
     Like is set beside like: studies of one question, family, cost and load, choices with the same parameters, and
-    ratios to the same baseline. Raises TollbarError if there is nothing of that, or they were not measured alike.
+    ratios to the same baseline. Raises TollbarError if there is no such row in both, or they were not measured alike; a
+    row that one run has and could not measure is in both.
     """
     found = differences(one.run.fingerprint, other.run.fingerprint)
     if found and not across_machines:
@@ -177,6 +178,8 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
     studies: dict[str, tuple[RowChange, ...]] = {}
     unmatched: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
     left_out: list[LeftOut] = []
+    failures: dict[tuple[str, str], str] = {}
+    has_failed = False
     for name in dict.fromkeys([*mine, *theirs]):
         own, others = (_found(found[name]) if name in found else {} for found in (mine, theirs))
         in_both = name in mine and name in theirs
@@ -191,16 +194,19 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
             tuple(seen.row for at, seen in own.items() if at not in others),
             tuple(seen.row for at, seen in others.items() if at not in own),
         )
+        here, there = ({_at(row): row for row in found[name].rows} if in_both else {} for found in (mine, theirs))
+        failed = [at for at in here if at in there and not (at in own and at in others)]
+        failures |= {(name, here[at].key): there[at].reason or there[at].outcome for at in failed if at in own}
+        has_failed = has_failed or bool(failed)
         if any(pair.cost_change or pair.ratio_change for pair in pairs):
             studies[name] = pairs
-    if not studies:
+    if not studies and not has_failed:
         why = "".join(f"; {out.study}: {out.reason}" for out in left_out)
         raise TollbarError(f"the two runs have no toll in common{why}", hint="compare two runs of the same study")
     changes = _upgraded((pair.row, pair.other_row) for pairs in studies.values() for pair in pairs)
     of = {study.about.name: study.about.family for each in (other, one) for study in each.studies}
-    alike = frozenset(mine.keys() & theirs.keys())
     return Comparison(
-        one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out), alike
+        one.run.name, other.run.name, tuple(found), changes, studies, unmatched, of, tuple(left_out), failures
     )
 
 

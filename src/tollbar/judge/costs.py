@@ -324,6 +324,8 @@ def settled(trials: Iterable[Trial]) -> list[LoadRecord]:
 
 
 def _unseen(what: Quantity) -> str:
+    if what.is_whole_cost:
+        return "in the blocks that hold both cells, the clock of one saw no CPU time"
     return f"its runners observed no `{what.metric}`" + (f" of {what.component}" if what.component else "")
 
 

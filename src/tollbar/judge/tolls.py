@@ -24,10 +24,11 @@ def _toll(row: Row, ledger: Ledger, fixed: Coordinates) -> Toll:
     toll = ledger.compare(row, baseline) if baseline else Toll(row, row, ledger.metric)
     if toll.ratio is not None:
         return toll
-    return replace(toll, reason=_why_not_compared(row, baseline, ledger, fixed))
+    return replace(toll, reason=_without_baseline(row, baseline, ledger, fixed) or toll.reason)
 
 
-def _why_not_compared(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str:
+def _without_baseline(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coordinates) -> str | None:
+    """Why there is nothing to compare; None where both have a cost, and the comparison itself says what is missing."""
     own = ledger.why_unmeasured(row)
     if own is not None:
         return own
@@ -37,9 +38,7 @@ def _why_not_compared(row: Row, baseline: Row | None, ledger: Ledger, fixed: Coo
     if baseline is None:
         return f"its baseline, {row.against}, is not among the cells"
     its = ledger.why_unmeasured(baseline)
-    if its is not None:
-        return f"its baseline was not measured: {its}"
-    return "it has no second trial" if row is baseline else "no block holds both it and its baseline"
+    return None if its is None else f"its baseline was not measured: {its}"
 
 
 class Compared:

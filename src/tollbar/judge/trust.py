@@ -118,7 +118,7 @@ def _stolen(trials: Sequence[Trial]) -> tuple[int, int]:
 def _change(visits: Visits) -> float | None:
     by_block: dict[int, list[float]] = defaultdict(list)
     for visit in visits:
-        if visit.first.any():
+        if visit.costs[visit.first].sum() > 0:
             by_block[visit.block].append(math.log(visit.costs[visit.first].sum() / visit.operations[visit.first].sum()))
     third = len(by_block) // 3
     if not third:

@@ -62,7 +62,7 @@ def begin(
 
 
 def take_up(directory: Path, asked: Sequence[Study]) -> tuple[Plan, Store]:
-    """A run to be gone on with, of these studies. Raises TollbarError where what it would measure has changed."""
+    """A run to be resumed, of these studies. Raises TollbarError where what it would measure has changed."""
     said = results.about(directory)
     found = machine.differences(said["fingerprint"], machine.fingerprint())
     if found:
@@ -135,7 +135,7 @@ def with_blocks(asked: Sequence[Study], blocks: int | None) -> tuple[Study, ...]
 
 
 def with_precision(asked: Sequence[Study], half: float | None, longest_s: float | None) -> tuple[Study, ...]:
-    """These studies, to be gone on with until their tolls are known so well, for so many seconds at most."""
+    """These studies, to be continued until their tolls are known so well, for so many seconds at most."""
     if half is None:
         return tuple(asked)
     return tuple(replace(one, measure=replace(one.measure, precision=half, longest_s=longest_s)) for one in asked)

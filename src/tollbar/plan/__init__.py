@@ -261,10 +261,13 @@ class _Grid:
 
         Of a server that the user has only what was asked is known.
         """
+        family = self.study.family
         coordinates: dict[str, Value] = {n: wanted[n] for n in ("choice", "provider", "bed", "op") if n in wanted}
-        for name, setting in self.study.family.settings.items():
-            if setting.applies(coordinates) and (not self.study.remotes or name in wanted):
-                coordinates[name] = wanted.get(name, setting.default)
+        for name, setting in family.settings.items():
+            if setting.applies(coordinates) and name in wanted:
+                coordinates[name] = wanted[name]
+            elif setting.applies(coordinates) and not self.study.remotes:
+                coordinates[name] = family.default_at(name, {**wanted, **coordinates})
         return coordinates | {n: wanted[n] for n in ("users", "rate", "client") if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:

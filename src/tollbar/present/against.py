@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tollbar.families import Standing, Value
+from tollbar.families import Family, Standing, Value, at_defaults
 from tollbar.judge import StudyJudgement, Toll, Verdict
 from tollbar.present.groups import by_row, cost_metric, real_tolls, split
 from tollbar.present.names import (
@@ -258,15 +258,19 @@ def weakness(study: StudyJudgement) -> str | None:
         if about is None or about.standing not in CALLED_OUT:
             continue
         if all(about in family.parts_of(row.coordinates) and row.standing is about.standing for row in real):
-            standings = {
-                str(value): known.standing if (known := setting.about.get(str(value))) else None
-                for value in setting.values or ()
-            }
-            better = [f"`{name}={value}`" for value, standing in standings.items() if standing not in CALLED_OUT]
+            better = [f"`{name}={value}`" for value in setting.values or () if _raises(family, name, value, real)]
             instead = f"; ask with {enumeration(better, 'or')}" if better else ""
             by = f" ({about.authority[0].by}, {about.authority[0].where})" if about.authority else ""
             return f"{capitalised(named_value(family, name, about.name))} is {about.standing.words}{by}{instead}."
     return None
+
+
+def _raises(family: Family, name: str, value: Value, rows: Sequence[Row]) -> bool:
+    """Whether each of these rows could be had with another value of a setting, and would stand better."""
+    cells = [(row, at_defaults(family, {**row.coordinates, name: value})) for row in rows]
+    return all(
+        not family.why_unsupported(cell) and family.standing_of(cell).is_above(row.standing) for row, cell in cells
+    )
 
 
 def rates(study: StudyJudgement) -> str | None:

@@ -122,15 +122,20 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
         f" {change_words(one.change.estimate)} {change_ends(one.change)}"
         for one in found
     ]
-    lines += [
-        f"gone: {_row_words(comparison, *one)}: measured in {comparison.one}, and not in {comparison.other}"
-        for one in gone[:MOST_NAMED]
-    ]
-    if len(gone) > MOST_NAMED:
-        lines.append(f"gone: {counted(len(gone) - MOST_NAMED, 'more row')}")
+    lines += [_gone(comparison, *one) for one in gone[:MOST_NAMED]]
+    if gone:
+        failed = sum((study, row.key) in comparison.failures for study, row in gone)
+        lines.append(
+            f"{counted(len(gone), 'row')} measured in {comparison.one} {'has' if len(gone) == 1 else 'have'} no cost in"
+            f" {comparison.other}: {failed} failed, {len(gone) - failed} gone."
+        )
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable:
         lines.append(f"No row could have shown a rise by more than {share}: none has an interval of its change.")
+        if by_cost := comparison.tellable("cost"):
+            lines.append(
+                f"hint: `--of cost` looks at CPU time itself, of which {counted(by_cost, 'row')} could show it"
+            )
     elif found:
         lines.append(f"{of_rows} could have shown such a rise.")
     else:
@@ -138,6 +143,12 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
             f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."
         )
     return lines
+
+
+def _gone(comparison: Comparison, study: str, row: Row) -> str:
+    why = comparison.failures.get((study, row.key))
+    words, one, other = _row_words(comparison, study, row), comparison.one, comparison.other
+    return f"failed: {words}: in {other}: {why}" if why else f"gone: {words}: measured in {one}, and not in {other}"
 
 
 _QUANTITIES: Mapping[Changed, str] = {"cost": "CPU time", "ratio": "ratio to its baseline"}

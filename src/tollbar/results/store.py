@@ -108,7 +108,7 @@ class Store:
             )  # fmt: skip
 
     def resume(self) -> int:
-        """Notes that the run is gone on with, and that all cells which were set aside are tried again: how many."""
+        """Notes that the run is resumed, and that all cells which were set aside are tried again: how many."""
         with self._writing() as database:
             now_s = time.time()
             database.execute("insert into event values (?, ?)", (now_s, "resumed"))
@@ -225,7 +225,7 @@ def create(
 
 
 def measured_as(study: Study) -> dict[str, Any]:
-    """What the command line or a set may have said of how a study is measured, for the run to be gone on with."""
+    """What the command line or a set may have said of how a study is measured, for the run to be resumed."""
     measure = study.measure
     return {name: getattr(measure, name) for name in MEASURED_AS}
 

@@ -92,10 +92,10 @@ class Process:
         self._stdin: IO[bytes] = self._process.stdin
         # A runner that never reads cannot block the lab: what it is sent fits into the pipe.
         fcntl.fcntl(self._stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._heard, self._talk = bytearray(), bytearray()
+        self._heard, self._messages = bytearray(), bytearray()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ, self._heard)
-        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._talk)
+        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._messages)
 
     @property
     def pid(self) -> int:
@@ -182,7 +182,7 @@ class Process:
             if not read:
                 self._selector.unregister(key.fileobj)
             key.data.extend(read)
-        del self._talk[:-KEPT_LOG_BYTES]
+        del self._messages[:-KEPT_LOG_BYTES]
 
     def _has_ended(self, limit_s: float = 0.0) -> bool:
         """Whether the guard ends within this time; then its status is known, and what it guarded is gone."""
@@ -211,8 +211,8 @@ class Process:
             how = f"the runner ended with status {status}"
         with suppress(OSError):
             self._take_in(0)
-        talk = self._talk.decode(errors="replace").strip()
-        return f"{how}: {talk.splitlines()[-1]}" if talk else how
+        messages = self._messages.decode(errors="replace").strip()
+        return f"{how}: {messages.splitlines()[-1]}" if messages else how
 
 
 def _signal_name(number: int) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import families
+from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.metrics import BACKGROUND
@@ -148,9 +149,33 @@ class Workload(ABC):
         """The cell for people."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnsupportedWorkload(Workload):
+    """Of a cell that cannot be had, as its family says: nothing is tried."""
+
+    reason: str
+
+    def needs_sandbox(self, cell: Cell) -> bool:
+        return False
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        return unproven(cell, Outcome.UNSUPPORTED, self.reason)
+
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> AbstractContextManager[Work]:
+        raise NotStarted(Outcome.UNSUPPORTED, self.reason)
+
+    def shown(self, cell: Cell, seed: int) -> Shown:
+        return Shown((), {"impossible": self.reason}, self.reason)
+
+
 def of(cell: Cell) -> Workload:
     """The workload of this cell: its family's own, or else the general one for cells with or without a bed."""
-    folder = families.family(cell.family).folder
+    family = families.family(cell.family)
+    if (reason := family.why_unsupported(cell.coordinates)) is not None:
+        return UnsupportedWorkload(reason)
+    folder = family.folder
     own = folder / "workload.py" if folder else None
     if own is not None and own.exists() and _own(own).serves(cell):
         return _own(own)

@@ -51,8 +51,6 @@ def _postgresql(settings: Plain, accounts: Accounts) -> dict[str, Any]:
 
 def _directory(settings: Plain, accounts: Accounts) -> dict[str, Any]:
     """Where it is, templates read of what was started before; over TLS, the library that makes its name known."""
-    if settings["choice"] == "digest":
-        raise NotStarted(Outcome.UNSUPPORTED, "a directory has no hash of the password that Digest could use")
     if (settings["store"], settings["directory"]) != ("ldaps", "samba"):
         return {"store": {}}
     found = [path for pattern in NAME_LIBRARIES for path in sorted(glob(pattern))]
@@ -96,21 +94,6 @@ WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any],
     "hmac": _hmac,
     "client-certificate": _client_certificate,
 }
-# What else a server cannot do: settings with their values, and the reason.
-CANNOT: Mapping[str, Mapping[tuple[str, str], str]] = {
-    "httpd": {
-        ("choice", "session-cookie"): "Apache's sessions hold name and password, which it checks with each request",
-        ("password-hash", "salted-sha-1"): "Apache takes SHA-1 only without a salt",
-        ("password-hash", "argon2id"): "Apache takes what the system's crypt does, which has no Argon2id but bcrypt",
-        ("digest-algorithm", "sha-256"): "Apache has Digest with MD5 alone",
-    },
-    "nginx": {
-        ("choice", "digest"): "nginx has no Digest",
-        ("choice", "form"): "nginx has no login form",
-        ("choice", "session-cookie"): "nginx has no login form",
-        ("password-hash", "argon2id"): "nginx takes what the system's crypt does, which has no Argon2id but bcrypt",
-    },
-}
 # By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
 # and the encryption of its tickets.
 HOSTS = {
@@ -122,11 +105,10 @@ HOSTS = {
 }
 REALM = "tollbar.test"
 NT_DOMAIN = "TOLLBAR"
-# Where each server can have a ticket checked, and where a password.
-CHECKED = {"httpd": ("in-server", "gssproxy"), "nginx": ("auth-request",)}
-PASSWORDS_CHECKED = {"nginx": ("in-server", "auth-request")}
 # What stands for that between the directory and the server.
 CHECKED_BY = {"gssproxy": "gssproxy", "auth-request": "authenticator"}
+# The servers that may have a password checked by another, and are told whether to.
+ASK_ANOTHER = ("nginx",)
 # The bed that a service is the same server as.
 SAME_AS = {"authenticator": "httpd"}
 # A ticket takes the directory milliseconds, so those of requests are of so many users.
@@ -244,15 +226,11 @@ def _host(settings: Plain) -> str:
     return f"{name}.{REALM}"
 
 
-def _negotiated(settings: Plain, found: Installed) -> dict[str, Any]:
-    """What a server is told of Kerberos or NTLM. Raises NotStarted where it cannot have it."""
-    runs = str(settings.get("runs", "in-server"))
-    if runs not in CHECKED.get(found.bed.name, ()):
-        has = {"in-server": "of its own", "gssproxy": "by gssproxy", "auth-request": "by asking another server"}[runs]
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no {settings['choice']} {has}")
+def _negotiated(settings: Plain) -> dict[str, Any]:
+    """What a server is told of Kerberos or NTLM. Raises NotStarted where the directories lack its account."""
     return {
         "scheme": settings["choice"],
-        "runs": runs,
+        "runs": settings.get("runs", "in-server"),
         "persistence": settings.get("persistence", "connection"),
         "delegation": settings.get("delegation", "no"),
         "keytab": _host(settings).replace(REALM, "keytab"),
@@ -304,41 +282,24 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
     """
     if settings["choice"] == "anonymous":
         return {"sign_in": None}
-    runs = str(settings.get("runs", "in-server"))
-    # Another server's words where that is asked.
-    between = beds.services()[CHECKED_BY[runs]] if runs in CHECKED_BY else found.bed
-    checks = SAME_AS.get(between.name, found.bed.name)
-    for (name, value), reason in CANNOT.get(checks, {}).items():
-        if settings.get(name) == value:
-            raise NotStarted(Outcome.UNSUPPORTED, reason)
+    # What these cannot do, the family says.
+    if found.bed.name not in STORES:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} is told of no sign-in")
     if _negotiates(settings):
-        return {"sign_in": _negotiated(settings, found)}
+        return {"sign_in": _negotiated(settings)}
     if settings["choice"] in WITHOUT_PASSWORD:
-        return {"sign_in": _without_password(settings, found, accounts)}
-    if runs not in PASSWORDS_CHECKED.get(found.bed.name, ("in-server",)):
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no password checked by {between.title}")
+        told, _ = WITHOUT_PASSWORD[str(settings["choice"])](settings, accounts)
+        return {"sign_in": {"scheme": settings["choice"], **told}}
+    runs = str(settings.get("runs", "in-server"))
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
-    made = STORES.get(checks, {}).get(store)
-    if made is None:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} does not look accounts up by {store}")
-    told = made(settings, accounts)
+    # Another server's words where that is asked.
+    told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.bed.name)][store](settings, accounts)
     sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
     if settings["choice"] == "session-cookie":
         sign_in["held"] = str(accounts.sessions)
-    if found.bed.name in PASSWORDS_CHECKED:
+    if found.bed.name in ASK_ANOTHER:
         sign_in["runs"] = runs
     return {"sign_in": sign_in, **told}
-
-
-def _without_password(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, Any]:
-    """What the embedded server is told of tokens and keys. Raises NotStarted where another is asked, or in clear."""
-    choice = str(settings["choice"])
-    if found.bed.name != "embedded":
-        raise NotStarted(Outcome.UNSUPPORTED, f"{found.bed.title} has no {choice} of its own")
-    if choice == "client-certificate" and settings["transport"] == "clear":
-        raise NotStarted(Outcome.UNSUPPORTED, "a client shows its certificate over TLS alone")
-    told, _ = WITHOUT_PASSWORD[choice](settings, accounts)
-    return {"scheme": choice, **told}
 
 
 def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...]:
