@@ -51,6 +51,7 @@ from tollbar.present.load import (
 )
 from tollbar.present.names import (
     column_title,
+    coordinate,
     cost_words,
     counted,
     enumeration,
@@ -58,7 +59,7 @@ from tollbar.present.names import (
     prevailing,
     varying,
 )
-from tollbar.present.numbers import percent, times_exactly
+from tollbar.present.numbers import percent, times_exactly, twins_words
 from tollbar.present.protection import (
     strength_section,
     threats_section,
@@ -77,13 +78,12 @@ from tollbar.present.results import (
     ROWS_SHOWN,
     BaselineChoice,
     Results,
-    how,
-    missing,
     results,
     results_section,
 )
-from tollbar.present.trust import largest_noise, trust_section, unavailable, warnings
+from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
 from tollbar.results import Run
+from tollbar.stats import Moments
 
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
@@ -306,6 +306,37 @@ def meanings(study: StudyJudgement) -> str:
     if prevails:
         means.append(f"Where a name says nothing of it: {enumeration(prevails)}")
     return ". ".join(means) + "." if means else ""
+
+
+def how(study: StudyJudgement) -> str:
+    """What the ratios are of, against what, and how sure they are."""
+    about = study.about
+    baseline = ", ".join(coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
+    blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
+    # Without twins nothing is known of the noise: a warning says so.
+    twins = [] if study.noise is None else [f"what was measured twice differed by {twins_words(study.noise)}"]
+    said = (
+        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
+        counted(blocks, "block"),
+        *twins,
+        f"differences under {percent(about.worth)} are ignored",
+        left_alone_words(study),
+    )
+    return " · ".join(said)
+
+
+def moments_words(study: StudyJudgement) -> str:
+    """Which moments the study's ratios are of: where not one of them is undisturbed, none is called so."""
+    found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
+    return str(Moments.AS_DISTURBED if found == {Moments.AS_DISTURBED} else Moments.UNDISTURBED)
+
+
+def left_alone_words(study: StudyJudgement) -> str:
+    """How much of its time the core was left alone: `the core was left alone 87 % of the time`."""
+    share = study.trust.left_alone
+    if share is None:
+        return "no probe shares the core that is measured: all is as disturbed"
+    return f"the core was left alone {percent(round(share, 2))} of the time"
 
 
 def blocks_and_chunks(study: StudyJudgement) -> str:
