@@ -8,11 +8,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import TypeVar
 
 from tollbar import __version__, units
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.present.against import against_baseline
-from tollbar.present.answer import answer
+from tollbar.present.answer import Answer, answer, whole_answer
 from tollbar.present.blocks import (
     Block,
     Boxed,
@@ -25,6 +27,7 @@ from tollbar.present.blocks import (
     Listing,
     Paragraph,
     Section,
+    Table,
     figures,
     of_values,
     standing_keys,
@@ -57,6 +60,7 @@ from tollbar.present.names import (
     enumeration,
     named_value,
     prevailing,
+    slug,
     varying,
 )
 from tollbar.present.numbers import percent, times_exactly, twins_words
@@ -113,7 +117,9 @@ class Entry:
 
     name: str
     title: str
-    says: str
+    says: Sequence[Block] = ()
+    parts: Sequence[Entry] = ()
+    """The sections in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +128,80 @@ class Page:
 
     title: str
     note: str
+    answers: Sequence[Entry]
+    """A line for each question, then one for each source; none, of a page of one study."""
     contents: Sequence[Entry]
-    """None, of a page of one study."""
     sections: Sequence[Section]
 
 
 def page(judgement: Judgement) -> Page:
     """The whole page, as HTML has it."""
     sources, studies = together(judgement), judgement.studies
-    answers = [answer(study) for study in studies]
+    answers = [whole_answer(study) for study in studies]
+    # What tests the lab is no question of security: it comes last.
+    ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_rehearsal)
     entries = [
-        *(Entry(_source_name(one), one.heading, counted_verdicts(one.theirs)) for one in sources),
-        *(Entry(_study_name(one), one.about.question, said[0]) for one, said in zip(studies, answers, strict=True)),
+        *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
+        *(Entry(_source_name(one), one.heading, [Paragraph(counted_verdicts(one.theirs))]) for one in sources),
+    ]
+    is_one = len(studies) == 1
+    taken: set[str] = set()
+    sections = [
+        linked(section, "", taken)
+        for section in (
+            *(_study(judgement, study, said, is_one) for study, said in ordered),
+            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
+            Section("How and on what it was measured", tuple(_how(judgement)), "how"),
+            Section("Do it again", _again(judgement.run), "again"),
+        )
     ]
     return Page(
         f"What security costs: {judgement.run.name}",
-        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
-        entries if len(studies) > 1 else (),
-        (
-            *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
-            *(_study(judgement, study, said) for study, said in zip(studies, answers, strict=True)),
-            Section("How and on what it was measured", tuple(_how(judgement)), "how"),
-            Section("Do it again", _again(judgement.run), "again"),
-        ),
+        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell;"
+        " in charts, hollow: not told apart from the first.",
+        () if is_one else entries,
+        [_entry(section) for section in sections],
+        sections,
     )
 
 
 def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
     """The brief form of each study, in the run's order; with all rows, or as many as a screen has."""
     return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
+
+
+# Names, which links lead to.
+
+
+B = TypeVar("B", bound=Block)
+
+
+def linked(block: B, at: str, taken: set[str]) -> B:
+    """The same with a name for each section and each table's row in it, made of their own words."""
+    if isinstance(block, Section):
+        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
+        return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
+    if isinstance(block, Folded | Boxed):
+        return replace(block, blocks=tuple(linked(inside, at, taken) for inside in block.blocks))
+    if isinstance(block, Results):
+        return replace(block, table=linked(block.table, at, taken))
+    if isinstance(block, Table):
+        heads = [n for n, column in enumerate(block.columns) if column.names] or [0]
+        said = block.names or [f"{at}-{slug(' '.join(row[n].says for n in heads))}" for row in block.rows]
+        return replace(block, names=[_free(name, taken) for name in said])
+    return block
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or where it is taken the first of `name-2`, `name-3` … that is not."""
+    found = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
+    taken.add(found)
+    return found
+
+
+def _entry(section: Section, *, whole: bool = True) -> Entry:
+    inside = [_entry(part, whole=False) for part in section.blocks if isinstance(part, Section)] if whole else []
+    return Entry(section.name, section.title, parts=inside)
 
 
 def _source_name(published: Published) -> str:
@@ -164,7 +215,7 @@ def _study_name(study: StudyJudgement) -> str:
 # One study, in the order of a reader's doubts.
 
 
-def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> Section:
+def _study(judgement: Judgement, study: StudyJudgement, said: Answer, is_one: bool) -> Section:
     at, main = at_one_load(study), results(study)
     part = within(judgement, study)
     sections = (
@@ -185,14 +236,17 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> 
     )
     return Section(
         study.about.question,
-        (*_answer(study, said, at, main), *(one for one in sections if one is not None)),
+        (*_answer(study, said, at, main, is_one), *(one for one in sections if one is not None)),
         _study_name(study),
     )
 
 
-def _answer(study: StudyJudgement, said: Sequence[str], at: AtOneLoad, main: Results) -> Iterator[Block]:
-    first, *rest = said
+def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results, is_one: bool) -> Iterator[Block]:
+    first, *rest = said.says
     yield Paragraph(first, "answer")
+    if is_one:
+        # Where there are several, these stand at the head of the page.
+        yield replace(said.choices, says="")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
         yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])

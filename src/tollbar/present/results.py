@@ -13,6 +13,7 @@ from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell
 from tollbar.present.groups import (
+    Spot,
     by_row,
     cost_metric,
     is_baseline,
@@ -41,6 +42,7 @@ from tollbar.present.names import (
     place_words,
     plain,
     said_plain,
+    slug,
     standing_words,
     value_words,
     varying,
@@ -74,6 +76,8 @@ AS_DISTURBED = "~"
 BESIDE = {"throughput": "requests / s", "memory": "held"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
 SPEED_FROM_BYTES = 1024
+# Of which a reader of the page may choose one to set all others against.
+MOST_WAYS = 100
 # In which order columns leave where there is no room for all.
 BAR, TYPICAL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
 
@@ -102,8 +106,9 @@ class Results:
     """What else they may be set against, in the rows' order."""
     providers: Sequence[str]
     facts: Sequence[Mapping[str, object]]
-    """Of each row: the number of its `way`, of its `place` and of its `provider`, and its `cost` where it has one.
-    Rows of one place are alternatives to one another."""
+    """Of each row: the number of its `way`, of its `place` and of its `provider`, and where it has a cost that `cost`
+    and `ratios`: what it is of each way's in the same place, in words. Rows of one place are alternatives to one
+    another."""
 
     @property
     def against_column(self) -> int:
@@ -143,6 +148,7 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
         [column for column, _ in columns],
         [[cell_of(row) for _, cell_of in columns] for row in study.rows],
         sortable=True,
+        names=[slug(f"{study.about.name} {' '.join(map(str, row.coordinates.values()))}") for row in study.rows],
     )
     picked = [[number[row.key] for row in group] for group in shown]
     ways, providers, facts = _alternatives(study, made.cost)
@@ -381,7 +387,10 @@ def _key(of: MetricKey) -> str:
 def _alternatives(
     study: StudyJudgement, cost: Mapping[str, Measurement]
 ) -> tuple[list[str], list[str], list[dict[str, object]]]:
-    """What a page divides one cost by another with; what that is worth was judged against the baseline only."""
+    """What a page divides one cost by another with; what that is worth was judged against the baseline only.
+
+    Of more ways than a reader would choose from there are none.
+    """
     chosen = options(study)
     given = [name for name in varying(study.rows) if name not in chosen]
     label = labels(study, chosen, whole=True)
@@ -389,16 +398,21 @@ def _alternatives(
     ways = {way: n for n, way in enumerate(dict.fromkeys(way for way, _, _ in named))}
     spots = {at: n for n, at in enumerate(dict.fromkeys(at for _, at, _ in named))}
     providers = {by: n for n, by in enumerate(dict.fromkeys(by for _, _, by in named))}
+    many = len(ways) > MOST_WAYS
+    costs = {key: float(f"{found.value:.6g}") for key, found in cost.items()}
+    at = {named[n][:2]: costs[row.key] for n, row in enumerate(study.rows) if row.key in costs}
+
+    def beside_others(row: Row, place: Spot) -> dict[str, object]:
+        if row.key not in costs or many:
+            return {}
+        its, others = costs[row.key], [at.get((way, place)) for way in ways]
+        return {"cost": its, "ratios": "|".join(times(its / other) if other else "" for other in others)}
+
     facts = [
-        {
-            "way": ways[way],
-            "place": spots[place],
-            "provider": providers[provider],
-            **({"cost": f"{cost[row.key].value:.6g}"} if row.key in cost else {}),
-        }
+        {"way": ways[way], "place": spots[place], "provider": providers[provider], **beside_others(row, place)}
         for row, (way, place, provider) in zip(study.rows, named, strict=True)
     ]
-    return [*ways], [*providers], facts
+    return [] if many else [*ways], [*providers], facts
 
 
 def beside(study: StudyJudgement) -> dict[MetricKey, dict[str, Measurement]]:

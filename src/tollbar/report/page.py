@@ -48,10 +48,12 @@ def page(judgement: Judgement) -> str:
     }
     said = present.page(judgement)
     # The body first: it is what places the drawings.
-    main = templates.get_template("blocks.html.jinja").module.laid_out(said.sections, 2)  # type: ignore[attr-defined]
+    laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
+    main = laid_out(said.sections, 2)
     return templates.get_template("page.html.jinja").render(
         name=judgement.run.name,
         page=said,
+        answers=[(entry, laid_out(entry.says, 2)) for entry in said.answers],
         main=main,
         style=Markup(data("style.css")),
         script=Markup(data("page.js")),
