@@ -365,7 +365,7 @@ class _Telling:
         place = finding.places[0]
         best, *rest = place.good
         adds = self._adds(place)
-        steps = [f"{capitalised(enumeration(why))}: {self._beside_all(way, best)}" for way, why in adds]
+        steps = [f"{capitalised(why)}: {self._beside_all(way, best)}" for way, why in adds]
         if not steps:
             steps = [self._beside_all(way, best) for way in rest[-1 if self.of_one_standing else 0 :][:1]]
         head = self._head(place) if len(self.places) > 1 else ""
@@ -397,25 +397,33 @@ class _Telling:
             for way, pair in zip(ways, pairs, strict=True)
         )
 
-    def _adds(self, place: Place) -> list[tuple[Way, list[str]]]:
+    def _adds(self, place: Place) -> list[tuple[Way, str]]:
         """Of those in good standing what is more than the first, and in what: its standing, bits, a threat mitigated.
 
         For each of these what costs least; those that are more in most things, in the order of their costs.
         """
         best, *rest = place.good
+        family = self.study.about.family
         wanted = {f"{way.row.strength} bits": way for way in self._above(place)[:1]}
         if best.row.standing is not Standing.RECOMMENDED:
             wanted |= dict([("recommended", way) for way in rest if way.row.standing is Standing.RECOMMENDED][:1])
-        done = self.study.about.family.mitigations_of
-        own = done(best.row.coordinates) if best.row.choice in self.study.about.family.choices else {}
-        for threat in (name for name, mitigation in own.items() if mitigation.degree is not Degree.YES):
-            better = [way for way in rest if done(way.row.coordinates)[threat].degree is Degree.YES]
-            wanted |= {f"against {threat.replace('-', ' ')}": way for way in better[:1]}
+        known = best.row.choice in family.choices
+        done = {way.row.key: family.mitigations_of(way.row.coordinates) if known else {} for way in place.good}
+        for threat in (name for name, own in done[best.row.key].items() if own.degree is not Degree.YES):
+            better = [way for way in rest if done[way.row.key][threat].degree is Degree.YES]
+            if better:
+                wanted[threat] = better[0]
         adds: dict[str, list[str]] = {}
         for why, way in wanted.items():
             adds.setdefault(way.row.key, []).append(why)
         kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
-        return [(way, adds[way.row.key]) for way in rest if way.row.key in kept]
+        return [(way, self._more_of(adds[way.row.key])) for way in rest if way.row.key in kept]
+
+    def _more_of(self, adds: Sequence[str]) -> str:
+        """`256 bits, recommended, against tampering and nonce misuse`."""
+        threats = [why.replace("-", " ") for why in adds if why in self.study.about.family.threats]
+        others = [why for why in adds if why not in self.study.about.family.threats]
+        return ", ".join([*others, *([f"against {enumeration(threats)}"] if threats else [])])
 
     def _beside_all(self, way: Way, best: Way) -> str:
         """The same as `_compared`, with the interval of the ratio; or that there is no verdict."""

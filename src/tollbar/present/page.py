@@ -131,10 +131,11 @@ class Page:
     """What stands in its window's title."""
     title: str
     note: str
-    answers: Sequence[Entry]
-    """A line for each question, then one for each source; none, of a page of one study."""
     contents: Sequence[Entry]
+    """None, where there is little."""
     sections: Sequence[Section]
+    answers: Sequence[Entry] = ()
+    """A line for each question, then one for each source; none, of a page of one study."""
 
 
 def page(judgement: Judgement) -> Page:
@@ -147,12 +148,11 @@ def page(judgement: Judgement) -> Page:
         *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
         *(Entry(_source_name(one), one.heading, [Paragraph(counted_verdicts(one.theirs))]) for one in sources),
     ]
-    is_one = len(studies) == 1
     taken: set[str] = set()
     sections = [
         linked(section, "", taken)
         for section in (
-            *(_study(judgement, study, said, is_one) for study, said in ordered),
+            *(_study(judgement, study, said) for study, said in ordered),
             *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
@@ -163,9 +163,9 @@ def page(judgement: Judgement) -> Page:
         f"What security costs: {judgement.run.name}",
         "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell;"
         " in charts, hollow: not told apart from the first.",
-        () if is_one else entries,
         [_entry(section) for section in sections],
         sections,
+        entries if len(studies) > 1 else (),
     )
 
 
@@ -219,7 +219,7 @@ def _study_name(study: StudyJudgement) -> str:
 # One study, in the order of a reader's doubts.
 
 
-def _study(judgement: Judgement, study: StudyJudgement, said: Answer, is_one: bool) -> Section:
+def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section:
     at, main = at_one_load(study), results(study)
     part = within(judgement, study)
     sections = (
@@ -240,17 +240,16 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer, is_one: bo
     )
     return Section(
         study.about.question,
-        (*_answer(study, said, at, main, is_one), *(one for one in sections if one is not None)),
+        (*_answer(study, said, at, main), *(one for one in sections if one is not None)),
         _study_name(study),
     )
 
 
-def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results, is_one: bool) -> Iterator[Block]:
+def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -> Iterator[Block]:
     first, *rest = said.says
     yield Paragraph(first, "answer")
-    if is_one:
-        # Where there are several, these stand at the head of the page.
-        yield replace(said.choices, says="")
+    # Where there are several studies these stand at the head of the page, if there is room.
+    yield replace(said.choices, says="")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
         yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])
