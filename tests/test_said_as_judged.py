@@ -234,9 +234,10 @@ def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.Monkey
     console = Console(file=written, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "stderr", lambda: console)
     with progress.Progress() as bar:
-        for _ in bar.follow("[bold]x[/]", [1], 1):
+        for _ in bar.follow("[bold]x[/]", [1], 1, ["[b]study[/]: a cell"]):
             pass
     assert "[bold]x[/]" in written.getvalue()
+    assert "[b]study[/]: a cell" in written.getvalue()
     assert r"[a]\(javascript:x\)" == escaped("[a](javascript:x)").replace(")", r"\)")
     assert r"\~~a\~~" == escaped("~~a~~")
 

@@ -373,12 +373,13 @@ class _Telling:
         shown = [best, *(way for way, _ in adds)]
         shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
         some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
-        caption = f"{cost_words(self.study).title}{f': {head}' if head else ''}{some}"
+        bars = self._bars([way for way in place.good if way in shown]) if rest else ()
+        hollow = "; hollow: not told apart from the first" if not all(bar.is_told for bar in bars) else ""
         return replace(
             said,
             steps=[f"{capitalised(step)}." for step in steps],
-            bars=self._bars([way for way in place.good if way in shown]) if rest else (),
-            caption=caption,
+            bars=bars,
+            caption=f"{cost_words(self.study).title}{f': {head}' if head else ''}{some}{hollow}",
         )
 
     def _bars(self, ways: Sequence[Way]) -> tuple[CostBar, ...]:

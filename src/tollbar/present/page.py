@@ -161,8 +161,7 @@ def page(judgement: Judgement) -> Page:
     return Page(
         judgement.run.name,
         f"What security costs: {judgement.run.name}",
-        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell;"
-        " in charts, hollow: not told apart from the first.",
+        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
         [_entry(section) for section in sections],
         sections,
         entries if len(studies) > 1 else (),
