@@ -68,7 +68,8 @@ def unprotected(study: StudyJudgement) -> str:
 
 def differing(study: StudyJudgement) -> list[str]:
     """The threats about which the cells that protect something do not all do the same."""
-    return [t for t in study.about.family.threats if len({answers[t] for answers, _ in alike(study)}) > 1]
+    groups = alike(study)
+    return [t for t in study.about.family.threats if len({answers[t] for answers, _ in groups}) > 1]
 
 
 def alike(study: StudyJudgement) -> list[tuple[Answers, list[str]]]:
