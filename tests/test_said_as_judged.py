@@ -22,12 +22,12 @@ from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, jud
 from tollbar.machine import differences
 from tollbar.present.against import against_baseline, rates, sentences
 from tollbar.present.answer import answer, headline
-from tollbar.present.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.present.comparisons import effects
+from tollbar.present.decisions.compare import comparison_notes, comparison_tables, increase_lines
 from tollbar.present.groups import places
-from tollbar.present.protection import Candidate, Uses, WayCost, use_sentences
 from tollbar.present.published import published_tables, within
 from tollbar.present.results import results
+from tollbar.present.uses import Candidate, Uses, WayCost, use_sentences
 from tollbar.stats import Interval
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}

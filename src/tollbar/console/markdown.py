@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tollbar.judge import Comparison, Judgement
 from tollbar.present.blocks import Column, Listing, Table, TableCell
-from tollbar.present.changes import comparison_notes, comparison_tables
+from tollbar.present.decisions.compare import comparison_notes, comparison_tables
 from tollbar.present.page import Brief, briefs
 from tollbar.present.published import source_listing, together
 

@@ -15,7 +15,7 @@ from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
 from tollbar.judge import Comparison, Judgement
 from tollbar.present.blocks import Listing, Table
-from tollbar.present.changes import comparison_notes, comparison_tables
+from tollbar.present.decisions.compare import comparison_notes, comparison_tables
 from tollbar.present.page import Brief, briefs
 from tollbar.present.published import Published, source_listing, together
 

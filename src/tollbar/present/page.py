@@ -67,8 +67,6 @@ from tollbar.present.numbers import percent, times_exactly, twins_words
 from tollbar.present.protection import (
     strength_section,
     threats_section,
-    uses_listing,
-    uses_section,
 )
 from tollbar.present.published import (
     Published,
@@ -86,6 +84,7 @@ from tollbar.present.results import (
     results_section,
 )
 from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
+from tollbar.present.uses import uses_listing, uses_section
 from tollbar.results import Run
 from tollbar.stats import Moments
 
