@@ -358,9 +358,11 @@ class _Telling:
     @property
     def choices(self) -> Choices:
         """The answer in short, and of the first place that has one: how sure that is, what adds what, and the costs."""
+        if self.study.about.family.is_rehearsal:
+            return Choices(against_baseline(self.study)[0])
         said = Choices(f"{self._in_short}.")
         finding = next((finding for finding in self.findings if finding.first is not None), None)
-        if finding is None or self.is_of_many_choices or self.study.about.family.is_rehearsal:
+        if finding is None or self.is_of_many_choices:
             return said
         place = finding.places[0]
         best, *rest = place.good
@@ -374,7 +376,7 @@ class _Telling:
         shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
         some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
         bars = self._bars([way for way in place.good if way in shown]) if rest else ()
-        hollow = "; hollow: not told apart from the first" if not all(bar.is_told for bar in bars) else ""
+        hollow = "; hollow: not told apart" if not all(bar.is_told for bar in bars) else ""
         return replace(
             said,
             steps=[f"{capitalised(step)}." for step in steps],
