@@ -12,7 +12,7 @@ from builders import row, run, study_run, trials
 from tollbar.console import show_comparison, streams
 from tollbar.errors import TollbarError
 from tollbar.judge import Changed, Comparison, compare, judge
-from tollbar.present.changes import comparison_notes, comparison_tables
+from tollbar.present.decisions.compare import comparison_notes, comparison_tables
 from tollbar.records import Trial
 from tollbar.results import Run
 from tollbar.stats import Moments

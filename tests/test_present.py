@@ -14,9 +14,9 @@ from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.chart import block_costs, frontier
 from tollbar.present.comparisons import contrast_where
-from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range
-from tollbar.present.results import results, suffers_words, undecided
-from tollbar.present.trust import checked, drift, machine_load, noise, steal, two_costs
+from tollbar.present.numbers import TOO_FEW, bracket, excess_words, times, times_range, undecided
+from tollbar.present.results import results
+from tollbar.present.trust import checked, drift, machine_load, noise, steal, suffers_words, two_costs
 from tollbar.records import RUNNER, Outcome
 from tollbar.report.layout import log_ticks
 from tollbar.stats import Interval

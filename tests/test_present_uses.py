@@ -9,7 +9,7 @@ from served_example import handshakes
 from tollbar.document import of_run
 from tollbar.families import Degree, Standing
 from tollbar.judge import StudyJudgement, Toll, Verdict
-from tollbar.present.protection import Candidate, Offer, Uses, losses, use_sentences, uses_table
+from tollbar.present.uses import Candidate, Offer, Uses, losses, use_sentences, uses_table
 
 
 def _with_verdicts(study: StudyJudgement, verdict: Verdict) -> StudyJudgement:

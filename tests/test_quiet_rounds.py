@@ -13,8 +13,8 @@ from tollbar.judge import Verdict, judge_study
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.moments import quickness_of
-from tollbar.present.results import as_disturbed, how
-from tollbar.present.trust import warnings
+from tollbar.present.page import how
+from tollbar.present.trust import as_disturbed, warnings
 from tollbar.records import Trial
 from tollbar.results import Row
 from tollbar.stats import Moments

@@ -29,7 +29,7 @@ def test_every_row_and_every_reason_is_on_the_page(pages: Pages) -> None:
     text = html.unescape(pages.small.read_text("utf-8"))
     body = text.partition("<main>")[2]
     tables = [part.partition("</table>")[0] for part in body.split("<caption>Every cell of the study")[1:]]
-    assert [28, 5] == [table.count("<tr>") - 1 for table in tables]
+    assert [28, 5] == [table.count("<tr") - 1 for table in tables]
     assert 2 == tables[0].count(NO_BLAKE3)
     assert 1 == tables[1].count(WRONG_BCRYPT)
     assert "2 combinations left out" in body
@@ -61,7 +61,7 @@ def test_every_source_is_named_with_its_date(pages: Pages) -> None:
 
 def test_memory_stands_beside_the_password_hashes_only(pages: Pages) -> None:
     """Kilobytes of buffers are no property of a hash function."""
-    text = pages.small.read_text("utf-8")
+    text = pages.small.read_text("utf-8").partition("<main>")[2]
     assert 1 == text.count("Memory beside CPU")
     assert text.index("Memory beside CPU") > text.index('id="study-passwords"')
 

@@ -22,12 +22,12 @@ from tollbar.judge import Compared, StudyJudgement, Verdict, compare, judge, jud
 from tollbar.machine import differences
 from tollbar.present.against import against_baseline, rates, sentences
 from tollbar.present.answer import answer, headline
-from tollbar.present.changes import comparison_notes, comparison_tables, increase_lines
 from tollbar.present.comparisons import effects
+from tollbar.present.decisions.compare import comparison_notes, comparison_tables, increase_lines
 from tollbar.present.groups import places
-from tollbar.present.protection import Candidate, Uses, WayCost, use_sentences
 from tollbar.present.published import published_tables, within
 from tollbar.present.results import results
+from tollbar.present.uses import Candidate, Uses, WayCost, use_sentences
 from tollbar.stats import Interval
 
 ROUGHLY = {"sha-256": 100.0, "sha3-256": 200.0, "blake3": 100.1}
@@ -234,9 +234,10 @@ def test_names_are_no_markup_in_progress_and_markdown(monkeypatch: pytest.Monkey
     console = Console(file=written, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "stderr", lambda: console)
     with progress.Progress() as bar:
-        for _ in bar.follow("[bold]x[/]", [1], 1):
+        for _ in bar.follow("[bold]x[/]", [1], 1, ["[b]study[/]: a cell"]):
             pass
     assert "[bold]x[/]" in written.getvalue()
+    assert "[b]study[/]: a cell" in written.getvalue()
     assert r"[a]\(javascript:x\)" == escaped("[a](javascript:x)").replace(")", r"\)")
     assert r"\~~a\~~" == escaped("~~a~~")
 

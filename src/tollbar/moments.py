@@ -77,13 +77,19 @@ class Quickness:
         """Whether the run met moments in which its core was left alone, by what this machine has given before."""
         return self.is_known and self.quick_share >= _FEWEST_QUICK and self.slower_than_known is None
 
+    @property
+    def longest_quick_ns(self) -> float:
+        """What a probe takes at most while the core is left alone."""
+        return self.quickest_ns * math.exp(QUIET)
+
     def is_quick(self, probe_ns: float) -> bool:
         """Whether the core was left alone when a probe took so long."""
-        return probe_ns <= self.quickest_ns * math.exp(QUIET)
+        return probe_ns <= self.longest_quick_ns
 
     def share_of(self, readings: Sequence[float]) -> float | None:
         """The share of these readings that are quick; None where there are none."""
-        return sum(map(self.is_quick, readings)) / len(readings) if readings else None
+        longest_ns = self.longest_quick_ns
+        return sum(ns <= longest_ns for ns in readings) / len(readings) if readings else None
 
 
 def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Quickness:

@@ -84,7 +84,8 @@ class Visit:
     """Of each chunk: what was spent, on how many operations, in one round."""
 
     def __post_init__(self) -> None:
-        table = np.column_stack([self.costs, self.operations, np.ones(len(self.costs))])
+        table = np.ones((len(self.costs), 3))
+        table[:, 0], table[:, 1] = self.costs, self.operations
         object.__setattr__(self, "amounts", table)
 
     def selected(self, moments: Moments) -> np.ndarray:

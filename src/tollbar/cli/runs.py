@@ -14,7 +14,7 @@ from tollbar.cli.options import AsJson, show, status_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
-from tollbar.present.changes import headlines, increase_lines
+from tollbar.present.decisions.compare import headlines, increase_lines
 
 TableFormat = Literal["terminal", "markdown"]
 

@@ -66,7 +66,7 @@ def _proven(planned: Plan) -> list[Proven]:
     cells = planned.cells
     with console.Progress() as progress, measure.sandbox_for(planned) as sandbox:
         proofs = measure.prove(cells, planned.seed, sandbox=sandbox)
-        return list(progress.follow("verify", proofs, len(cells)))
+        return list(progress.follow("verify", proofs, len(cells), [f"{cell.study}: {cell.label}" for cell in cells]))
 
 
 def _of_runner(path: Path) -> Plan:

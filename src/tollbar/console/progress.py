@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from tollbar import units
 from tollbar.console.streams import say, stderr
@@ -26,11 +27,16 @@ class Progress:
         self._bar = Bar(
             # A study is named by its user, and its name is no markup.
             TextColumn("  {task.description:<10}", markup=False),
-            BarColumn(bar_width=40),
+            BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),
+            # What has no room is cut: it is a row of the report later.
+            TextColumn(
+                "{task.fields[now]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+            ),
             console=stderr(),
             transient=True,
+            expand=True,
         )
         self._live = stderr().is_terminal
 
@@ -45,18 +51,24 @@ class Progress:
         if self._live:
             self._bar.stop()
 
-    def follow(self, what: str, steps: Iterable[T], total: int) -> Iterator[T]:
-        """Hands on the steps, and shows how many are done and how long the rest will take."""
+    def follow(self, what: str, steps: Iterable[T], total: int, names: Sequence[str] = ()) -> Iterator[T]:
+        """Hands on the steps, and shows how many are done, how long the rest will take, and which is under way.
+
+        `names` are those of the steps, in their order.
+        """
         started = last_line = time.monotonic()
-        task: TaskID | None = self._bar.add_task(what, total=total, left="") if self._live else None
+        task: TaskID | None = (
+            self._bar.add_task(what, total=total, left="", now=names[0] if names else "") if self._live else None
+        )
         for count, step in enumerate(steps, 1):
             yield step
             now = time.monotonic()
             left = f"{units.show_seconds((now - started) / count * (total - count))} left"
+            name = names[count] if count < len(names) else ""
             if task is not None:
-                self._bar.update(task, completed=count, left=left)
+                self._bar.update(task, completed=count, left=left, now=name)
             elif now - last_line >= SECONDS_BETWEEN_LINES:
-                say(f"  {what}: {count} of {total}, {left}")
+                say(f"  {what}: {count} of {total}, {left}{f', now {name}' if name else ''}")
                 last_line = now
         if task is not None:
             self._bar.remove_task(task)

@@ -23,9 +23,9 @@ from tollbar.judge import (
 from tollbar.judge.comparison import Changed
 from tollbar.present.against import sentences
 from tollbar.present.answer import answer
-from tollbar.present.protection import Candidate, Offer, Uses, use_sentences
 from tollbar.present.published import Line, Published, sources_of, verdict_counts
 from tollbar.present.trust import warnings
+from tollbar.present.uses import Candidate, Offer, Uses, use_sentences
 from tollbar.records import Negotiated, Outcome, SetAside
 from tollbar.results import Row, Run, StudyRun
 from tollbar.stats import Interval

@@ -338,6 +338,8 @@ class Family:
     """The servers of a study that names none, for a family that only servers perform."""
     built_in: tuple[str, ...] = ()
     """Parts of the engine that perform this family and no other."""
+    is_rehearsal: bool = False
+    """Whether it is there to test the lab, and none of its choices is one of security."""
 
     @property
     def parameters(self) -> frozenset[str]:

@@ -84,6 +84,9 @@ class Ledger:
         self.terms = terms
         self.confidence = terms.confidence
         self.quickness = quickness or quickness_of(readings(rows))
+        self._longest_quick_ns = self.quickness.longest_quick_ns
+        # By the trial's identity: rows keep their trials.
+        self._told: dict[int, tuple[Sequence[Chunk], np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = {}
         measured = [row for row in rows if row.outcome is Outcome.OK]
         self._visits = {row.key: self.visits_of(row.trials) for row in measured}
         self._twins = {row.key: self.visits_of(row.twins) for row in measured if row.twins}
@@ -192,21 +195,26 @@ class Ledger:
         """The chunks of those trials that ended well, at what each spent of something: on its operations, or itself."""
         made = []
         for trial in trials:
-            chunks = [chunk for chunk in trial.chunks if chunk.operations > 0]
-            if trial.outcome is not Outcome.OK or not chunks:
-                continue
-            made.append(
-                Visit(
-                    trial.block,
-                    trial.heat,
-                    rounds=np.array([chunk.round for chunk in chunks]),
-                    costs=np.array([amount(trial, chunk) for chunk in chunks], float),
-                    operations=np.array([chunk.operations if is_per_operation else 1 for chunk in chunks]),
-                    quiet=np.array([self._is_quiet(chunk) for chunk in chunks]),
-                    first=np.array([not chunk.is_made_up for chunk in chunks]),
-                )
-            )
+            chunks, operations, *told = self._told_of(trial)
+            if chunks:
+                costs = np.array([amount(trial, chunk) for chunk in chunks], float)
+                operations = operations if is_per_operation else np.ones(len(chunks), int)
+                made.append(Visit(trial.block, trial.heat, told[0], costs, operations, *told[1:]))
         return tuple(made)
+
+    def _told_of(self, trial: Trial) -> tuple[Sequence[Chunk], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The chunks of a trial that went well; their operations and rounds, which were quiet, and which came first."""
+        found = self._told.get(id(trial))
+        if found is None:
+            chunks = [chunk for chunk in trial.chunks if chunk.operations > 0 and trial.outcome is Outcome.OK]
+            found = self._told[id(trial)] = (
+                chunks,
+                np.array([chunk.operations for chunk in chunks]),
+                np.array([chunk.round for chunk in chunks]),
+                np.array([self._is_quiet(chunk) for chunk in chunks]),
+                np.array([not chunk.is_made_up for chunk in chunks]),
+            )
+        return found
 
     def one_a_trial(self, trials: Iterable[Trial], value: Callable[[Trial], float]) -> Visits:
         """One value of each trial. What was not seen is no value."""
@@ -295,7 +303,7 @@ class Ledger:
         return observed is not None and observed.unit not in _TIMES
 
     def _is_quiet(self, chunk: Chunk) -> bool:
-        return chunk.probes_ns is not None and all(self.quickness.is_quick(probe_ns) for probe_ns in chunk.probes_ns)
+        return chunk.probes_ns is not None and max(chunk.probes_ns) <= self._longest_quick_ns
 
     def _best(self, of: Callable[..., Interval | None], *what: object) -> Interval | None:
         """Undisturbed, where the core was left alone in blocks enough; else as disturbed."""

@@ -68,8 +68,9 @@ def _prove(store: Store, planned: Plan, progress: console.Progress, sandbox: San
     paces = {(cell.study, cell.key): usual(cell) for cell in planned.cells}
     tried = Tried(planned.seed, sandbox, core)
     proofs = measure.prove(left, planned.seed, sandbox=sandbox)
+    names = [f"{cell.study}: {cell.label}" for cell in left]
     began_s = time.monotonic()
-    for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left)):
+    for cell, proven in progress.follow("verify", zip(left, proofs, strict=True), len(left), names):
         store.record_proof(proven)
         proof_s = time.monotonic() - began_s
         if proven.outcome is Outcome.OK:
@@ -183,7 +184,8 @@ class _Lab:
             budgets=self.budgets,
             aside=self.aside,
         )
-        followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1))
+        names = [_named(heat) for heat in heats]
+        followed = self.progress.follow("measure", self._timed(heats, trials), max(len(heats), 1), names)
         for heat, set_aside in followed:
             self.store.record(heat, set_aside)
 
@@ -197,6 +199,12 @@ class _Lab:
     def _judged(self, name: str) -> StudyJudgement:
         judged = judge.judge(results.read(self.store.directory))
         return next(one for one in judged.studies if one.about.name == name)
+
+
+def _named(heat: Heat) -> str:
+    """`tls-certificates: tls-1.3 · nginx · … and 3 more`: its study, and the first of its cells."""
+    first, *more = dict.fromkeys(visit.cell.label for visit in sorted(heat.visits, key=lambda v: v.cell.is_baseline))
+    return f"{heat.study}: {first}{f' and {len(more)} more' if more else ''}"
 
 
 def widest_toll(judged: StudyJudgement) -> Toll | None:

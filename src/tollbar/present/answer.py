@@ -7,13 +7,14 @@ against each other, and where they could not be told apart that is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from tollbar.families import Standing, Value
+from tollbar.families import Degree, Standing, Value
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
+from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
@@ -28,6 +29,7 @@ from tollbar.present.names import (
     quoted,
     sizes_of,
     standing_words,
+    varying,
     where_words,
 )
 from tollbar.present.numbers import amount, percent, ratio_range, times
@@ -38,6 +40,9 @@ MOST_NAMES = 3
 # A line at the head of a page has room for so many findings; the answer below it has more.
 MOST_IN_HEADLINE = 2
 MOST_FINDINGS = 6
+# What a small chart shows, and what is said beside it.
+MOST_BARS = 5
+MOST_STEPS = 2
 
 
 def headline(study: StudyJudgement) -> str:
@@ -45,15 +50,29 @@ def headline(study: StudyJudgement) -> str:
     return _Telling(study).headline
 
 
-def answer(study: StudyJudgement) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A study's answer, in words and as a small chart."""
+
+    says: tuple[str, ...]
     """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    choices: Choices
+
+
+def answer(study: StudyJudgement) -> tuple[str, ...]:
+    """What the answer says: the headline, then a paragraph for each finding."""
+    return whole_answer(study).says
+
+
+def whole_answer(study: StudyJudgement) -> Answer:
+    """The answer, with what may be taken in place of what costs least."""
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
     more = len(telling.findings) - MOST_FINDINGS
     if more > 0:
         rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
-    return (telling.headline, *filter(None, rest))
+    return Answer((telling.headline, *filter(None, rest)), telling.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +107,7 @@ class _Telling:
         self.place = place_words(study)
         # Where a choice is what a reader has, its standing and strength are none of the answer.
         self.is_of_one_choice = any(place.is_of_one_choice for place in self.places)
+        self.is_of_many_choices = self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE
         self.of_one_standing = self.is_of_one_choice or is_of_one_standing(study)
         bits = {row.strength for row in study.rows if row.standing is not Standing.NULL}
         self.has_strengths = len(bits - {None}) > 1 and not self.is_of_one_choice
@@ -114,16 +134,20 @@ class _Telling:
 
     @property
     def headline(self) -> str:
-        """What the whole study says in one line."""
+        """What the whole study says in one line; of one finding, with what comes next."""
+        return f"{self._in_short}{self._next(self.findings[0]) if len(self.findings) == 1 else ''}."
+
+    @cached_property
+    def _in_short(self) -> str:
         findings = self.findings
         if not findings:
             # Of the null choice alone there is no cheapest in good standing, but what was measured can be said.
             is_null = any(row.standing is Standing.NULL and row.trials for row in self.study.rows)
-            return against_baseline(self.study)[0] if is_null else self._nothing
-        if self.is_of_one_choice and len(self.places) > MOST_IN_HEADLINE:
-            return self._changes or against_baseline(self.study)[0]
+            return (against_baseline(self.study)[0] if is_null else self._nothing).rstrip(".")
+        if self.is_of_many_choices:
+            return (self._changes or against_baseline(self.study)[0]).rstrip(".")
         if len(findings) == 1:
-            return f"{self._line(findings[0], {})}{self._next(findings[0])}."
+            return self._line(findings[0], {})
         told = findings
         if len(findings) > MOST_IN_HEADLINE:
             # One of each operation, before a second of any.
@@ -137,7 +161,7 @@ class _Telling:
         hidden = sum(len(f.places) for f in findings if f not in told and f.first is not None)
         if hidden:
             lines.append(f"in {counted(hidden, 'more place')} the answer is another")
-        return f"{'; '.join(lines)}."
+        return "; ".join(lines)
 
     @property
     def _changes(self) -> str:
@@ -228,7 +252,7 @@ class _Telling:
     def _next(self, finding: _Finding) -> str:
         """What follows in the headline: the next in good standing, else one that is not, else none."""
         place = finding.places[0]
-        if finding.first is None or len(finding.places) > 1:
+        if finding.first is None or len(finding.places) > 1 or self.is_of_many_choices:
             return ""
         best, *rest = place.good
         if self.of_one_standing and len(rest) > 1:
@@ -244,35 +268,42 @@ class _Telling:
         place = finding.places[0]
         sentences = [] if finding.first is None else [self._counted(finding, first), *self._among(place)]
         sentences += [self._not_good(place), *self._protection(place)]
-        where = [str(finding.operation)] if finding.operation is not None else []
-        where += filter(None, [where_words(self.study, {n: (v,) for n, v in place.at.items() if n != "op"})])
-        head = f"{capitalised(', '.join(where))}: " if where else ""
+        where = self._head(place)
+        head = f"{capitalised(where)}: " if where else ""
         opening, *others = filter(None, sentences)
         said = [f"{head}{opening if head else capitalised(opening)}.", *(f"{capitalised(o)}." for o in others)]
         return " ".join(said)
 
     def _counted(self, finding: _Finding, first: bool) -> str:
         """How many it is the cheapest of, or which of them it is not told apart from; and in how many places."""
-        place = finding.places[0]
         name = "it" if len(self.findings) == 1 else quoted(finding.first or "")
         whose = f"by {cost_words(self.study).in_sentence}, " if first and cost_metric(self.study) != "cpu" else ""
+        return "; ".join([self._ranked(finding.places[0], name, whose), *self._elsewhere(finding.places[1:])])
+
+    def _ranked(self, place: Place, name: str, whose: str = "") -> str:
+        """How many of its place the first is the cheapest of, or which of them it is not told apart from."""
         standing = "" if self.of_one_standing else " in good standing"
         open_ = self._not_told(place)
         if len(place.good) == 1:
-            here = f"{whose}{name} is the only one{standing} that was measured"
-        elif not open_:
-            here = f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
-        else:
-            others = [quoted(self.label(way.row)) for way in open_]
-            named = enumeration(others) if len(others) <= MOST_NAMES else f"{len(others)} of them"
-            least = f"{name} has the least cost, not told apart from {named}"
-            # A baseline that is free against a lower cost comes first, and has not the least.
-            lower = [quoted(self.label(way.row)) for way in open_ if way.cost < place.good[0].cost]
-            if lower:
-                alike = enumeration(lower) if len(lower) <= MOST_NAMES else f"{len(lower)} of them"
-                least = f"{name} costs the same within {percent(self.study.about.worth)} as {alike}"
-            here = f"{whose}of {len(place.good)}{standing} {least}"
-        return "; ".join([here, *self._elsewhere(finding.places[1:])])
+            return f"{whose}{name} is the only one{standing} that was measured"
+        if not open_:
+            return f"{whose}{name} is the cheapest of {len(place.good)}{standing}"
+        least = f"{name} has the least cost, not told apart from {self._few(open_)}"
+        # A baseline that is free against a lower cost comes first, and has not the least.
+        lower = [way for way in open_ if way.cost < place.good[0].cost]
+        if lower:
+            least = f"{name} costs the same within {percent(self.study.about.worth)} as {self._few(lower)}"
+        return f"{whose}of {len(place.good)}{standing} {least}"
+
+    def _few(self, ways: Sequence[Way]) -> str:
+        if len(ways) > MOST_NAMES:
+            return f"{len(ways)} of them"
+        return enumeration([quoted(self.label(way.row)) for way in ways])
+
+    def _head(self, place: Place) -> str:
+        """Which place of the study it is, where there are several: `encrypt, at 4 KiB, on openssl 3.0.19`."""
+        at = {name: (value,) for name, value in place.at.items() if name != "op"}
+        return ", ".join(filter(None, (str(place.at.get("op", "")), where_words(self.study, at))))
 
     def _elsewhere(self, more: Sequence[Place]) -> Iterator[str]:
         """In how many further places it is the cheapest too, as far as the run can tell."""
@@ -309,16 +340,101 @@ class _Telling:
 
     def _stronger(self, place: Place) -> list[str]:
         """What has the least cost in good standing of each strength above that of the first."""
+        return [
+            f"for {way.row.strength} bits the least cost is that of {quoted(self.label(way.row))}, {amount(way.cost)}"
+            for way in self._above(place)
+        ][:MOST_NAMES]
+
+    def _above(self, place: Place) -> list[Way]:
         best = place.good[0]
         if not self.has_strengths or best.row.strength is None:
             return []
         found = {(way.row.strength, way.cost): way for way in reversed(place.good) if way.row.strength is not None}
         above = [found[step] for step in frontier([(bits, cost) for bits, cost in found if bits is not None])]
-        return [
-            f"for {way.row.strength} bits the least cost is that of {quoted(self.label(way.row))}, {amount(way.cost)}"
-            for way in above
-            if (way.row.strength or 0) > best.row.strength
-        ][:MOST_NAMES]
+        return [way for way in above if (way.row.strength or 0) > best.row.strength]
+
+    # What else to take, and what that adds.
+
+    @property
+    def choices(self) -> Choices:
+        """The answer in short, and of the first place that has one: how sure that is, what adds what, and the costs."""
+        if self.study.about.family.is_rehearsal:
+            return Choices(against_baseline(self.study)[0])
+        said = Choices(f"{self._in_short}.")
+        finding = next((finding for finding in self.findings if finding.first is not None), None)
+        if finding is None or self.is_of_many_choices:
+            return said
+        place = finding.places[0]
+        best, *rest = place.good
+        adds = self._adds(place)
+        steps = [f"{capitalised(why)}: {self._beside_all(way, best)}" for way, why in adds]
+        if not steps:
+            steps = [self._beside_all(way, best) for way in rest[-1 if self.of_one_standing else 0 :][:1]]
+        head = self._head(place) if len(self.places) > 1 else ""
+        steps = [self._ranked(place, "it" if not head else quoted(finding.first or "")), *steps]
+        shown = [best, *(way for way, _ in adds)]
+        shown += [way for way in rest if way not in shown][: max(MOST_BARS - len(shown), 0)]
+        some = f"; {len(shown)} of {len(place.good)}" if len(shown) < len(place.good) else ""
+        bars = self._bars([way for way in place.good if way in shown]) if rest else ()
+        hollow = "; hollow: not told apart" if not all(bar.is_told for bar in bars) else ""
+        return replace(
+            said,
+            steps=[f"{capitalised(step)}." for step in steps],
+            bars=bars,
+            caption=f"{cost_words(self.study).title}{f': {head}' if head else ''}{some}{hollow}",
+        )
+
+    def _bars(self, ways: Sequence[Way]) -> tuple[CostBar, ...]:
+        largest = max(way.cost for way in ways)
+        vary = varying([way.row for way in ways])
+        name = labels(self.study, [n for n in told_by(self.study, self.options) if n in vary] or ["choice"], whole=True)
+        pairs = [self.pair(way.row, ways[0].row) for way in ways]
+        return tuple(
+            CostBar(
+                name(way.row),
+                way.row.standing,
+                amount(way.cost),
+                way.cost / largest,
+                way is ways[0] or (pair is not None and pair.verdict in (Verdict.COSTS, Verdict.SAVES)),
+            )
+            for way, pair in zip(ways, pairs, strict=True)
+        )
+
+    def _adds(self, place: Place) -> list[tuple[Way, str]]:
+        """Of those in good standing what is more than the first, and in what: its standing, bits, a threat mitigated.
+
+        For each of these what costs least; those that are more in most things, in the order of their costs.
+        """
+        best, *rest = place.good
+        family = self.study.about.family
+        wanted = {f"{way.row.strength} bits": way for way in self._above(place)[:1]}
+        if best.row.standing is not Standing.RECOMMENDED:
+            wanted |= dict([("recommended", way) for way in rest if way.row.standing is Standing.RECOMMENDED][:1])
+        known = best.row.choice in family.choices
+        done = {way.row.key: family.mitigations_of(way.row.coordinates) if known else {} for way in place.good}
+        for threat in (name for name, own in done[best.row.key].items() if own.degree is not Degree.YES):
+            better = [way for way in rest if done[way.row.key][threat].degree is Degree.YES]
+            if better:
+                wanted[threat] = better[0]
+        adds: dict[str, list[str]] = {}
+        for why, way in wanted.items():
+            adds.setdefault(way.row.key, []).append(why)
+        kept = sorted(adds, key=lambda key: -len(adds[key]))[:MOST_STEPS]
+        return [(way, self._more_of(adds[way.row.key])) for way in rest if way.row.key in kept]
+
+    def _more_of(self, adds: Sequence[str]) -> str:
+        """`256 bits, recommended, against tampering and nonce misuse`."""
+        threats = [why.replace("-", " ") for why in adds if why in self.study.about.family.threats]
+        others = [why for why in adds if why not in self.study.about.family.threats]
+        return ", ".join([*others, *([f"against {enumeration(threats)}"] if threats else [])])
+
+    def _beside_all(self, way: Way, best: Way) -> str:
+        """The same as `_compared`, with the interval of the ratio; or that there is no verdict."""
+        pair, said = self.pair(way.row, best.row), self._compared(way, best)
+        if pair is None or pair.ratio is None:
+            return f"{said}, not compared"
+        said = f"{said.partition(' (the run')[0]}, not told apart" if pair.verdict is Verdict.UNCLEAR else said
+        return f"{said.removesuffix(_times(pair))} ({ratio_range([pair.ratio])})"
 
     def _not_good(self, place: Place) -> str:
         """What those that are deprecated or worse would save or cost."""

@@ -99,6 +99,8 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[TableCell]]
     sortable: bool = False
+    names: Sequence[str] = ()
+    """Of each row, that of links to it."""
 
     def index(self, key: str) -> int:
         """Where the column of this key stands."""
@@ -204,6 +206,32 @@ class Figures:
     """None: one chart, as wide as the page."""
     letters: int = 0
     """How long the longest name beside rows is, in all panels of which these are some."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostBar:
+    """One choice of a small chart."""
+
+    name: str
+    standing: Standing
+    cost: str
+    share: float
+    """Of the largest cost among them."""
+    is_told: bool
+    """Whether it is judged to differ from the first; one that is not is drawn hollow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What to take: the answer in a line, what may be taken in its place and what that adds, and their costs."""
+
+    kind: ClassVar[str] = "choices"
+    says: str
+    steps: Sequence[str] = ()
+    bars: Sequence[CostBar] = ()
+    """Of choices in good standing in one place, the first being the one to take; none where there is no second one."""
+    caption: str = ""
+    """Of the bars: which place that is, and how many more there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,9 @@ from tollbar.present.numbers import (
     ratio_words,
     times,
     times_range,
+    undecided,
 )
-from tollbar.present.results import BAR, INTERVAL, STANDING, good_news, undecided
+from tollbar.present.results import BAR, INTERVAL, STANDING, good_news
 from tollbar.records import Outcome
 
 EFFECTS = "Effect of each setting, all else alike"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -127,6 +128,11 @@ def quoted(name: str) -> str:
 def capitalised(text: str) -> str:
     """The text with the capital that opens a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def slug(text: str) -> str:
+    """The text as part of a link: `every-result`, `key-fresh-aes-128-gcm`."""
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def counted(number: int, noun: str) -> str:

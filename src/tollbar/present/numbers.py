@@ -1,14 +1,14 @@
-"""Ratios, intervals, amounts and shares in words: every number that is shown is written here."""
+"""Numbers in words, ratios, intervals, amounts and shares; and what a verdict made of them means or leaves open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 
 from tollbar import units
 from tollbar.families import Value
-from tollbar.judge import Measurement
-from tollbar.present.names import LIMIT_MARKS
+from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict, reach
+from tollbar.present.names import LIMIT_MARKS, counted
 from tollbar.stats import Interval
 
 TOO_FEW = "[too few blocks for an interval]"
@@ -87,6 +87,33 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
     if low >= 1:
         return f"more by {_percents(less, more, worth)}{border}"
     return f"from {percent_of(less)} less to {percent_of(more)} more{border}"
+
+
+def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
+    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
+    if of.verdict is not Verdict.UNCLEAR:
+        return None
+    more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
+    worth = study.about.worth
+    if isinstance(of, Contrast):
+        # The ends are those of several pairs, each with a noise of its own.
+        return f"undecided{more}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), worth)}"
+    if of.ratio is None:
+        return None
+    noise = None if of.noise is None else reach(of.noise)
+    return f"undecided{more}: {excess_words(of.ratio, worth, noise)}"
+
+
+def verdict_meanings(found: Collection[Verdict], worth: float) -> str:
+    """What these verdicts mean, in short: `free: no meaningful difference`."""
+    least = percent(worth)
+    meaning = {
+        Verdict.COSTS: f"dearer by more than {least}",
+        Verdict.SAVES: f"cheaper by more than {least}",
+        Verdict.FREE: f"no meaningful difference (within {least})",
+        Verdict.UNCLEAR: "undecided",
+    }
+    return " · ".join(f"{verdict}: {means}" for verdict, means in meaning.items() if verdict in found)
 
 
 def change_words(change: float) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import TypeVar
 
 from tollbar import __version__, units
 from tollbar.judge import Judgement, StudyJudgement, Verdict
 from tollbar.present.against import against_baseline
-from tollbar.present.answer import answer
+from tollbar.present.answer import Answer, answer, whole_answer
 from tollbar.present.blocks import (
     Block,
     Boxed,
@@ -25,6 +27,7 @@ from tollbar.present.blocks import (
     Listing,
     Paragraph,
     Section,
+    Table,
     figures,
     of_values,
     standing_keys,
@@ -51,19 +54,19 @@ from tollbar.present.load import (
 )
 from tollbar.present.names import (
     column_title,
+    coordinate,
     cost_words,
     counted,
     enumeration,
     named_value,
     prevailing,
+    slug,
     varying,
 )
-from tollbar.present.numbers import percent, times_exactly
+from tollbar.present.numbers import percent, times_exactly, twins_words
 from tollbar.present.protection import (
     strength_section,
     threats_section,
-    uses_listing,
-    uses_section,
 )
 from tollbar.present.published import (
     Published,
@@ -77,13 +80,13 @@ from tollbar.present.results import (
     ROWS_SHOWN,
     BaselineChoice,
     Results,
-    how,
-    missing,
     results,
     results_section,
 )
-from tollbar.present.trust import largest_noise, trust_section, unavailable, warnings
+from tollbar.present.trust import largest_noise, missing, trust_section, unavailable, warnings
+from tollbar.present.uses import uses_listing, uses_section
 from tollbar.results import Run
+from tollbar.stats import Moments
 
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
@@ -92,19 +95,20 @@ MORE = "`tollbar judge RUN --all`, or the report"
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What terminal and Markdown have of a study."""
+    """What terminal and Markdown have of a study, and all that is said in answer to a decision."""
 
     question: str
     headline: str
-    paragraphs: Sequence[str]
-    how: Sequence[str]
+    paragraphs: Sequence[str] = ()
+    """What a terminal goes without."""
+    how: Sequence[str] = ()
     """What the ratios are of, against what, and how sure they are; what all rows have in common."""
-    listings: Sequence[Listing]
-    missing: Sequence[str]
+    listings: Sequence[Listing] = ()
+    missing: Sequence[str] = ()
     """What was not measured, and what is compared with nothing."""
-    notes: Sequence[str]
+    notes: Sequence[str] = ()
     """What there is more of, and where."""
-    warnings: Sequence[str]
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,44 +117,93 @@ class Entry:
 
     name: str
     title: str
-    says: str
+    says: Sequence[Block] = ()
+    parts: Sequence[Entry] = ()
+    """The sections in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is said of a run."""
+    """All that is said of a run, or in answer to a decision."""
 
+    name: str
+    """What stands in its window's title."""
     title: str
     note: str
     contents: Sequence[Entry]
-    """None, of a page of one study."""
+    """None, where there is little."""
     sections: Sequence[Section]
+    answers: Sequence[Entry] = ()
+    """A line for each question, then one for each source; none, of a page of one study."""
 
 
 def page(judgement: Judgement) -> Page:
     """The whole page, as HTML has it."""
     sources, studies = together(judgement), judgement.studies
-    answers = [answer(study) for study in studies]
+    answers = [whole_answer(study) for study in studies]
+    # What tests the lab is no question of security: it comes last.
+    ordered = sorted(zip(studies, answers, strict=True), key=lambda one: one[0].about.family.is_rehearsal)
     entries = [
-        *(Entry(_source_name(one), one.heading, counted_verdicts(one.theirs)) for one in sources),
-        *(Entry(_study_name(one), one.about.question, said[0]) for one, said in zip(studies, answers, strict=True)),
+        *(Entry(_study_name(study), study.about.question, [said.choices]) for study, said in ordered),
+        *(Entry(_source_name(one), one.heading, [Paragraph(counted_verdicts(one.theirs))]) for one in sources),
     ]
-    return Page(
-        f"What security costs: {judgement.run.name}",
-        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
-        entries if len(studies) > 1 else (),
-        (
+    taken: set[str] = set()
+    sections = [
+        linked(section, "", taken)
+        for section in (
+            *(_study(judgement, study, said) for study, said in ordered),
             *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
-            *(_study(judgement, study, said) for study, said in zip(studies, answers, strict=True)),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
-        ),
+        )
+    ]
+    return Page(
+        judgement.run.name,
+        f"What security costs: {judgement.run.name}",
+        "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
+        [_entry(section) for section in sections],
+        sections,
+        entries if len(studies) > 1 else (),
     )
 
 
 def briefs(judgement: Judgement, *, everything: bool = False) -> tuple[Brief, ...]:
     """The brief form of each study, in the run's order; with all rows, or as many as a screen has."""
     return tuple(_brief(judgement, study, None if everything else ROWS_SHOWN) for study in judgement.studies)
+
+
+# Names, which links lead to.
+
+
+B = TypeVar("B", bound=Block)
+
+
+def linked(block: B, at: str, taken: set[str]) -> B:
+    """The same with a name for each section and each table's row in it, made of their own words."""
+    if isinstance(block, Section):
+        name = block.name or _free(f"{at}-{slug(block.title)}", taken)
+        return replace(block, name=name, blocks=tuple(linked(inside, name, taken) for inside in block.blocks))
+    if isinstance(block, Folded | Boxed):
+        return replace(block, blocks=tuple(linked(inside, at, taken) for inside in block.blocks))
+    if isinstance(block, Results):
+        return replace(block, table=linked(block.table, at, taken))
+    if isinstance(block, Table):
+        heads = [n for n, column in enumerate(block.columns) if column.names] or [0]
+        said = block.names or [f"{at}-{slug(' '.join(row[n].says for n in heads))}" for row in block.rows]
+        return replace(block, names=[_free(name, taken) for name in said])
+    return block
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or where it is taken the first of `name-2`, `name-3` … that is not."""
+    found = next(one for one in chain([name], (f"{name}-{n}" for n in count(2))) if one not in taken)
+    taken.add(found)
+    return found
+
+
+def _entry(section: Section, *, whole: bool = True) -> Entry:
+    inside = [_entry(part, whole=False) for part in section.blocks if isinstance(part, Section)] if whole else []
+    return Entry(section.name, section.title, parts=inside)
 
 
 def _source_name(published: Published) -> str:
@@ -164,7 +217,7 @@ def _study_name(study: StudyJudgement) -> str:
 # One study, in the order of a reader's doubts.
 
 
-def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> Section:
+def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section:
     at, main = at_one_load(study), results(study)
     part = within(judgement, study)
     sections = (
@@ -190,9 +243,11 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> 
     )
 
 
-def _answer(study: StudyJudgement, said: Sequence[str], at: AtOneLoad, main: Results) -> Iterator[Block]:
-    first, *rest = said
+def _answer(study: StudyJudgement, said: Answer, at: AtOneLoad, main: Results) -> Iterator[Block]:
+    first, *rest = said.says
     yield Paragraph(first, "answer")
+    # Where there are several studies these stand at the head of the page, if there is room.
+    yield replace(said.choices, says="")
     yield Items(rest[:MOST_SAID]) if len(rest) > 1 else Paragraph("".join(rest))
     if len(rest) > MOST_SAID:
         yield Folded(f"The same in {counted(len(rest) - MOST_SAID, 'more place')}", [Items(rest[MOST_SAID:])])
@@ -306,6 +361,37 @@ def meanings(study: StudyJudgement) -> str:
     if prevails:
         means.append(f"Where a name says nothing of it: {enumeration(prevails)}")
     return ". ".join(means) + "." if means else ""
+
+
+def how(study: StudyJudgement) -> str:
+    """What the ratios are of, against what, and how sure they are."""
+    about = study.about
+    baseline = ", ".join(coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
+    blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
+    # Without twins nothing is known of the noise: a warning says so.
+    twins = [] if study.noise is None else [f"what was measured twice differed by {twins_words(study.noise)}"]
+    said = (
+        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
+        counted(blocks, "block"),
+        *twins,
+        f"differences under {percent(about.worth)} are ignored",
+        left_alone_words(study),
+    )
+    return " · ".join(said)
+
+
+def moments_words(study: StudyJudgement) -> str:
+    """Which moments the study's ratios are of: where not one of them is undisturbed, none is called so."""
+    found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
+    return str(Moments.AS_DISTURBED if found == {Moments.AS_DISTURBED} else Moments.UNDISTURBED)
+
+
+def left_alone_words(study: StudyJudgement) -> str:
+    """How much of its time the core was left alone: `the core was left alone 87 % of the time`."""
+    share = study.trust.left_alone
+    if share is None:
+        return "no probe shares the core that is measured: all is as disturbed"
+    return f"the core was left alone {percent(round(share, 2))} of the time"
 
 
 def blocks_and_chunks(study: StudyJudgement) -> str:

@@ -1,25 +1,25 @@
-"""The main table: every planned cell with its costs, ratios and verdict, and what stands beside a verdict."""
+"""The main table: every planned cell with its costs, ratios and verdict; whole for a page, in part for a terminal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 from tollbar.families import Standing
-from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict, reach
+from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import METRICS, TYPICAL
-from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell, texts
+from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell
 from tollbar.present.groups import (
+    Spot,
     by_row,
     cost_metric,
     is_baseline,
     memory_matters,
     options,
     panels,
-    real_tolls,
     split,
     spot,
     typical_metric,
@@ -37,12 +37,12 @@ from tollbar.present.names import (
     column_title,
     coordinate,
     cost_words,
-    counted,
     interval_title,
     labels,
     place_words,
     plain,
     said_plain,
+    slug,
     standing_words,
     value_words,
     varying,
@@ -51,24 +51,24 @@ from tollbar.present.numbers import (
     amount,
     bracket,
     ends_words,
-    excess_words,
     measured_words,
     per_second,
     percent,
     ratio_words,
     times,
-    twins_words,
+    undecided,
+    verdict_meanings,
 )
+from tollbar.present.trust import as_disturbed, left_out_table, suffers_words
 from tollbar.records import Outcome
 from tollbar.results import Row
-from tollbar.stats import Interval, Moments
+from tollbar.stats import Interval
 
 # The page has every cell in the study's order, in columns that a reader can sort; a terminal has those that were
 # compared, the least ratio of each panel first, and fewer columns.
 
 # A screenful: more are in the report, or behind `tollbar judge RUN --all`.
 ROWS_SHOWN = 24
-MOST_LEFT_OUT = 12
 # Behind the verdict, where the typical ratio is apart from the undisturbed one.
 SUFFERS = {"more": "↑", "less": "↓"}
 AS_DISTURBED = "~"
@@ -76,6 +76,8 @@ AS_DISTURBED = "~"
 BESIDE = {"throughput": "requests / s", "memory": "held"}
 # Below this, what a call costs besides its bytes decides how many bytes a second are worked on.
 SPEED_FROM_BYTES = 1024
+# Of which a reader of the page may choose one to set all others against.
+MOST_WAYS = 100
 # In which order columns leave where there is no room for all.
 BAR, TYPICAL_RATIO, STANDING, INTERVAL, OTHERS, SPEED = range(1, 7)
 
@@ -104,8 +106,9 @@ class Results:
     """What else they may be set against, in the rows' order."""
     providers: Sequence[str]
     facts: Sequence[Mapping[str, object]]
-    """Of each row: the number of its `way`, of its `place` and of its `provider`, and its `cost` where it has one.
-    Rows of one place are alternatives to one another."""
+    """Of each row: the number of its `way`, of its `place` and of its `provider`, and where it has a cost that `cost`
+    and `ratios`: what it is of each way's in the same place, in words. Rows of one place are alternatives to one
+    another."""
 
     @property
     def against_column(self) -> int:
@@ -145,6 +148,7 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
         [column for column, _ in columns],
         [[cell_of(row) for _, cell_of in columns] for row in study.rows],
         sortable=True,
+        names=[slug(f"{study.about.name} {' '.join(map(str, row.coordinates.values()))}") for row in study.rows],
     )
     picked = [[number[row.key] for row in group] for group in shown]
     ways, providers, facts = _alternatives(study, made.cost)
@@ -383,7 +387,10 @@ def _key(of: MetricKey) -> str:
 def _alternatives(
     study: StudyJudgement, cost: Mapping[str, Measurement]
 ) -> tuple[list[str], list[str], list[dict[str, object]]]:
-    """What a page divides one cost by another with; what that is worth was judged against the baseline only."""
+    """What a page divides one cost by another with; what that is worth was judged against the baseline only.
+
+    Of more ways than a reader would choose from there are none.
+    """
     chosen = options(study)
     given = [name for name in varying(study.rows) if name not in chosen]
     label = labels(study, chosen, whole=True)
@@ -391,16 +398,21 @@ def _alternatives(
     ways = {way: n for n, way in enumerate(dict.fromkeys(way for way, _, _ in named))}
     spots = {at: n for n, at in enumerate(dict.fromkeys(at for _, at, _ in named))}
     providers = {by: n for n, by in enumerate(dict.fromkeys(by for _, _, by in named))}
+    many = len(ways) > MOST_WAYS
+    costs = {key: float(f"{found.value:.6g}") for key, found in cost.items()}
+    at = {named[n][:2]: costs[row.key] for n, row in enumerate(study.rows) if row.key in costs}
+
+    def beside_others(row: Row, place: Spot) -> dict[str, object]:
+        if row.key not in costs or many:
+            return {}
+        its, others = costs[row.key], [at.get((way, place)) for way in ways]
+        return {"cost": its, "ratios": "|".join(times(its / other) if other else "" for other in others)}
+
     facts = [
-        {
-            "way": ways[way],
-            "place": spots[place],
-            "provider": providers[provider],
-            **({"cost": f"{cost[row.key].value:.6g}"} if row.key in cost else {}),
-        }
+        {"way": ways[way], "place": spots[place], "provider": providers[provider], **beside_others(row, place)}
         for row, (way, place, provider) in zip(study.rows, named, strict=True)
     ]
-    return [*ways], [*providers], facts
+    return [] if many else [*ways], [*providers], facts
 
 
 def beside(study: StudyJudgement) -> dict[MetricKey, dict[str, Measurement]]:
@@ -486,134 +498,6 @@ def good_news(verdict: Verdict, row: Row) -> bool | None:
     if verdict is Verdict.COSTS:
         return False
     return True if verdict is Verdict.SAVES and row.standing in IN_GOOD_STANDING else None
-
-
-def left_out_table(study: StudyJudgement) -> Table:
-    """The combinations that were not planned, by their reasons."""
-    place = place_words(study)
-    by_reason: dict[str, list[str]] = {}
-    for coordinates, reason in study.study.left_out:
-        by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
-    caption = f"{counted(len(study.study.left_out), 'combination')} left out of the study, and why"
-    rows = [(TableCell(_few(found)), TableCell(reason)) for reason, found in by_reason.items()]
-    return Table(caption, texts("left out", "because"), rows)
-
-
-def _few(places: Sequence[str]) -> str:
-    """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
-    more = len(places) - MOST_LEFT_OUT
-    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more:,} more"] if more > 1 else places)
-
-
-def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
-    """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
-    if of.verdict is not Verdict.UNCLEAR:
-        return None
-    more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
-    worth = study.about.worth
-    if isinstance(of, Contrast):
-        # The ends are those of several pairs, each with a noise of its own.
-        return f"undecided{more}: {excess_words(Interval(of.least, of.low, of.high, study.confidence, 0), worth)}"
-    if of.ratio is None:
-        return None
-    noise = None if of.noise is None else reach(of.noise)
-    return f"undecided{more}: {excess_words(of.ratio, worth, noise)}"
-
-
-def verdict_meanings(found: Collection[Verdict], worth: float) -> str:
-    """What these verdicts mean, in short: `free: no meaningful difference`."""
-    least = percent(worth)
-    meaning = {
-        Verdict.COSTS: f"dearer by more than {least}",
-        Verdict.SAVES: f"cheaper by more than {least}",
-        Verdict.FREE: f"no meaningful difference (within {least})",
-        Verdict.UNCLEAR: "undecided",
-    }
-    return " · ".join(f"{verdict}: {means}" for verdict, means in meaning.items() if verdict in found)
-
-
-def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
-    """Where the ratio is not that of undisturbed moments, and why."""
-    if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:
-        return None
-    if study.trust.left_alone is None:
-        return "as disturbed: no probe shares the core that is measured"
-    if study.trust.slower_than_known:
-        return "as disturbed: always measured beside a busy neighbour"
-    return "as disturbed: its core was left alone in too few blocks"
-
-
-def suffers_words(toll: Toll) -> str | None:
-    """Where the two ratios are apart: `suffers more from neighbours than its baseline`."""
-    return f"suffers {toll.suffers} from neighbours than its baseline" if toll.suffers else None
-
-
-def left_alone_words(study: StudyJudgement) -> str:
-    """How much of its time the core was left alone: `the core was left alone 87 % of the time`."""
-    share = study.trust.left_alone
-    if share is None:
-        return "no probe shares the core that is measured: all is as disturbed"
-    return f"the core was left alone {percent(round(share, 2))} of the time"
-
-
-def moments_words(study: StudyJudgement) -> str:
-    """Which moments the study's ratios are of: where not one of them is undisturbed, none is called so."""
-    found = {toll.ratio.moments for toll in real_tolls(study) if toll.ratio is not None}
-    return str(Moments.AS_DISTURBED if found == {Moments.AS_DISTURBED} else Moments.UNDISTURBED)
-
-
-# Of one thing that was not measured: enough to see what they are.
-MOST_VALUES = 4
-
-
-def how(study: StudyJudgement) -> str:
-    """What the ratios are of, against what, and how sure they are."""
-    about = study.about
-    baseline = ", ".join(coordinate(about.family, n, study.study.named(n, v)) for n, v in about.baseline.items())
-    blocks = max((toll.ratio.n for toll in study.tolls if toll.ratio), default=0)
-    # Without twins nothing is known of the noise: a warning says so.
-    twins = [] if study.noise is None else [f"what was measured twice differed by {twins_words(study.noise)}"]
-    said = (
-        f"{cost_words(study).title}, {moments_words(study)}, against {baseline}, all else alike",
-        counted(blocks, "block"),
-        *twins,
-        f"differences under {percent(about.worth)} are ignored",
-        left_alone_words(study),
-    )
-    return " · ".join(said)
-
-
-def missing(study: StudyJudgement) -> list[str]:
-    """What was not measured, and what is compared with nothing: a line for each outcome and reason."""
-    failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
-    alone = [
-        ("not compared", toll.row, toll.reason)
-        for toll in study.tolls
-        if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
-    ]
-    facts: dict[tuple[str, str], list[Row]] = {}
-    for outcome, row, reason in (*failed, *alone):
-        facts.setdefault((outcome, " ".join((reason or "no reason was recorded").split())), []).append(row)
-    return [f"{outcome}: {_together(study, rows)}: {reason}" for (outcome, reason), rows in facts.items()]
-
-
-def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
-    """What these rows are: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without what all of a study are."""
-    vary = varying(study.rows, always=("choice",))
-    parts = []
-    for name in vary:
-        values = list(dict.fromkeys(row.shown[name] for row in rows if name in row.shown))
-        others = {row.shown[name] for row in study.rows if name in row.shown}
-        if not values or (name != "choice" and len(values) == len(others) > 1):
-            continue
-        more = [f"{len(values) - MOST_VALUES} more"] if len(values) > MOST_VALUES else []
-        first, *rest = values[:MOST_VALUES]
-        parts.append(
-            ", ".join(
-                [said_plain(study, name, first), *(plain(study.about.family, name, value) for value in rest), *more]
-            )
-        )
-    return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
 
 
 def results_section(study: StudyJudgement, main: Results) -> Section:

@@ -1,4 +1,4 @@
-"""How far a study can be believed: what was checked, noise, drift, and warnings with what would help."""
+"""How far a study can be believed: what was checked, what is missing, noise, drift, and warnings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from tollbar import units
-from tollbar.judge import StudyJudgement
+from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import reach
 from tollbar.judge.trust import MUCH_DRIFT, MUCH_STEAL, MUCH_WAIT
 from tollbar.present.blocks import (
@@ -22,13 +22,15 @@ from tollbar.present.blocks import (
     count_cell,
     folds,
     numbers,
+    texts,
 )
 from tollbar.present.chart import drift_chart
 from tollbar.present.groups import real_tolls
-from tollbar.present.names import counted, enumeration, place_of, place_words, value_words, varying
+from tollbar.present.names import counted, enumeration, place_of, place_words, plain, said_plain, value_words, varying
 from tollbar.present.numbers import apart_words, bracket_exactly, percent, percent_of, times, times_exactly, twins_words
 from tollbar.records import Outcome
 from tollbar.results import Row
+from tollbar.stats import Moments
 from tollbar.study.definition import DEFAULT_MEASURE
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
@@ -84,6 +86,22 @@ def set_aside(study: StudyJudgement) -> list[str]:
             f" ({one.reason.rstrip('.')}), so that it has fewer blocks than the others: {later}."
         )
     return said
+
+
+def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
+    """Where the ratio is not that of undisturbed moments, and why."""
+    if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:
+        return None
+    if study.trust.left_alone is None:
+        return "as disturbed: no probe shares the core that is measured"
+    if study.trust.slower_than_known:
+        return "as disturbed: always measured beside a busy neighbour"
+    return "as disturbed: its core was left alone in too few blocks"
+
+
+def suffers_words(toll: Toll) -> str | None:
+    """Where the two ratios are apart: `suffers more from neighbours than its baseline`."""
+    return f"suffers {toll.suffers} from neighbours than its baseline" if toll.suffers else None
 
 
 def largest_noise(study: StudyJudgement) -> float | None:
@@ -173,6 +191,62 @@ def machine_load(study: StudyJudgement) -> str:
         f"The machine's load, with the lab's own processes in it, was {median(found):.1f}"
         f" (from {found[0]:.1f} to {found[-1]:.1f})."
     )
+
+
+# Of one thing that was not measured: enough to see what they are.
+MOST_VALUES = 4
+# Of one reason, so many combinations that were left out.
+MOST_LEFT_OUT = 12
+
+
+def missing(study: StudyJudgement) -> list[str]:
+    """What was not measured, and what is compared with nothing: a line for each outcome and reason."""
+    failed = [(str(row.outcome), row, row.reason) for row in study.rows if row.outcome is not Outcome.OK]
+    alone = [
+        ("not compared", toll.row, toll.reason)
+        for toll in study.tolls
+        if toll.ratio is None and toll.row.outcome is Outcome.OK and toll.row.against != toll.row.key
+    ]
+    facts: dict[tuple[str, str], list[Row]] = {}
+    for outcome, row, reason in (*failed, *alone):
+        facts.setdefault((outcome, " ".join((reason or "no reason was recorded").split())), []).append(row)
+    return [f"{outcome}: {_together(study, rows)}: {reason}" for (outcome, reason), rows in facts.items()]
+
+
+def _together(study: StudyJudgement, rows: Sequence[Row]) -> str:
+    """What these rows are: `blake3 · openssl 3.0.19 · 4 KiB, 1 MiB (4 cells)`, without what all of a study are."""
+    vary = varying(study.rows, always=("choice",))
+    parts = []
+    for name in vary:
+        values = list(dict.fromkeys(row.shown[name] for row in rows if name in row.shown))
+        others = {row.shown[name] for row in study.rows if name in row.shown}
+        if not values or (name != "choice" and len(values) == len(others) > 1):
+            continue
+        more = [f"{len(values) - MOST_VALUES} more"] if len(values) > MOST_VALUES else []
+        first, *rest = values[:MOST_VALUES]
+        parts.append(
+            ", ".join(
+                [said_plain(study, name, first), *(plain(study.about.family, name, value) for value in rest), *more]
+            )
+        )
+    return " · ".join(parts) + (f" ({len(rows):,} cells)" if len(rows) > 1 else "")
+
+
+def left_out_table(study: StudyJudgement) -> Table:
+    """The combinations that were not planned, by their reasons."""
+    place = place_words(study)
+    by_reason: dict[str, list[str]] = {}
+    for coordinates, reason in study.study.left_out:
+        by_reason.setdefault(reason, []).append(place(coordinates, coordinates))
+    caption = f"{counted(len(study.study.left_out), 'combination')} left out of the study, and why"
+    rows = [(TableCell(_few(found)), TableCell(reason)) for reason, found in by_reason.items()]
+    return Table(caption, texts("left out", "because"), rows)
+
+
+def _few(places: Sequence[str]) -> str:
+    """The first of these, and how many more there are: a matrix leaves out a thousand for one reason."""
+    more = len(places) - MOST_LEFT_OUT
+    return "; ".join([*places[:MOST_LEFT_OUT], f"and {more:,} more"] if more > 1 else places)
 
 
 def steal(study: StudyJudgement) -> str:

@@ -29,16 +29,39 @@
   const drawVisible = () => Promise.all([...document.querySelectorAll(".plot")].filter(visible).map((place) => draw(place)));
 
   // What is folded has no width to draw into, and may be a great deal: it is drawn when it is unfolded.
-  document.addEventListener("toggle", () => drawVisible().catch((error) => console.error(error.message)), true);
+  const drawUnfolded = () => drawVisible().catch((error) => console.error(error.message));
+  document.addEventListener("toggle", drawUnfolded, true);
 
   let unfolded = [];
   addEventListener("beforeprint", () => {
     unfolded = [...document.querySelectorAll("details:not([open])")];
     for (const details of unfolded) details.open = true;
+    // Without a wait for anything, so that it is done when the page is laid out on paper.
+    drawUnfolded();
   });
   addEventListener("afterprint", () => {
     for (const details of unfolded) details.open = false;
   });
+
+  // A link to what is folded unfolds it. A row is linked to by a click on its name.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let folded = target?.closest("details:not([open])");
+    if (!folded) return;
+    for (; folded; folded = folded.closest("details:not([open])")) folded.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  document.addEventListener("click", ({target}) => {
+    const row = target.closest("tbody th")?.closest("tr[id]");
+    if (row && getSelection().isCollapsed) history.replaceState(null, "", `#${row.id}`);
+  });
+
+  // Only what scrolls takes the keyboard's focus.
+  const scroller = new ResizeObserver((entries) => entries.forEach(({target: {parentElement: box}}) => {
+    box.tabIndex = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1 ? 0 : -1;
+  }));
+  for (const table of document.querySelectorAll(".scroller > table")) scroller.observe(table);
 
   // Sorting: numbers by what they are, words by the alphabet, and what is missing always last.
   const key = (row, column) => {
@@ -64,6 +87,15 @@
   };
   for (const button of document.querySelectorAll("table.sortable th button")) {
     button.addEventListener("click", () => sort(button.closest("th")));
+    button.addEventListener("keydown", (event) => {
+      const head = button.closest("th");
+      const beside = {ArrowLeft: head.previousElementSibling, ArrowRight: head.nextElementSibling}[event.key];
+      const next = beside?.querySelector("button");
+      if (!next) return;
+      event.preventDefault();
+      [button.tabIndex, next.tabIndex] = [-1, 0];
+      next.focus();
+    });
   }
 
   // What names a row, its ratio and its standing stay in sight: where each of them stops depends on those before it.
@@ -77,13 +109,7 @@
   const keeper = new ResizeObserver((entries) => entries.forEach((entry) => keep(entry.target)));
   for (const table of document.querySelectorAll(".every table")) keeper.observe(table);
 
-  // Another baseline: one cost over the other. That is no verdict, and the page says so.
-  const grouped = (value) => Number(value.toPrecision(3)).toLocaleString("en");
-  const ratioWords = (ratio) => {
-    if (ratio > 0 && ratio < 0.01) return `1/${ratioWords(1 / ratio)}`;
-    if (ratio >= 100) return grouped(ratio);
-    return ratio >= 10 ? ratio.toFixed(1) : ratio.toFixed(ratio < 0.1 ? 3 : 2);
-  };
+  // Another baseline: one cost over the other, which the page has in words. That is no verdict, and the page says so.
   const written = (cell, says, sorts, small) => {
     cell.textContent = says;
     if (small) cell.append(Object.assign(document.createElement("small"), {textContent: small}));
@@ -94,9 +120,8 @@
   const rebasedChart = (spec, ratioOf, name) => {
     const drawn = structuredClone(spec);
     drawn.data.values = drawn.data.values.map(({label, standing, cell}) => {
-      const ratio = ratioOf(cell);
-      const note = ratio === undefined ? "–" : `×\u00a0${ratioWords(ratio)}`;
-      return {label, standing, note, value: ratio ?? null, low: null, high: null, decided: false};
+      const {ratio, says} = ratioOf(cell);
+      return {label, standing, note: says, value: ratio ?? null, low: null, high: null, decided: false};
     });
     drawn.layer = drawn.layer.filter((layer) => layer.name !== "noise");
     return (low, high) => {
@@ -110,7 +135,7 @@
     };
   };
   const redraw = (places, ratioOf, name) => {
-    const ratios = places.flatMap(({id}) => page.charts[id].data.values.map(({cell}) => ratioOf?.(cell)));
+    const ratios = places.flatMap(({id}) => page.charts[id].data.values.map(({cell}) => ratioOf?.(cell).ratio));
     const known = ratios.filter((ratio) => ratio > 0);
     const [low, high] = [Math.min(0.95, ...known), Math.max(1.05, ...known)];
     const air = Math.max(1.06, (high / low) ** 0.04);
@@ -141,15 +166,17 @@
       if (judged[number].dataset.sort === undefined) delete cell.dataset.sort;
       else cell.dataset.sort = judged[number].dataset.sort;
     });
-    const rebase = ({is, cells}, way, ratio) => {
-      const known = ratio === undefined ? "–" : `×\u00a0${ratioWords(ratio)}`;
-      written(cells[0], known, ratio, ratio === undefined ? "" : "of the costs");
+    const rebase = ({is, cells}, way, {ratio, says}) => {
+      written(cells[0], says, ratio, ratio === undefined ? "" : "of the costs");
       written(cells[1], "–");
       written(cells[2], is.way === way && ratio ? "compared with" : "not judged");
     };
     const show = (way) => {
       const bases = new Map(rows.filter(({is}) => is.way === way && is.cost).map(({is}) => [is.place, Number(is.cost)]));
-      const ratioOf = ({is}) => (is.cost && bases.has(is.place) ? is.cost / bases.get(is.place) : undefined);
+      const ratioOf = ({is}) => {
+        const says = is.ratios?.split("|")[way];
+        return says ? {ratio: is.cost / bases.get(is.place), says} : {says: "–"};
+      };
       for (const one of rows) {
         one.row.hidden = Boolean(provider?.value) && one.is.provider !== provider.value;
         if (way) rebase(one, way, ratioOf(one));
@@ -179,6 +206,7 @@
   };
   document.querySelectorAll("main > section[id^=study-]").forEach(choosable);
 
+  reveal();
   drawVisible().then(
     () => { root.dataset.ready = "true"; },
     (error) => { root.dataset.ready = `failed: ${error.message}`; },

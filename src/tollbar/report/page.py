@@ -9,10 +9,9 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tollbar.judge import Judgement
-from tollbar.present import page as present
 from tollbar.present.blocks import Chart, Figures
 from tollbar.present.chart import Strengths
+from tollbar.present.page import Page
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
 from tollbar.report.layout import needs_width
@@ -21,7 +20,7 @@ from tollbar.report.layout import needs_width
 MOST_LETTERS = 34
 
 
-def page(judgement: Judgement) -> str:
+def html(said: Page) -> str:
     """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
     drawn: dict[str, Spec] = {}
 
@@ -46,12 +45,12 @@ def page(judgement: Judgement) -> str:
         "line_shape": palette.line_shape,
         "part_colour": palette.part_colour,
     }
-    said = present.page(judgement)
     # The body first: it is what places the drawings.
-    main = templates.get_template("blocks.html.jinja").module.laid_out(said.sections, 2)  # type: ignore[attr-defined]
+    laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
+    main = laid_out(said.sections, 2)
     return templates.get_template("page.html.jinja").render(
-        name=judgement.run.name,
         page=said,
+        answers=[(entry, laid_out(entry.says, 2)) for entry in said.answers],
         main=main,
         style=Markup(data("style.css")),
         script=Markup(data("page.js")),

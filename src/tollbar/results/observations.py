@@ -6,7 +6,7 @@ One row for each value would be as right and take ten times the room and the tim
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tollbar.records import Chunk
 
@@ -45,20 +45,37 @@ def chunks_of(series: Series) -> tuple[Chunk, ...]:
     """A trial's chunks, in the order of its rounds."""
     paid = {component: values for (component, metric), values in series.items() if metric == CPU}
     observed = {key: values for key, values in series.items() if key[1] not in _OWN}
-    probes = [series.get((TRIAL, metric)) for metric in _PROBES]
-    made_up = series.get((TRIAL, MADE_UP))
+    probes = [values for metric in _PROBES if (values := series.get((TRIAL, metric)))]
+    operations = series.get((TRIAL, OPERATIONS), ())
+    if not operations:
+        return ()
+    none: Sequence[None] = (None,) * len(operations)
     return tuple(
         Chunk(
-            int(series[TRIAL, ROUND][index] or 0),
-            int(operations or 0),
-            int(series[TRIAL, WALL][index] or 0),
-            {name: int(ns) for name, values in paid.items() if (ns := values[index]) is not None},
-            {key: value for key, values in observed.items() if (value := values[index]) is not None},
-            tuple(ns for values in probes if values and (ns := values[index]) is not None) or None,
-            bool(made_up and made_up[index]),
+            int(number or 0),
+            int(done or 0),
+            int(wall_ns or 0),
+            {name: int(ns) for name, ns in zip(paid, cpu_ns, strict=True) if ns is not None},
+            {key: value for key, value in zip(observed, seen, strict=True) if value is not None} if seen else {},
+            tuple(ns for ns in probed if ns is not None) or None,
+            bool(made_up),
         )
-        for index, operations in enumerate(series.get((TRIAL, OPERATIONS), ()))
+        for number, done, wall_ns, cpu_ns, seen, probed, made_up in zip(
+            series[TRIAL, ROUND],
+            operations,
+            series[TRIAL, WALL],
+            _by_round(paid.values(), none),
+            _by_round(observed.values(), none),
+            _by_round(probes, none),
+            series.get((TRIAL, MADE_UP), none),
+            strict=True,
+        )
     )
+
+
+def _by_round(values: Collection[Sequence[float | None]], none: Sequence[None]) -> Iterable[Sequence[float | None]]:
+    """Of each round what these series have of it."""
+    return zip(*values, strict=True) if values else ((),) * len(none)
 
 
 def _before_within_after(chunk: Chunk) -> tuple[float | None, float | None, float | None]:

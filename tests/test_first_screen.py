@@ -1,0 +1,155 @@
+"""The first screen: for each question what to take, what more adds, and a small chart; and the ways from it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from report_example import digests, judgement, passwords
+from report_lab import Pages, open_page, wait
+from served_example import handshakes
+from tollbar import report
+from tollbar.families import family
+from tollbar.judge import Compared, StudyJudgement, Verdict
+from tollbar.present.answer import headline, whole_answer
+from tollbar.present.groups import places
+from tollbar.present.page import page
+from tollbar.present.results import results
+
+X = "×\u00a0"
+
+
+def test_what_to_take_and_what_more_bits_and_a_recommended_one_add() -> None:
+    """The ratio with its interval; the bars are of one place, and the first is the one to take."""
+    choices = whole_answer(digests()).choices
+    assert choices.says.startswith("SHA-256 (128 bits): 174 ns of CPU per digest")
+    ranked, bits, recommended = choices.steps
+    assert "SHA-256 is the cheapest of 4 in good standing." == ranked
+    assert re.fullmatch(rf"256 bits: BLAKE2b-512 costs 62\.9 ns more \({X}1\.36 \[1\.\d\d, 1\.\d\d\]\)\.", bits)
+    assert re.fullmatch(rf"Recommended: SHA3-256 costs 227 ns more \({X}2\.31 \[2\.\d\d, 2\.\d\d\]\)\.", recommended)
+    assert ["SHA-256", "BLAKE2b-512", "SHA-512", "SHA3-256"] == [bar.name for bar in choices.bars]
+    assert all(bar.is_told for bar in choices.bars)
+    assert [1.0] == [bar.share for bar in choices.bars if bar.share == max(bar.share for bar in choices.bars)]
+    assert "CPU time per operation: on openssl 3.0.19, at 64 B" == choices.caption
+
+
+def test_what_is_not_told_apart_is_said_and_drawn_hollow() -> None:
+    """An undecided verdict is no order."""
+    choices = whole_answer(passwords()).choices
+    assert (
+        "Of 3 in good standing it has the least cost, not told apart from “Argon2id, 19 MiB, 2 passes”."
+        == (choices.steps[0])
+    )
+    assert f"takes 98.5 ms, not told apart ({X}1.01 [0.9" in choices.steps[1]
+    assert [True, False, True] == [bar.is_told for bar in choices.bars]
+    assert choices.caption.endswith("hollow: not told apart")
+
+
+@pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
+def test_without_a_judgement_nothing_is_the_cheapest(study: StudyJudgement) -> None:
+    """Costs stand there, and that they were not compared."""
+    bare = replace(study, tolls=(), contrasts=(), claims=(), tables=(), compare=None)
+    choices = whole_answer(bare).choices
+    assert not any("cheapest" in step or X in step for step in choices.steps)
+    assert all("not compared" in step for step in choices.steps[1:])
+    assert [False] * (len(choices.bars) - 1) == [bar.is_told for bar in choices.bars[1:]]
+
+
+@pytest.mark.parametrize("study", [digests(), passwords(), handshakes()], ids=lambda one: str(one.about.name))
+def test_a_bar_is_told_only_by_a_verdict(study: StudyJudgement) -> None:
+    """The judge's comparison, and no other, fills it; and all of them are in good standing."""
+    told = {bar.cost: bar.is_told for bar in whole_answer(study).choices.bars[1:]}
+    pairs = Compared(study)
+    place = next(place for place in places(study, pairs) if place.good)
+    verdicts = [pair.verdict for way in place.good[1:] if (pair := pairs.of(way.row, place.good[0].row))]
+    assert sum(told.values()) <= sum(verdict in (Verdict.COSTS, Verdict.SAVES) for verdict in verdicts)
+    assert {"recommended", "acceptable"} >= {str(bar.standing) for bar in whole_answer(study).choices.bars}
+
+
+def test_a_rehearsal_is_no_recommended_choice() -> None:
+    """It comes last, and without a chart of what to take."""
+    study = passwords()
+    rehearsed = replace(study.about, name="rehearsal", family=replace(study.about.family, is_rehearsal=True))
+    rehearsal = replace(study, study=replace(study.study, study=rehearsed))
+    made = page(judgement([rehearsal, digests()]))
+    assert ["study-digests", "study-rehearsal"] == [entry.name for entry in made.answers]
+    (said,) = made.answers[1].says
+    assert () == said.steps == said.bars  # type: ignore[attr-defined]
+    assert said.says.startswith("Against PBKDF2-SHA256, 600,000, ")  # type: ignore[attr-defined]
+    assert family("spin").is_rehearsal
+
+
+def test_the_headline_still_has_what_comes_next() -> None:
+    """A terminal has no chart."""
+    assert headline(passwords()).endswith("(the run cannot tell whether that is more).")
+    assert "PBKDF2-SHA256, 600,000: 97.9 ms of CPU a hash." == whole_answer(passwords()).choices.says
+
+
+@pytest.mark.parametrize("which", ["small", "large", "served"])
+def test_names_are_made_once_and_every_link_leads_somewhere(pages: Pages, which: str) -> None:
+    """Sections and rows have names of their own words, each of them one."""
+    text = getattr(pages, which).read_text("utf-8").partition("<body>")[2].partition('<script type="appl')[0]
+    names = re.findall(r' id="([^"]*)"', text)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'href="#([^"]*)"', text)) <= set(names)
+    if which == "small":
+        assert {"study-digests-every-result", "digests-sha-256-libcrypto-digest-64", "how", "again"} <= set(names)
+
+
+def test_ratios_to_other_baselines_are_in_words() -> None:
+    """Of each row what it is of every way in its place; a page's script formats no number."""
+    found = results(digests())
+    ratios = [str(facts["ratios"]).split("|") for facts in found.facts if "ratios" in facts]
+    assert {len(found.ways)} == set(map(len, ratios))
+    assert all(row[int(str(facts["way"]))] == f"{X}1.00" for row, facts in zip(ratios, _with_cost(found), strict=True))
+
+
+def _with_cost(found: object) -> list[dict[str, object]]:
+    return [dict(facts) for facts in found.facts if "cost" in facts]  # type: ignore[attr-defined]
+
+
+def test_a_link_to_a_folded_row_unfolds_it(browser: webdriver.Chrome, pages: Pages) -> None:
+    """Where it leads is in sight."""
+    open_page(browser, pages.small)
+    name = browser.execute_script("return document.querySelector('details:not([open]) tbody tr[id]').id")
+    browser.execute_script("location.hash = arguments[0]", name)
+    wait(browser)
+    row = browser.find_element(By.ID, name)
+    assert row.is_displayed()
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", row)
+    assert 0 <= top <= 900
+
+
+def test_paper_has_what_is_folded(browser: webdriver.Chrome, pages: Pages) -> None:
+    """Every chart is drawn when the page is printed, and folded again after that."""
+    open_page(browser, pages.small)
+    folded = browser.execute_script("return document.querySelectorAll('details:not([open])').length")
+    browser.execute_script(
+        "addEventListener('afterprint', () => { window.drawn = [...document.querySelectorAll('.plot')]"
+        ".filter(plot => !plot.querySelector('svg.marks')).map(plot => plot.id) })"
+    )
+    pdf = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert base64.b64decode(pdf).startswith(b"%PDF")
+    assert [] == browser.execute_script("return window.drawn")
+    assert folded == browser.execute_script("return document.querySelectorAll('details:not([open])').length")
+
+
+_STOPS = """
+return [...document.querySelectorAll('a[href], button, select, summary, [tabindex]')]
+  .filter(one => one.tabIndex >= 0 && one.checkVisibility()).length
+"""
+
+
+def test_there_are_few_stops_of_the_tabulator(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """One for a table's head, whose arrows lead on; none for a table that does not scroll."""
+    report.write(judgement([digests()]), tmp_path / "one.html")
+    open_page(browser, tmp_path / "one.html")
+    assert browser.execute_script(_STOPS) <= 20
+    heads = "return [...document.querySelectorAll('.every th button')].filter(one => one.tabIndex >= 0).length"
+    assert 1 == browser.execute_script(heads)
