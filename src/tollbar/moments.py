@@ -79,11 +79,17 @@ class Quickness:
 
     def is_quick(self, probe_ns: float) -> bool:
         """Whether the core was left alone when a probe took so long."""
-        return probe_ns <= self.quickest_ns * math.exp(QUIET)
+        return probe_ns <= self.most_ns
+
+    @property
+    def most_ns(self) -> float:
+        """What a probe takes at most while the core is left alone."""
+        return self.quickest_ns * math.exp(QUIET)
 
     def share_of(self, readings: Sequence[float]) -> float | None:
         """The share of these readings that are quick; None where there are none."""
-        return sum(map(self.is_quick, readings)) / len(readings) if readings else None
+        most_ns = self.most_ns
+        return sum(probe_ns <= most_ns for probe_ns in readings) / len(readings) if readings else None
 
 
 def quickness_of(readings: Sequence[float], best_ns: float | None = None) -> Quickness:

@@ -6,7 +6,7 @@ One row for each value would be as right and take ten times the room and the tim
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tollbar.records import Chunk
 
@@ -45,20 +45,34 @@ def chunks_of(series: Series) -> tuple[Chunk, ...]:
     """A trial's chunks, in the order of its rounds."""
     paid = {component: values for (component, metric), values in series.items() if metric == CPU}
     observed = {key: values for key, values in series.items() if key[1] not in _OWN}
-    probes = [series.get((TRIAL, metric)) for metric in _PROBES]
-    made_up = series.get((TRIAL, MADE_UP))
+    operations = series.get((TRIAL, OPERATIONS), ())
+    probes = [series[TRIAL, metric] for metric in _PROBES if (TRIAL, metric) in series]
+    # A run has a hundred thousand chunks: by columns, and without a comprehension where there is nothing to choose.
     return tuple(
         Chunk(
-            int(series[TRIAL, ROUND][index] or 0),
-            int(operations or 0),
-            int(series[TRIAL, WALL][index] or 0),
-            {name: int(ns) for name, values in paid.items() if (ns := values[index]) is not None},
-            {key: value for key, values in observed.items() if (value := values[index]) is not None},
-            tuple(ns for values in probes if values and (ns := values[index]) is not None) or None,
-            bool(made_up and made_up[index]),
+            int(number or 0),
+            int(count or 0),
+            int(wall_ns or 0),
+            {name: int(ns) for name, ns in zip(paid, paid_ns, strict=True) if ns is not None},
+            {key: value for key, value in zip(observed, seen, strict=True) if value is not None} if observed else {},
+            (tuple(ns for ns in probes_ns if ns is not None) if None in probes_ns else probes_ns) or None,
+            bool(is_made_up),
         )
-        for index, operations in enumerate(series.get((TRIAL, OPERATIONS), ()))
+        for number, count, wall_ns, paid_ns, seen, probes_ns, is_made_up in zip(
+            series[TRIAL, ROUND] if operations else (),
+            operations,
+            series[TRIAL, WALL] if operations else (),
+            _rows(paid.values(), len(operations)),
+            _rows(observed.values(), len(operations)),
+            _rows(probes, len(operations)),
+            series.get((TRIAL, MADE_UP)) or (0,) * len(operations),
+            strict=True,
+        )
     )
+
+
+def _rows(columns: Collection[Sequence[float | None]], count: int) -> Iterable[tuple[float | None, ...]]:
+    return zip(*columns, strict=True) if columns else ((),) * count
 
 
 def _before_within_after(chunk: Chunk) -> tuple[float | None, float | None, float | None]:

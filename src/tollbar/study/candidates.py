@@ -22,6 +22,9 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
     vary = {name: [*dict.fromkeys(cell[name] for cell in cells if name in cell)] for name in names}
     choices = [*dict.fromkeys(str(cell["choice"]) for cell in cells)]
     said = [word for word in words if word.partition("=")[0] not in vary]
+    if "op" not in [word.partition("=")[0] for word in said]:
+        # One operation answers, as in `ask`; the others are asked for by name.
+        said.append(f"op={family.operations[0]}")
     asked = of_words(family.name, [*choices, *said], against=choices[0])
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
     head["question"] = f"Which {family.name} costs least of those that qualify?"

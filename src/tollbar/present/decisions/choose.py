@@ -91,8 +91,13 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     name = _name(of, cheapest, names)
     cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
     shared = f"; {_listed([_name(of, one, names) for one in others])} not told apart from it" if others else ""
-    count = len(first.qualifies)
-    least = "is all that qualifies" if count == 1 else f"costs least of the {count} that qualify"
+    count = sum(len(rank.candidates) for rank in first.ranks)
+    has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
+    and_measured = "" if has_all else " and were measured"
+    if count == 1:
+        least = "is all that qualifies" if has_all else "is all that qualifies and was measured"
+    else:
+        least = f"costs least of the {count} that qualify{and_measured}"
     at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
     return f"{name} {least}: {cost} of CPU an operation{shared}{at}."
 
