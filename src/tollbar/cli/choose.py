@@ -38,6 +38,8 @@ MOST_CELLS = 40
 FEWEST_CELLS = 2
 # What is usual is of quick operations: a signature may take a hundred times as long. What is over is for more blocks.
 USUAL_SHARE = 0.5
+# What is set by its parameters is meant to be slow: some tenths of a second an operation, of which a block has a few.
+SLOW_CELL_S = 1.5
 
 
 def choose(
@@ -158,12 +160,20 @@ def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: 
     """Raises TollbarError that says which coordinate no row of the run has, and what they have."""
     rows = [row for one in run.studies if one.study.family.name == asked.family.name for row in one.rows]
     for name, values in given.items():
-        there = sorted({str(row.coordinates[name]) for row in rows if name in row.coordinates})
-        if not any(fnmatchcase(have, str(value)) for have in there for value in values):
-            said = ",".join(map(str, values))
-            hint = nearest(said, there) or f"it has {', '.join(there[:8]) or 'none'}"
-            raise TollbarError(f"no row of the run has `{name}={said}`", where=str(run.directory), hint=hint)
+        there = {row.coordinates[name] for row in rows if name in row.coordinates}
+        if not any(fnmatchcase(str(have), str(value)) for have in there for value in values):
+            said, known = (
+                [_typed(asked.family, name, one) for one in some] for some in (values, sorted(there, key=str))
+            )
+            hint = nearest(said[0], known) or f"it has {', '.join(known[:8]) or 'none'}"
+            raise TollbarError(f"no row of the run has `{name}={','.join(said)}`", where=str(run.directory), hint=hint)
     raise TollbarError("no row of the run has all of these coordinates", where=str(run.directory))
+
+
+def _typed(family: Family, name: str, value: Value) -> str:
+    """A value as it is typed: `4KiB`."""
+    setting = family.settings.get(name)
+    return str(value) if setting is None else setting.words(value).replace(" ", "")
 
 
 def _measured(
@@ -202,11 +212,12 @@ def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mappin
 def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
     """The question of as many cells as there is time for, by what such cells usually take."""
     most = min(MOST_CELLS, len(near.candidates))
+    slow_s = SLOW_CELL_S if asked.family.parameters else 0.0
     while True:
         cells = [near.cell(one) for one in near.to_measure(most)]
         question = study.of_candidates(asked.family, words, cells)
         one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
-        needed_s = schedule.of_plan(plan.make((one,), seed=0, named_libraries=named))
+        needed_s = schedule.of_plan(plan.make((one,), seed=0, named_libraries=named)) + slow_s * len(cells)
         if needed_s <= USUAL_SHARE * within_s or most <= FEWEST_CELLS:
             return question
         most = max(FEWEST_CELLS, min(most - 1, int(most * USUAL_SHARE * within_s / needed_s)))

@@ -21,6 +21,10 @@ MOST_APART = 2
 # Of what is measured so much is kept for what does not qualify: its cost says what a rule asks.
 FOR_OTHERS = 1 / 3
 
+# An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
+HEAVY_BYTES = 256 << 20
+
+_STANDINGS = tuple(Standing)
 _ORDER = (Ruling.MEETS, Ruling.CANNOT_SAY, Ruling.BREAKS)
 
 
@@ -67,7 +71,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
     free = [name for name in deciding(wanted) if name not in said]
     # What lowers a standing is not varied, and set so that it does not.
     set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
-    found: dict[frozenset[tuple[str, Value]], tuple[int, int, Candidate]] = {}
+    found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
     names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
     for choice in family.choices.values():
         if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
@@ -83,9 +87,11 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
                         at = frozenset(cell.items())
                         if all(name in cell for name in changed) and at not in found:
                             # Of each choice the first, then of each the second, so that a few are of all choices.
-                            turn = sum(one.coordinates["choice"] == choice.name for _, _, one in found.values())
-                            found[at] = apart, turn, candidate(wanted, cell)
-    ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[2].ruling), lacks(one[2]), one[0], one[1]))
+                            turn = sum(one.coordinates["choice"] == choice.name for *_, one in found.values())
+                            is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
+                            place = apart + is_heavy, turn, _STANDINGS.index(family.standing_of(cell))
+                            found[at] = place, candidate(wanted, cell)
+    ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
     return Nearby(tuple(one for *_, one in ordered), tuple(names))
 
 

@@ -168,7 +168,8 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
         return None
     rows = [_row(of, place, one, names, [], _why(of, one)) for one in shown]
     more = len(found) + len(besides) - len(shown)
-    notes = [f"… {counted(more, 'more row')}, {len(besides)} of them not measured: {MORE}"] if more else []
+    unmeasured = f", {len(besides)} of them not measured" if found and besides else ""
+    notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
     return Listing(title, tables=[Table("", _columns(of, names), rows)], notes=notes)
 
 
@@ -208,7 +209,8 @@ def _row(
     notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
     toll = place.beside_cheapest(one) if place else None
     standing = family.standing_of(one.coordinates)
-    words = [plain(family, name, one.coordinates.get(name)) for name in names]
+    at = one.row.shown if one.row else one.coordinates
+    words = [plain(family, name, at.get(name)) for name in names]
     cells = [
         TableCell(text, small="; ".join(notes) or None if number == 0 else None) for number, text in enumerate(words)
     ]
@@ -345,7 +347,8 @@ def _notes(of: Answered) -> Iterator[str]:
 
 
 def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
-    said = [coordinate(of.wanted.family, name, one.coordinates[name]) for name in names if name in one.coordinates]
+    at = one.row.shown if one.row else one.coordinates
+    said = [coordinate(of.wanted.family, name, at[name]) for name in names if name in at]
     return " · ".join(said)
 
 
