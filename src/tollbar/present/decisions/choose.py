@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tollbar.families import Degree, Standing
 from tollbar.judge import Toll, Verdict
@@ -85,8 +85,10 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
         return "Nothing qualifies."
     first = next((one for one in of.places if one.ranks), None)
     if first is None:
-        found = [one for place in of.places for one in place.qualifies] + [c for c in of.unmeasured if not _lacks(c)]
-        return f"{counted(len(found), 'choice')} would qualify, and none of them was measured."
+        tried = [one for place in of.places[:1] for one in place.unpriced]
+        found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
+        why = f": {tried[0].unmeasured}" if len({one.unmeasured for one in tried}) == 1 else ""
+        return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
     cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
@@ -140,7 +142,7 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
         if rows:
             caption = _place(of, place) if len(of.places) > 1 else ""
             some = [_row(of, place, one, names, [TableCell(number)]) for number, one in rows[:MOST_ROWS]]
-            tables.append(Table(caption, [Column("place", True), *_columns(of, names)], some))
+            tables.append(Table(caption, [Column("place"), *_columns(of, names)], _once(some)))
     hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
     notes = [f"… {counted(sum(hidden), 'more row')}: {MORE}"] if sum(hidden) else []
     if len(of.places) > len(places):
@@ -149,6 +151,18 @@ def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) 
     if tables:
         notes.append("Choices with one place were not told apart.")
         yield Listing("What qualifies, from the cheapest", tables=tables, heads="at", notes=notes)
+
+
+def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
+    """The rows, each with the text below it only where that is another than below the row before."""
+    said = [next((cell.small for cell in row if cell.small), None) for row in rows]
+    return [
+        [
+            replace(cell, small="as above") if cell.small and number and cell.small == said[number - 1] else cell
+            for cell in row
+        ]
+        for number, row in enumerate(rows)
+    ]
 
 
 def _example(of: Answered) -> str:
@@ -170,7 +184,7 @@ def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Li
     more = len(found) + len(besides) - len(shown)
     unmeasured = f", {len(besides)} of them not measured" if found and besides else ""
     notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
-    return Listing(title, tables=[Table("", _columns(of, names), rows)], notes=notes)
+    return Listing(title, tables=[Table("", _columns(of, names), _once(rows))], notes=notes)
 
 
 def _why(of: Answered, one: Candidate) -> str:
