@@ -107,6 +107,14 @@ def test_policies_that_contradict_each_other_are_named_with_both_clauses() -> No
     assert ("tr-02102-2026-01", "cnsa-2.0-2024-12") == (said.policy, said.other_policy)
 
 
+def test_a_rule_that_asks_for_what_is_not_there_contradicts_one_that_refuses_it() -> None:
+    """CNSA's pure ML-KEM in TLS is no group of TLSRef's, whether Tollbar has it or not."""
+    found = unpriced(asked("tls", "cnsa-2.0-2024-12", "tlsref-intermediate-6.0", "asvs-level-2-5.0.0"))
+    said = {(one.rule.id, one.other_policy, one.other_rule.id) for one in found.contradictions}
+    assert ("tls-kem", "tlsref-intermediate-6.0", "groups") in said
+    assert not [one for one in said if one[1].startswith("asvs")]
+
+
 def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> None:
     """A run without anything that meets both is no contradiction: SHA-512 would, had it been measured."""
     only = {"sha-256": 4.0, "sha3-256": 9.0}

@@ -18,6 +18,7 @@ from tollbar.errors import ExitStatus, TollbarError, unknown
 COMMANDS = {
     "run": ("run:run", "Measure, judge and report."),
     "ask": ("ask:ask", "Ask one question without a file, and have it answered in one sentence."),
+    "choose": ("choose:choose", "Choose what meets policies and mitigates threats, from the cheapest."),
     "plan": ("look:plan", "Show what would run, and how long it would take. Nothing is measured."),
     "new": ("new:new", "Write a study of your own to begin with, with a comment beside every key."),
     "list": ("look:list_", "Show what there is: studies, families, choices, providers, beds or sources."),

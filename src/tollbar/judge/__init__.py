@@ -57,16 +57,21 @@ __all__ = [
     "judge",
     "judge_study",
     "limit_of",
+    "quickness",
     "reach",
 ]
 
 
 def judge(run: Run) -> Judgement:
     """All that a run's trials say, study by study. Reads nothing else, and says the same each time."""
-    # What a quiet moment is like shows best in all of a run: a short study may lie in one stretch of the machine.
-    rows = [row for study_run in run.studies for row in study_run.rows]
-    known = quickness_of(readings(rows), run.best_probe_ns)
+    known = quickness(run)
     return Judgement(run, tuple(judge_study(study_run, known) for study_run in run.studies))
+
+
+def quickness(run: Run) -> Quickness:
+    """What a quiet moment is like, by all of a run: a short study may lie in one stretch of the machine."""
+    rows = [row for study_run in run.studies for row in study_run.rows]
+    return quickness_of(readings(rows), run.best_probe_ns)
 
 
 def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJudgement:

@@ -21,6 +21,7 @@ from tollbar.moments import Quickness
 from tollbar.policies import Contradiction, Except, Finding, Judged, Policy, Rule, Ruling
 from tollbar.results import Row, StudyRun
 from tollbar.stats import Interval
+from tollbar.study import matches
 
 Coordinates = Mapping[str, Value]
 Compare = Callable[[Row, Row], Toll]
@@ -40,6 +41,8 @@ class Wanted:
     """How far each is to be mitigated at least."""
     on: date
     today: date
+    standing: Standing | None = None
+    """What a choice has at least, whatever policies say; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,18 @@ class Choosing:
     """What qualifies today and does not on that day, as it is judged then."""
     nearest: tuple[Candidate, ...] = field(default=())
     """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
+    compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
 
     @property
     def qualifies(self) -> tuple[Candidate, ...]:
         return (*(one for rank in self.ranks for one in rank.candidates), *self.unpriced)
+
+    def beside_cheapest(self, one: Candidate) -> Toll | None:
+        """What is judged of its cost beside that of the cheapest that qualifies; None where either has none."""
+        first = self.ranks[0].candidates[0] if self.ranks else None
+        if first is None or first.row is None or one.row is None or one.cost is None or one is first:
+            return None
+        return self.compare(one.row, first.row)
 
 
 def wanted(
@@ -125,17 +136,19 @@ def wanted(
     on: str | None = None,
     *,
     today: date | None = None,
+    standing: Standing | None = None,
 ) -> Wanted:
     """What is wanted, from words: `THREAT`, or `THREAT=partly` where a condition will do; a day as `2032-01-01`.
+
+    A policy that is named without its edition is the newest.
 
     Raises TollbarError with the nearest family, policy, threat or day.
     """
     known = families.family(family)
     now = today or date.today()
-    found = tuple(policies.policy(name) for name in dict.fromkeys(policy_names))
-    return Wanted(
-        known, found, dict(policies.threat_wanted(known, word) for word in threats), day(on) if on else now, now
-    )
+    found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
+    mitigated = dict(policies.threat_wanted(known, word) for word in threats)
+    return Wanted(known, found, mitigated, day(on) if on else now, now, standing)
 
 
 def day(said: str) -> date:
@@ -149,9 +162,9 @@ def day(said: str) -> date:
 
 
 def choose(
-    wanted: Wanted, study_run: StudyRun, given: Coordinates, known: Quickness | None = None
+    wanted: Wanted, study_run: StudyRun, given: Mapping[str, Value | tuple[Value, ...]], known: Quickness | None = None
 ) -> tuple[Choosing, ...]:
-    """What a run's cells are worth and cost, those with the given coordinates, place by place.
+    """What a run's cells are worth and cost, those with the given coordinates or one of each, place by place.
 
     Cells stand in one place where they are alike in all that is no choice: see `Choosing.where`. What cannot be, such
     as a hybrid in TLS 1.2, is in no run.
@@ -164,7 +177,10 @@ def choose(
         # An old run may have choices that the family has no more, of which nothing is known.
         if row.choice in wanted.family.choices
         and row.standing is not Standing.NULL
-        and all(row.coordinates.get(name) == value for name, value in given.items())
+        and all(
+            matches(row.coordinates.get(name), value if isinstance(value, tuple) else (value,))
+            for name, value in given.items()
+        )
     ]
 
     return tuple(
@@ -175,11 +191,7 @@ def choose(
 
 def choose_unpriced(wanted: Wanted, cells: Iterable[Coordinates]) -> Choosing:
     """What cells are worth, without a run."""
-    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells], _not_compared)
-
-
-def _not_compared(one: Row, other: Row) -> Toll:
-    return Toll(one, other, "cpu")
+    return chosen(wanted, {}, [candidate(wanted, cell) for cell in cells])
 
 
 def candidate(
@@ -194,6 +206,9 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
     broken = [_reason(one) for said in judged for one in said.broken]
     missing = [_reason(one) for said in judged for one in said.unknown]
     missing += [Reason(said.missing, said.policy.name) for said in judged if said.missing]
+    standing = wanted.family.standing_of(coordinates)
+    if wanted.standing and policies.is_worse(standing, wanted.standing):
+        broken.append(Reason(f"{standing.words}, below {wanted.standing.words}"))
     conditions: dict[str, str] = {}
     for threat, degree in wanted.threats.items():
         ruling, why = policies.does(wanted.family, coordinates, threat, degree)
@@ -218,12 +233,15 @@ def _reason(of: Finding) -> Reason:
     return Reason(of.why, of.policy, of.rule, of.ended)
 
 
-def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], compare: Compare) -> Choosing:
+def chosen(
+    wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], compare: Compare | None = None
+) -> Choosing:
     """The candidates of one place in their groups."""
     cheapest_first = sorted(candidates, key=_cost)
     of = {ruling: tuple(one for one in cheapest_first if one.ruling is ruling) for ruling in Ruling}
     qualifies = of[Ruling.MEETS]
-    fewest = min((_lacks(one) for one in candidates), default=None)
+    fewest = min((lacks(one) for one in candidates), default=None)
+    compare = compare or (lambda one, other: Toll(one, other, "cpu"))
     return Choosing(
         wanted,
         where,
@@ -233,23 +251,34 @@ def chosen(wanted: Wanted, where: Coordinates, candidates: Sequence[Candidate], 
         unsaid=of[Ruling.CANNOT_SAY],
         contradictions=policies.contradictions(wanted.policies, wanted.family, wanted.on),
         dropping=tuple(one for one in cheapest_first if _drops(wanted, one)),
-        nearest=() if qualifies else tuple(one for one in cheapest_first if _lacks(one) == fewest),
+        nearest=() if qualifies else tuple(one for one in cheapest_first if lacks(one) == fewest),
+        compare=compare,
     )
 
 
-def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
-    """Rows that are alike in all that every one of them has and that decides nothing."""
-    family = wanted.family
-    ruled = {
+def ruled_on(wanted: Wanted) -> set[str]:
+    """The coordinates that the policies' rules are on, as far as they are about the family."""
+    return {
         name
         for policy in wanted.policies
         for part in policy.all_of_it
         for rule in part.rules
         for name in (*rule.where, *rule.only, *rule.never)
-        if family.name in rule.families
+        if wanted.family.name in rule.families
     }
+
+
+def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
+    """Rows that are alike in all that every one of them has and that decides nothing."""
+    family = wanted.family
     worth = {name for name, setting in family.settings.items() if setting.about}
-    deciding = {"choice", *family.parameters, *worth, *ruled}
+    deciding = {"choice", *family.parameters, *worth, *ruled_on(wanted)}
+    providers: dict[str, set[Value]] = {}
+    for row in rows:
+        providers.setdefault(row.choice, set()).add(row.coordinates["provider"])
+    if len(set().union(*providers.values())) > 1 and all(len(some) == 1 for some in providers.values()):
+        # Each choice is by the one that has it: a second provider is no second place.
+        deciding.add("provider")
     common = [n for n in (rows[0].coordinates if rows else ()) if all(n in row.coordinates for row in rows)]
     names = [name for name in common if name not in deciding]
     found: dict[tuple[Value, ...], list[Row]] = {}
@@ -279,7 +308,8 @@ def _drops(wanted: Wanted, one: Candidate) -> bool:
     return _candidate(wanted, one.coordinates, wanted.today, None, None).ruling is Ruling.MEETS
 
 
-def _lacks(one: Candidate) -> tuple[int, int]:
+def lacks(one: Candidate) -> tuple[int, int]:
+    """How many rules it breaks, and of how many that cannot be said."""
     return len(one.broken), len(one.missing)
 
 

@@ -9,11 +9,11 @@ That a cell meets a policy says of its rules here that each is met, and of nothi
 
 from __future__ import annotations
 
-from tollbar.policies.catalogue import policies, policy, shipped
+from tollbar.policies.catalogue import policies, policy, shipped, with_edition
 from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
 from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
+from tollbar.policies.judging import Cell, Found, does, is_worse, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
@@ -36,10 +36,12 @@ __all__ = [
     "check_project",
     "contradictions",
     "does",
+    "is_worse",
     "judged",
     "policies",
     "policy",
     "read_project",
     "shipped",
     "threat_wanted",
+    "with_edition",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,13 @@ def shipped() -> Mapping[str, Path]:
 def policies() -> Mapping[str, Path]:
     """Every policy that has a name: those that ship, and those on `TOLLBAR_PATH`."""
     return named_files(_OWN)
+
+
+def with_edition(name: str) -> str:
+    """The name of the newest edition of what is named without one: `tlsref-intermediate-6.0`; any other as it is."""
+    known = policies()
+    editions = [one for one in known if re.fullmatch(rf"{re.escape(name)}-[0-9].*", one)]
+    return name if name in known or not editions else max(editions, key=lambda one: policy(one).dated)
 
 
 def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Policy:

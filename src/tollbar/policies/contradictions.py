@@ -41,13 +41,27 @@ def _in_force(policy: Policy, family: Family, on: date) -> Iterator[tuple[str, R
 
 def _exclude_each_other(one: Rule, other: Rule, family: Family) -> bool:
     names, others = ({*rule.where, *rule.only, *rule.never} for rule in (one, other))
+    name_values = (one.only or one.never) and (other.only or other.never)
     # Rules on two settings can always be met, each by its own; what asks for bits or a standing is on no setting.
-    if (one.only or one.never) and (other.only or other.never) and names.isdisjoint(others):
+    if name_values and names.isdisjoint(others):
         return False
-    varied = {name: ("*",) for name in names | others if name in family.settings and family.settings[name].values}
+    absent = {name: _absent(name, one, other) for name in names | others}
+    # Of a value that the family has not, nothing but its name is known.
+    if any(absent.values()) and not name_values:
+        return False
+    varied = {
+        name: (*(family.settings[name].values or ()), *absent[name])
+        for name in names | others
+        if name in family.settings and family.settings[name].values
+    }
     broken = [
         (ruling_of(one, family, cell) is Ruling.BREAKS, ruling_of(other, family, cell) is Ruling.BREAKS)
         for cell in cells_of(family, varied)
     ]
     by_one, by_other = zip(*broken, strict=True)
     return all(map(any, broken)) and not all(by_one) and not all(by_other)
+
+
+def _absent(name: str, *rules: Rule) -> tuple[str, ...]:
+    """The values of a coordinate that rules ask for and the family has not: with them a rule can be met."""
+    return tuple(dict.fromkeys(one for rule in rules for one in rule.only.get(name, ()) if one in rule.absent))

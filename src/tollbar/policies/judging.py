@@ -133,7 +133,7 @@ def _strength(least: int, family: Family, cell: Cell) -> Found:
 
 def _standing(least: Standing, family: Family, cell: Cell) -> Found:
     standing = family.standing_of(cell)
-    if STANDINGS.index(standing) < STANDINGS.index(least):
+    if is_worse(standing, least):
         return Ruling.BREAKS, f"{standing.words}, below {least.words}"
     unknown = _without(family, cell, lambda value: value.standing is not None)
     return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
@@ -153,6 +153,11 @@ def does(family: Family, cell: Cell, threat: str, wanted: Degree) -> Found:
         return Ruling.BREAKS, f"nothing against {threat}: {title}"
     unknown = _without(family, cell, lambda value: threat in value.mitigates)
     return (Ruling.CANNOT_SAY, _not_given(unknown)) if unknown else _MET
+
+
+def is_worse(standing: Standing, least: Standing) -> bool:
+    """Whether a standing is below another."""
+    return STANDINGS.index(standing) < STANDINGS.index(least)
 
 
 def threat_wanted(family: Family, word: str, *, where: str | None = None) -> tuple[str, Degree]:

@@ -60,13 +60,15 @@ def read(directory: Path) -> Run:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """All that is read is kept, and none of it in circles: to look for those would take a third of the time."""
+    """Records by the hundred thousand, none of which is in a cycle: looking for one takes a third of the time."""
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
-    finally:
         gc.freeze()
-        gc.enable()
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -150,10 +152,13 @@ def _study(
     database: sqlite3.Connection, asked: study.Study, looked: Sequence[int], names: Mapping[str, str]
 ) -> StudyRun:
     series: dict[int, dict[tuple[str, str], list[float | None]]] = defaultdict(dict)
-    for number, component, metric, by_round in database.execute(
+    observed = database.execute(
         "select o.* from observation o join trial t on t.id = o.trial where t.study = ?", (asked.name,)
-    ):
-        series[number][component, metric] = json.loads(by_round)
+    ).fetchall()
+    # As one text: tens of thousands of short ones take twice as long to parse.
+    values = json.loads(f"[{','.join(by_round for *_, by_round in observed)}]")
+    for (number, component, metric, _), by_round in zip(observed, values, strict=True):
+        series[number][component, metric] = by_round
     trials: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
     for found in database.execute("select * from trial where study = ? order by block, heat", (asked.name,)):
         trial = _trial(found, chunks_of(series.get(found["id"], {})))

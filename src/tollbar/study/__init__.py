@@ -14,8 +14,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tollbar.errors import TollbarError, nearest
-from tollbar.study.asking import ASKED, Question, of_words
+from tollbar.study.asking import ASKED, Question, check_choices, coordinates_of, of_words
 from tollbar.study.beginning import begun
+from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
     NOT_SETTINGS,
     STATISTIC_OF,
@@ -52,10 +53,13 @@ __all__ = [
     "Statistic",
     "Study",
     "begun",
+    "check_choices",
+    "coordinates_of",
     "is_named",
     "load",
     "matches",
     "members",
+    "of_candidates",
     "of_words",
     "read",
     "shipped",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from tollbar import beds, families, libraries, runners, units, wire
@@ -33,29 +33,49 @@ class Question:
     """The study's, by their titles; "" has the keys that stand before all tables."""
     echo: Mapping[str, str]
     """Each coordinate with its values, as a person reads them; sizes that no binary unit divides in bytes."""
+    leave_out: Sequence[Mapping[str, object]] = ()
+    measure: Mapping[str, object] = field(default_factory=dict)
+    """How it is measured, beside the number of blocks."""
 
     def text(self, blocks: int = DEFAULT_MEASURE.blocks) -> str:
         """The study, to be measured in so many blocks."""
-        return wire.text_of({**self.tables, "measure": {"blocks": blocks}})
+        return wire.text_of({**self.tables, "leave-out": self.leave_out, "measure": {**self.measure, "blocks": blocks}})
 
 
 def of_words(family_name: str, words: Sequence[str], against: str | None = None) -> Question:
     """The question that these words ask. Raises TollbarError that says what a word is, where it is not of its kind."""
     family = _family(family_name, words)
     choices = [word for word in words if "=" not in word]
-    varied = dict(_coordinate(family, word) for word in words if "=" in word)
-    repeated = [word for word in words if "=" in word]
-    if len(varied) < len(repeated):
-        twice = next(name for name in varied if sum(w.startswith(f"{name}=") for w in repeated) > 1)
-        values = ",".join(w.partition("=")[2] for w in repeated if w.startswith(f"{twice}="))
-        raise TollbarError(f"`{twice}` is given twice", where=ASKED, hint=f"say it once: `{twice}={values}`")
+    varied = coordinates_of(family, [word for word in words if "=" in word])
     if not choices:
         raise TollbarError(
             f"which choice of {family.name}?", where=ASKED, hint=f"known: {', '.join(family.choices)}; `*` is all"
         )
-    for word in choices:
-        _check_choice(family, word)
+    check_choices(family, choices)
     return _Asked(family, choices, varied, against).question()
+
+
+def coordinates_of(family: Family, words: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+    """What words with `=` say: each coordinate with its values, as a study writes them. Raises TollbarError."""
+    varied = dict(_coordinate(family, word) for word in words)
+    if len(varied) < len(words):
+        twice = next(name for name in varied if sum(w.startswith(f"{name}=") for w in words) > 1)
+        values = ",".join(w.partition("=")[2] for w in words if w.startswith(f"{twice}="))
+        raise TollbarError(f"`{twice}` is given twice", where=ASKED, hint=f"say it once: `{twice}={values}`")
+    return varied
+
+
+def check_choices(family: Family, words: Sequence[str]) -> None:
+    """Raises TollbarError, which says what a word is if it is something else than a choice of this family."""
+    for word in words:
+        _check_choice(family, word)
+
+
+def offering(family: Family, choice: str, specs: Sequence[str]) -> str | None:
+    """The first of these providers that performs a choice by itself; None where none says that it does."""
+    algorithm = str(family.choices[choice].setting.get("algorithm", choice))
+    found = (one.spec for one in libraries.resolve(specs) if algorithm in _offers(one, family.name))
+    return next(found, None)
 
 
 def _family(name: str, words: Sequence[str]) -> Family:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tollbar.present.blocks import Block, Boxed, Commands, Items, Listing, Paragraph, Section
+from tollbar.present.names import counted
 from tollbar.present.page import Brief, Page
 
 __all__ = ["page_of"]
@@ -50,5 +51,5 @@ def _blocks(listing: Listing) -> Iterator[Block]:
     yield Items(listing.sentences)
     if listing.caption:
         yield Paragraph(listing.caption, "note")
-    yield from (replace(table, caption=table.caption or listing.title) for table in listing.tables)
+    yield from (replace(table, caption=table.caption or counted(len(table.rows), "row")) for table in listing.tables)
     yield from (Paragraph(note, "note") for note in listing.notes)

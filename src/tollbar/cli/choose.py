@@ -1,0 +1,223 @@
+"""`tollbar choose`: what qualifies under policies and threats, from the cheapest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import console, lab, plan, results, study
+from tollbar.cli.options import (
+    DEFAULT_LAYOUT,
+    Layout,
+    Libraries,
+    command_line,
+    full_paths,
+    read_seconds,
+    show_answer,
+)
+from tollbar.errors import ExitStatus, TollbarError, nearest
+from tollbar.families import Family, Standing, Value
+from tollbar.judge import quickness
+from tollbar.judge.candidates import Nearby, nearby
+from tollbar.judge.choosing import Choosing, Wanted, wanted
+from tollbar.judge.choosing import choose as choose_from
+from tollbar.libraries import normal
+from tollbar.measure import schedule
+from tollbar.present.decisions.choose import Answered, answer
+from tollbar.results import Run
+from tollbar.stats import FEWEST_BLOCKS
+from tollbar.study import Question
+
+# What does not qualify is measured too, and a server takes its time to start.
+DEFAULT_FOR, DEFAULT_FOR_SERVED = "15 s", "1 min"
+MOST_CELLS = 40
+FEWEST_CELLS = 2
+# What is usual is of quick operations: a signature may take a hundred times as long. What is over is for more blocks.
+USUAL_SHARE = 0.5
+# What is set by its parameters is meant to be slow: some tenths of a second an operation, of which a block has a few.
+SLOW_CELL_S = 1.5
+
+
+def choose(
+    family: str,
+    /,
+    *words: str,
+    policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    threat: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    on: str | None = None,
+    run: Path | None = None,
+    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    seed: int | None = None,
+    library: Libraries = (),
+    runs: Path = Path("runs"),
+    layout: Layout = DEFAULT_LAYOUT,
+) -> ExitStatus:
+    """Choose what meets policies and mitigates threats, from the cheapest.
+
+    Threats and policies decide what qualifies, and costs its order; what is in bad standing never does. Settings that
+    a policy rules on, or that a threat depends on, are varied unless they are given.
+
+    tollbar choose digest --policy asvs-level-2
+    tollbar choose tls bed=nginx --policy tlsref-intermediate --threat harvest-now-decrypt-later
+    tollbar choose signature --policy tr-02102 --on 2032-01-01
+    tollbar choose storage --threat administrator=partly --run runs/2026-11-21-101500-storage-today-sqlite
+
+    Parameters
+    ----------
+    family
+        What kind of choice: `tollbar list families` shows them.
+    words
+        Coordinates (`bed=nginx`, `bytes=4KiB`), and choices (`aes-*`) where only some come into question.
+    policy
+        A policy that must be met, the newest edition unless one is named, or a file of your own. May be given again.
+    threat
+        A threat that must be mitigated; `THREAT=partly` where a condition will do. May be given again.
+    on
+        The day to judge by, as `2032-01-01`; what drops out by then is said.
+    run
+        A run that has the costs. None: what matters is measured, and kept as a run.
+    for_
+        About how long to measure: 15 seconds by default, a minute with a server. As many cells as that allows, what
+        qualifies and is nearest to the usual settings first.
+    seed
+        Decides the order of visits and the data. None: a new one, kept with the run.
+    library
+        A libcrypto to measure beside those that are asked for. May be given again.
+    runs
+        Where the run's directory is made.
+    """
+    asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
+    choices = [word for word in words if "=" not in word]
+    study.check_choices(asked.family, choices)
+    coordinates = [word for word in words if "=" in word]
+    given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
+    for one in asked.policies:
+        console.say(f"  policy     {one.name}: {one.title}, {one.edition}")
+    if run is not None:
+        found = _from_run(asked, given, run)
+    else:
+        within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
+        found = _measured(asked, given, coordinates, within, seed, full_paths(library), runs)
+    said = answer(found)
+
+    def document() -> object:
+        from tollbar.document.decisions.choose import made
+
+        return made(found, said)
+
+    show_answer(said, document, layout)  # type: ignore[arg-type]
+    return ExitStatus.DONE if found.qualifies else ExitStatus.SOME_FAILED
+
+
+def _given(
+    family: Family, choices: Sequence[str], said: Mapping[str, tuple[Value, ...]]
+) -> dict[str, tuple[Value, ...]]:
+    """What the words say, as cells have it."""
+    given: dict[str, tuple[Value, ...]] = {"choice": tuple(choices)} if choices else {}
+    for name, values in said.items():
+        setting = family.settings.get(name)
+        if setting is not None and "*" in values:
+            continue
+        read = (setting.read(value) for value in values) if setting else values
+        given[name] = tuple(normal(str(value)) if name == "provider" else value for value in read)
+    return given
+
+
+def _served(family: Family, given: Mapping[str, tuple[Value, ...]]) -> bool:
+    return bool(family.beds) or "bed" in given
+
+
+def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path) -> Answered:
+    not_noted = results.look(path)
+    if not_noted is not None:
+        console.say(f"warning: {not_noted}", "yellow")
+    found = results.read(path)
+    families_there = {one.study.family.name for one in found.studies}
+    if asked.family.name not in families_there:
+        known = ", ".join(sorted(families_there))
+        raise TollbarError(f"the run has no {asked.family.name}", where=str(path), hint=f"it has {known}")
+    places = _places(asked, given, found)
+    if not places:
+        _refuse_unknown(asked, given, found)
+    return Answered(asked, places, (), f"from {found.name}")
+
+
+def _places(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> list[Choosing]:
+    known = quickness(run)
+    return [
+        place
+        for one in run.studies
+        if one.study.family.name == asked.family.name
+        for place in choose_from(asked, one, given, known)
+    ]
+
+
+def _refuse_unknown(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> None:
+    """Raises TollbarError that says which coordinate no row of the run has, and what they have."""
+    rows = [row for one in run.studies if one.study.family.name == asked.family.name for row in one.rows]
+    for name, values in given.items():
+        there = {row.coordinates[name] for row in rows if name in row.coordinates}
+        if not any(fnmatchcase(str(have), str(value)) for have in there for value in values):
+            said, known = (
+                [_typed(asked.family, name, one) for one in some] for some in (values, sorted(there, key=str))
+            )
+            hint = nearest(said[0], known) or f"it has {', '.join(known[:8]) or 'none'}"
+            raise TollbarError(f"no row of the run has `{name}={','.join(said)}`", where=str(run.directory), hint=hint)
+    raise TollbarError("no row of the run has all of these coordinates", where=str(run.directory))
+
+
+def _typed(family: Family, name: str, value: Value) -> str:
+    """A value as it is typed: `4KiB`."""
+    setting = family.settings.get(name)
+    return str(value) if setting is None else setting.words(value).replace(" ", "")
+
+
+def _measured(
+    asked: Wanted,
+    given: Mapping[str, tuple[Value, ...]],
+    words: Sequence[str],
+    within_s: float,
+    seed: int | None,
+    named: Sequence[str],
+    runs: Path,
+) -> Answered:
+    """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
+    near = nearby(asked, _judged_by(asked.family, given))
+    if not near.candidates:
+        raise TollbarError("there is nothing to choose from", where=study.ASKED)
+    question = _fitting(asked, near, words, within_s, named)
+    one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
+    planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
+    console.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
+    judged = lab.carry_out(planned, store, report=False, within_s=within_s)
+    places = _places(asked, {}, judged.run)
+    there = [row.coordinates for row in judged.run.studies[0].rows]
+    left = [c for c in near.candidates if not any(near.cell(c).items() <= at.items() for at in there)]
+    return Answered(asked, places, left, f"measured now, kept in {store.directory}")
+
+
+def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
+    """What of the coordinates decides which settings there are; sizes and loads do not."""
+    beds = {"bed": tuple(family.beds)} if family.beds else {}
+    kept = {
+        n: v for n, v in given.items() if n in ("choice", "bed") or (n in family.settings and family.settings[n].values)
+    }
+    return {**beds, **kept}
+
+
+def _fitting(asked: Wanted, near: Nearby, words: Sequence[str], within_s: float, named: Sequence[str]) -> Question:
+    """The question of as many cells as there is time for, by what such cells usually take."""
+    most = min(MOST_CELLS, len(near.candidates))
+    slow_s = SLOW_CELL_S if asked.family.parameters else 0.0
+    while True:
+        cells = [near.cell(one) for one in near.to_measure(most)]
+        question = study.of_candidates(asked.family, words, cells)
+        one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
+        needed_s = schedule.of_plan(plan.make((one,), seed=0, named_libraries=named)) + slow_s * len(cells)
+        if needed_s <= USUAL_SHARE * within_s or most <= FEWEST_CELLS:
+            return question
+        most = max(FEWEST_CELLS, min(most - 1, int(most * USUAL_SHARE * within_s / needed_s)))

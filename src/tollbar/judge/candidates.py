@@ -1,0 +1,116 @@
+"""Which cells there are to choose from before anything is measured, and which of them to measure.
+
+A choice is a whole cell. What is not given and what policies or threats turn on is varied: a certificate, a key
+exchange. All combinations may be hundreds, so that only those count that differ in a few settings from the cell that
+lacks least: what each setting costs shows in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import combinations, product
+
+from tollbar.families import Setting, Standing, Value, at_defaults
+from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, ruled_on
+from tollbar.policies import Ruling
+
+# In how many settings a cell may differ from the nearest that meets what is wanted.
+MOST_APART = 2
+# Of what is measured so much is kept for what does not qualify: its cost says what a rule asks.
+FOR_OTHERS = 1 / 3
+
+# An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
+HEAVY_BYTES = 256 << 20
+
+_STANDINGS = tuple(Standing)
+_ORDER = (Ruling.MEETS, Ruling.CANNOT_SAY, Ruling.BREAKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """Cells to choose from."""
+
+    candidates: tuple[Candidate, ...]
+    """What qualifies first, of each kind the nearest first."""
+    names: tuple[str, ...]
+    """The choice, and the settings by which they are told apart."""
+
+    def to_measure(self, most: int) -> tuple[Candidate, ...]:
+        """The first that qualify, then what lacks least; so many at most."""
+        qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
+        others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
+        kept = min(len(others), max(round(FOR_OTHERS * most), most - len(qualify)))
+        return (*qualify[: most - kept], *others[:kept])
+
+    def cell(self, one: Candidate) -> Mapping[str, Value]:
+        """By what it is told from the others."""
+        return {name: one.coordinates[name] for name in self.names if name in one.coordinates}
+
+
+def deciding(wanted: Wanted) -> tuple[str, ...]:
+    """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
+    family = wanted.family
+    found = ruled_on(wanted)
+    for threat in wanted.threats:
+        said = [one for choice in family.choices.values() for one in choice.mitigates.get(threat, ())]
+        for setting in family.settings.values():
+            of_values = [one for value in setting.about.values() for one in value.mitigates.get(threat, ())]
+            found |= {setting.name} if of_values else set()
+            said += of_values
+        found |= {name for one in said for name in one.when}
+    return tuple(name for name, setting in family.settings.items() if name in found and setting.values)
+
+
+def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
+    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values."""
+    family = wanted.family
+    patterns = [str(one) for one in given.get("choice", ("*",))]
+    said = {name: tuple(values) for name, values in given.items() if name != "choice"}
+    free = [name for name in deciding(wanted) if name not in said]
+    # What lowers a standing is not varied, and set so that it does not.
+    set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
+    found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
+    names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
+    for choice in family.choices.values():
+        if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
+            continue
+        for values in product(*said.values()):
+            fixed: dict[str, Value] = {"choice": choice.name, **dict(zip(said, values, strict=True))}
+            base = _nearest(wanted, fixed, [*free, *set_well])
+            names += [n for n in set_well if n not in names and base[n] != family.settings[n].default]
+            for apart in range(MOST_APART + 1):
+                for changed in combinations(free, apart):
+                    for others in product(*(_others(wanted, name, base) for name in changed)):
+                        cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
+                        at = frozenset(cell.items())
+                        if all(name in cell for name in changed) and at not in found:
+                            # Of each choice the first, then of each the second, so that a few are of all choices.
+                            turn = sum(one.coordinates["choice"] == choice.name for *_, one in found.values())
+                            is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
+                            place = apart + is_heavy, turn, _STANDINGS.index(family.standing_of(cell))
+                            found[at] = place, candidate(wanted, cell)
+    ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
+    return Nearby(tuple(one for *_, one in ordered), tuple(names))
+
+
+def _lowers(setting: Setting) -> bool:
+    return bool(setting.values) and any(value.standing is not None for value in setting.about.values())
+
+
+def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]:
+    setting = wanted.family.settings[name]
+    return [value for value in setting.values or () if value != base.get(name, setting.default)]
+
+
+def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
+    """These coordinates, with each free setting at its default unless another of its values lacks less."""
+    at = dict(fixed)
+    for name in free:
+        setting = wanted.family.settings[name]
+        values = [setting.default, *(value for value in setting.values or () if value != setting.default)]
+        at[name] = min(
+            values, key=lambda value: lacks(candidate(wanted, at_defaults(wanted.family, {**at, name: value})))
+        )
+    return at

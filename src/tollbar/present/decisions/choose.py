@@ -1,0 +1,389 @@
+"""What `choose` answers: what qualifies from the cheapest, what does not and why, and of what it cannot be said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tollbar.families import Degree, Standing
+from tollbar.judge import Toll, Verdict
+from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted
+from tollbar.policies import Contradiction, Policy, Rule, Ruling
+from tollbar.present.blocks import Column, Listing, Table, TableCell
+from tollbar.present.names import (
+    capitalised,
+    coordinate,
+    counted,
+    enumeration,
+    named_value,
+    place_of,
+    plain,
+    standing_words,
+)
+from tollbar.present.numbers import amount, bracket, times
+from tollbar.present.page import Brief
+
+# More would hide the answer; the JSON document has all.
+MOST_PLACES, MOST_ROWS, MOST_NEAREST = 3, 15, 5
+MORE = "`--json` has all"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is answered."""
+
+    wanted: Wanted
+    places: Sequence[Choosing]
+    unmeasured: Sequence[Candidate]
+    """What is judged and was not measured."""
+    source: str
+    """Where the costs are from."""
+
+    @property
+    def qualifies(self) -> bool:
+        """Whether anything does, measured or not."""
+        return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
+
+
+def answer(of: Answered) -> Brief:
+    """The whole answer, in the brief form."""
+    wanted, places = of.wanted, of.places[:MOST_PLACES]
+    names = _names(of)
+    return Brief(
+        _question(wanted),
+        _headline(of, names),
+        how=[*_how(of, names)],
+        listings=[
+            one
+            for one in (
+                *_qualifying(of, places, names),
+                _contradictions(of),
+                _nearest(of, names),
+                _dropping(of, names),
+                _table(of, names, "What does not qualify", Ruling.BREAKS),
+                _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
+                _rules(of, places),
+                _not_judged(wanted),
+            )
+            if one is not None
+        ],
+        notes=[*_notes(of)],
+    )
+
+
+def _question(wanted: Wanted) -> str:
+    asked = [one.name for one in wanted.policies]
+    threats = [f"{name}{'' if degree is Degree.YES else ' in part'}" for name, degree in wanted.threats.items()]
+    under = f" under {enumeration(asked)}" if asked else ""
+    against = f" against {enumeration(threats)}" if threats else ""
+    on = f" on {wanted.on}" if wanted.on != wanted.today else ""
+    return f"Which {wanted.family.name} qualifies{under}{against}{on}, and costs least?"
+
+
+def _headline(of: Answered, names: Sequence[str]) -> str:
+    if not of.qualifies:
+        return "Nothing qualifies."
+    first = next((one for one in of.places if one.ranks), None)
+    if first is None:
+        tried = [one for place in of.places[:1] for one in place.unpriced]
+        found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
+        why = f": {tried[0].unmeasured}" if len({one.unmeasured for one in tried}) == 1 else ""
+        return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
+    cheapest, *others = first.ranks[0].candidates
+    name = _name(of, cheapest, names)
+    cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
+    shared = f"; {_listed([_name(of, one, names) for one in others])} not told apart from it" if others else ""
+    count = sum(len(rank.candidates) for rank in first.ranks)
+    has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
+    and_measured = "" if has_all else " and were measured"
+    if count == 1:
+        least = "is all that qualifies" if has_all else "is all that qualifies and was measured"
+    else:
+        least = f"costs least of the {count} that qualify{and_measured}"
+    at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
+    return f"{name} {least}: {cost} of CPU an operation{shared}{at}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])]
+    return f"{enumeration(shown)} {'is' if len(names) == 1 else 'are'}"
+
+
+def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
+    first = of.places[0] if of.places else None
+    every = [one for place in of.places for one in _all(place)]
+    if first is not None and len(of.places) == 1 and (where := _place(of, first)):
+        yield f"Costs are of {where}; {of.source}."
+    else:
+        yield f"{capitalised(of.source)}."
+    same = {
+        name: {str(one.coordinates.get(name)) for one in every}
+        for name in of.wanted.family.settings
+        if every and name not in names and not any(name in place.where for place in of.places)
+    }
+    said = [
+        named_value(of.wanted.family, name, every[0].coordinates[name])
+        for name, values in same.items()
+        if len(values) == 1 and name in every[0].coordinates
+    ]
+    if said:
+        yield f"In every row: {', '.join(said)}."
+
+
+def _qualifying(of: Answered, places: Sequence[Choosing], names: Sequence[str]) -> Iterator[Listing]:
+    tables = []
+    for place in places:
+        rows = [
+            (str(rank.number) if number == 0 else "", one)
+            for rank in place.ranks
+            for number, one in enumerate(rank.candidates)
+        ]
+        rows += [("–", one) for one in place.unpriced]
+        if rows:
+            caption = _place(of, place) if len(of.places) > 1 else ""
+            some = [_row(of, place, one, names, [TableCell(number)]) for number, one in rows[:MOST_ROWS]]
+            tables.append(Table(caption, [Column("place"), *_columns(of, names)], _once(some)))
+    hidden = [max(0, len(place.qualifies) - MOST_ROWS) for place in places]
+    notes = [f"… {counted(sum(hidden), 'more row')}: {MORE}"] if sum(hidden) else []
+    if len(of.places) > len(places):
+        more = counted(len(of.places) - len(places), "more place")
+        notes.append(f"… {more}: {MORE}; a coordinate picks one, as in `{_example(of)}`")
+    if tables:
+        notes.append("Choices with one place were not told apart.")
+        yield Listing("What qualifies, from the cheapest", tables=tables, heads="at", notes=notes)
+
+
+def _once(rows: Sequence[Sequence[TableCell]]) -> Sequence[Sequence[TableCell]]:
+    """The rows, each with the text below it only where that is another than below the row before."""
+    said = [next((cell.small for cell in row if cell.small), None) for row in rows]
+    return [
+        [
+            replace(cell, small="as above") if cell.small and number and cell.small == said[number - 1] else cell
+            for cell in row
+        ]
+        for number, row in enumerate(rows)
+    ]
+
+
+def _example(of: Answered) -> str:
+    one, another = of.places[0].where, of.places[-1].where
+    name = next((name for name in one if one[name] != another.get(name)), next(iter(one), "op"))
+    value = plain(of.wanted.family, name, another.get(name, one[name])).replace(" ", "")
+    return f"{name}={value}"
+
+
+def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
+    """What does not qualify in the first place, as every place has it, and what was not measured at all."""
+    place = of.places[0] if of.places else None
+    found = [one for one in _all(place) if one.ruling is ruling] if place else []
+    besides = [one for one in of.unmeasured if one.ruling is ruling]
+    shown = (found or besides)[:MOST_ROWS]
+    if not shown:
+        return None
+    rows = [_row(of, place, one, names, [], _why(of, one)) for one in shown]
+    more = len(found) + len(besides) - len(shown)
+    unmeasured = f", {len(besides)} of them not measured" if found and besides else ""
+    notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
+    return Listing(title, tables=[Table("", _columns(of, names), _once(rows))], notes=notes)
+
+
+def _why(of: Answered, one: Candidate) -> str:
+    """What it breaks, by the ids of rules that stand below with their clauses; or what is missing."""
+    several = len(of.wanted.policies) > 1
+    said = []
+    for reason in one.broken or one.missing:
+        rule = f"{reason.policy}: {reason.rule.id}" if reason.rule and several else reason.rule and reason.rule.id
+        said.append(f"{reason.what} ({rule or reason.policy})" if rule or reason.policy else reason.what)
+    return "; ".join(dict.fromkeys(said))
+
+
+def _columns(of: Answered, names: Sequence[str]) -> list[Column]:
+    titles = [Column(name.replace("-", " "), names=True) for name in names]
+    return [
+        *titles,
+        Column("standing", leaves=3),
+        Column("cost", True),
+        Column("× cheapest", True),
+        Column("interval", leaves=2),
+    ]
+
+
+def _row(
+    of: Answered,
+    place: Choosing | None,
+    one: Candidate,
+    names: Sequence[str],
+    before: Sequence[TableCell],
+    small: str = "",
+) -> list[TableCell]:
+    family = of.wanted.family
+    notes = [*([small] if small else [])]
+    notes += [f"{threat}: {condition}" for threat, condition in one.conditions.items()]
+    notes += [f"against advice: {_clause(reason)}" for reason in one.advice]
+    notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
+    toll = place.beside_cheapest(one) if place else None
+    standing = family.standing_of(one.coordinates)
+    at = one.row.shown if one.row else one.coordinates
+    words = [plain(family, name, at.get(name)) for name in names]
+    cells = [
+        TableCell(text, small="; ".join(notes) or None if number == 0 else None) for number, text in enumerate(words)
+    ]
+    return [
+        *before,
+        *cells,
+        TableCell(standing_words(standing), standing=standing if standing is not Standing.NULL else None),
+        TableCell(amount(one.cost.estimate), one.cost.estimate) if one.cost else TableCell("–"),
+        *_ratio(toll),
+    ]
+
+
+def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
+    if toll is None or toll.ratio is None:
+        return TableCell(""), TableCell("")
+    said = "unclear" if toll.verdict is Verdict.UNCLEAR else ""
+    ends = bracket(toll.ratio)
+    return TableCell(times(toll.ratio.estimate), toll.ratio.estimate), TableCell(f"{ends} {said}".strip())
+
+
+def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
+    if of.qualifies:
+        return None
+    found = next((place.nearest for place in of.places), ())
+    found = found or _fewest(of.unmeasured)
+    said = [f"{_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
+    partly = [
+        threat
+        for threat, degree in of.wanted.threats.items()
+        if degree is Degree.YES
+        and any(of.wanted.family.mitigations_of(one.coordinates)[threat].degree is Degree.PARTLY for one in found)
+    ]
+    notes = [
+        f"With `--threat {threat}=partly`, what does so on a condition counts; the condition stands beside it."
+        for threat in partly
+    ]
+    return Listing("The nearest misses", said, notes=notes)
+
+
+def _fewest(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    least = min((_lacks(one) for one in candidates), default=None)
+    return tuple(one for one in candidates if _lacks(one) == least)
+
+
+def _lacks(one: Candidate) -> tuple[int, int]:
+    return len(one.broken), len(one.missing)
+
+
+def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
+    found: dict[str, str] = {}
+    for place in of.places[:1]:
+        found |= {_name(of, one, names): _reasons(one) for one in place.dropping}
+    if of.wanted.on <= of.wanted.today:
+        return None
+    title = f"What drops out by {of.wanted.on}"
+    if not found:
+        return Listing(title, [f"Nothing: what was measured and qualifies today qualifies on {of.wanted.on} too."])
+    more = [f"… {counted(len(found) - MOST_ROWS, 'more')}: {MORE}"] if len(found) > MOST_ROWS else []
+    return Listing(title, [f"{name}: {why}" for name, why in [*found.items()][:MOST_ROWS]], notes=more)
+
+
+def _reasons(one: Candidate) -> str:
+    said = dict.fromkeys(f"{reason.what}{_by(reason)}" for reason in (*one.broken, *one.missing))
+    return "; ".join(said)
+
+
+def _by(reason: Reason) -> str:
+    return f" ({reason.policy}, {_clause(reason)})" if reason.rule else ""
+
+
+def _clause(reason: Reason) -> str:
+    return reason.rule.clause if reason.rule else ""
+
+
+def _contradictions(of: Answered) -> Listing | None:
+    found = contradictions(of)
+    if not found:
+        return None
+    return Listing(
+        "Policies that contradict each other",
+        [
+            f"{one.policy}: {_rule_words(one.rule)} — {one.other_policy}: {_rule_words(one.other_rule)}."
+            " Nothing meets both."
+            for one in found
+        ],
+    )
+
+
+def contradictions(of: Answered) -> Sequence[Contradiction]:
+    """Those of the policies, which are the same in every place."""
+    return next((place.contradictions for place in of.places), ())
+
+
+def _rule_words(rule: Rule) -> str:
+    read = "" if rule.checked else "; not read, known by what others quote"
+    ours = "; that it means these choices is our reading" if rule.ours else ""
+    return f"`{rule.id}`, {rule.clause}{read}{ours}"
+
+
+def _rules(of: Answered, places: Sequence[Choosing]) -> Listing | None:
+    candidates = [one for place in places[:1] for one in (*place.refused, *place.unsaid)] + [*of.unmeasured]
+    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing)]
+    said: dict[str, None] = {}
+    for reason in reasons:
+        if reason.rule:
+            said[f"{reason.policy}: {_rule_words(reason.rule)}."] = None
+        if reason.ended:
+            said[f"The exception to `{reason.ended.rule}` ended on {reason.ended.until}: {reason.ended.because}."] = (
+                None
+            )
+    return Listing("The rules that are named", list(said)) if said else None
+
+
+def _not_judged(wanted: Wanted) -> Listing | None:
+    said = [line for policy in wanted.policies for line in _of_policy(policy)]
+    return Listing("What is not judged here", said) if said else None
+
+
+def _of_policy(policy: Policy) -> Iterator[str]:
+    for part in policy.all_of_it:
+        asks = "; ".join(f"{one.what} ({one.clause})" for one in part.not_judged)
+        if asks:
+            yield f"{part.name}, {part.title}: {asks}."
+
+
+def _notes(of: Answered) -> Iterator[str]:
+    left = [one for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    if left:
+        yield (
+            f"Not measured: {counted(len(left), 'more cell')} that would qualify, further from the usual settings;"
+            " a coordinate that is given makes room for them, and so does `--for`."
+        )
+    yield "A verdict is of the choice and its settings, by these rules; it is no audit."
+
+
+def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
+    at = one.row.shown if one.row else one.coordinates
+    said = [coordinate(of.wanted.family, name, at[name]) for name in names if name in at]
+    return " · ".join(said)
+
+
+def _place(of: Answered, place: Choosing) -> str:
+    shown: Mapping[str, object] = next((one.row.shown for one in _all(place) if one.row), place.where)
+    at = {name: shown[name] for name in place.where}
+    return place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+
+
+def _all(place: Choosing) -> Iterable[Candidate]:
+    return (*place.qualifies, *place.refused, *place.unsaid)
+
+
+def _names(of: Answered) -> list[str]:
+    """By what candidates are told apart: the choice, and what is not the same of all and no place."""
+    every = [one.coordinates for place in of.places for one in _all(place)]
+    every += [one.coordinates for one in of.unmeasured]
+    wheres = {name for place in of.places for name in place.where}
+    found = dict.fromkeys(name for at in every for name in at)
+    return [
+        name
+        for name in ("choice", *(n for n in found if n != "choice"))
+        if name == "choice" or (name not in wheres and len({str(at.get(name)) for at in every if name in at}) > 1)
+    ]

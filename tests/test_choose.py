@@ -1,0 +1,229 @@
+"""`choose`: which cells come into question, what is measured of them, and the answer in all its layouts."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from test_choosing import COSTS, digests
+from tollbar import plan, study
+from tollbar.cli.choose import choose as command
+from tollbar.cli.options import Layout
+from tollbar.document.decisions.choose import made
+from tollbar.errors import TollbarError
+from tollbar.families import Standing
+from tollbar.judge.candidates import MOST_APART, deciding, nearby
+from tollbar.judge.choosing import Wanted, choose, wanted
+from tollbar.policies import Ruling, with_edition
+from tollbar.present.decisions import page_of
+from tollbar.present.decisions.choose import Answered, answer
+from tollbar.present.page import Brief
+
+TODAY = date(2026, 11, 23)
+
+
+def asked(family: str, *policies: str, threats: tuple[str, ...] = (), on: str | None = None) -> Wanted:
+    return wanted(family, policies, threats, on, today=TODAY, standing=Standing.ACCEPTABLE)
+
+
+def answered(want: Wanted) -> tuple[Answered, Brief]:
+    found = Answered(want, choose(want, digests(), {}), (), "from a run")
+    return found, answer(found)
+
+
+def text_of(brief: Brief) -> str:
+    """All that it says."""
+    parts = [brief.headline, *brief.how, *brief.notes]
+    for one in brief.listings:
+        parts += [one.title, *one.sentences, *one.notes]
+        parts += [f"{cell.says} {cell.small or ''}" for table in one.tables for row in table.rows for cell in row]
+    return "\n".join(parts)
+
+
+def test_the_answer_names_the_cheapest_that_qualifies_and_why_others_do_not() -> None:
+    """With places, ratios, rules by id, and below their clauses."""
+    found, brief = answered(asked("digest", "asvs-level-2"))
+    assert brief.headline.startswith("blake3 costs least of the 4 that qualify and were measured: ")
+    qualifying, refused = brief.listings[:2]
+    assert ["1", "2", "", "4", "–"] == [row[0].says for row in qualifying.tables[0].rows]
+    assert {"md5", "sha-224"} == {row[0].says for row in refused.tables[0].rows}
+    (md5,) = [row for row in refused.tables[0].rows if row[0].says == "md5"]
+    assert "md5 is refused (11.4.1-digest)" in (md5[0].small or "")
+    said = text_of(brief)
+    assert "asvs-level-1-5.0.0: `11.4.1-digest`, 11.4.1 and Appendix C: only approved hash functions" in said
+    assert "not measured: the runner fell over" in said
+    assert found.qualifies
+
+
+def test_bad_standing_never_qualifies_whatever_a_policy_says() -> None:
+    """MD5 is cheap, and no policy was named."""
+    _, brief = answered(asked("digest"))
+    assert "broken, below acceptable" in text_of(brief)
+    assert "md5" not in {row[1].says for row in brief.listings[0].tables[0].rows}
+
+
+def test_nothing_qualifies_and_the_nearest_are_named(tmp_path: Path) -> None:
+    """With what they lack; and both clauses of policies that nothing meets together."""
+    path = tmp_path / "ours-2026.toml"
+    path.write_text(A_POLICY)
+    found, brief = answered(asked("digest", "cnsa", str(path)))
+    assert not found.qualifies
+    assert "Nothing qualifies." == brief.headline
+    contradictions, nearest = brief.listings[:2]
+    assert "Policies that contradict each other" == contradictions.title
+    assert "`hash`, p. 2-3: SHA-384 or SHA-512" in contradictions.sentences[0]
+    assert "ours-2026: `one`, 1.1" in contradictions.sentences[0]
+    assert "The nearest misses" == nearest.title
+    assert {"sha-512", "sha3-256", "sha-384"} == {said.partition(":")[0] for said in nearest.sentences}
+
+
+def test_what_drops_out_by_a_day_is_said_with_its_rule() -> None:
+    """SHA-224 until the end of 2030."""
+    _, brief = answered(asked("digest", "sp800-131a", on="2032-01-01"))
+    (dropping,) = [one for one in brief.listings if one.title == "What drops out by 2032-01-01"]
+    (said,) = dropping.sentences
+    assert said.startswith("sha-224: ")
+    assert "sp800-131a-2024-11, Rev. 3 section 11, Table 12" in said
+
+
+def test_document_and_page_have_what_the_terminal_has() -> None:
+    """Every candidate of the run stands in the document, with its ruling, cost and clauses."""
+    found, brief = answered(asked("digest", "asvs-level-2"))
+    document = json.loads(json.dumps(made(found, brief).model_dump(mode="json", by_alias=True), allow_nan=False))
+    (place,) = document["places"]
+    ranked = [one["choice"] for rank in place["ranks"] for one in rank["candidates"]]
+    everything = [*ranked, *(one["choice"] for part in ("unpriced", "refused", "cannot_say") for one in place[part])]
+    assert {*COSTS, "sha-384"} == {*everything}
+    assert ranked[0] == "blake3"
+    (md5,) = [one for one in place["refused"] if one["choice"] == "md5"]
+    assert {"11.4.1-digest", "11.2.3"} <= {one["rule"] for one in md5["broken"]}
+    assert md5["over_cheapest"] > 1
+    titles = [block.title for block in page_of(brief, ["tollbar"]).sections[0].blocks if hasattr(block, "title")]
+    assert [one.title for one in brief.listings] == titles
+
+
+def test_what_policies_rule_on_and_threats_depend_on_is_varied() -> None:
+    """A choice in TLS is a whole cell; without either only choices differ."""
+    assert ("certificate", "key-exchange", "cipher") == deciding(asked("tls", "tlsref-intermediate"))
+    assert ("key-exchange",) == deciding(asked("tls", threats=("harvest-now-decrypt-later",)))
+    assert () == deciding(asked("tls"))
+
+
+def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> None:
+    """Nothing differs in more settings than two; both versions of TLS are among a few; a third is for the others."""
+    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    base = {"certificate": "ecdsa-p256", "key-exchange": "x25519", "cipher": "aes-128-gcm"}
+    for one in found.candidates:
+        assert MOST_APART >= sum(one.coordinates[name] != value for name, value in base.items())
+    some = found.to_measure(12)
+    assert 12 == len(some)
+    assert 8 == sum(one.ruling is Ruling.MEETS for one in some)
+    assert {"tls-1.2", "tls-1.3"} == {one.coordinates["choice"] for one in some if one.ruling is Ruling.MEETS}
+
+
+def test_a_threat_leaves_only_what_mitigates_it() -> None:
+    """Harvested today, decrypted later: only a hybrid key exchange qualifies."""
+    found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"bed": ("nginx",)})
+    qualify = [one.coordinates for one in found.candidates if one.ruling is Ruling.MEETS]
+    assert {("tls-1.3", "x25519mlkem768")} == {(at["choice"], at["key-exchange"]) for at in qualify}
+
+
+def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
+    """A password sent in the clear qualifies for nothing; over TLS it may."""
+    found = nearby(asked("web-auth", threats=("database-theft=partly",)), {"bed": ("embedded",)})
+    forms = [one for one in found.candidates if one.coordinates["choice"] == "form"]
+    assert {"tls"} == {one.coordinates["transport"] for one in forms}
+    given = nearby(asked("web-auth"), {"bed": ("embedded",), "transport": ("clear",), "choice": ("form",)})
+    assert {Ruling.BREAKS} == {one.ruling for one in given.candidates}
+
+
+def test_the_study_measures_these_cells_and_no_others() -> None:
+    """Not all combinations of what they vary; each beside the first."""
+    found = nearby(asked("tls", "tlsref-intermediate"), {"bed": ("nginx",)})
+    cells = [found.cell(one) for one in found.to_measure(9)]
+    question = study.of_candidates(asked("tls").family, ["bed=nginx"], cells)
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    names = cells[0].keys()
+    assert {tuple(cell[n] for n in names) for cell in cells} == {
+        tuple(cell.coordinates[n] for n in names) for cell in planned.cells
+    }
+    (baseline,) = {cell.against for cell in planned.cells}
+    assert baseline in {cell.key for cell in planned.cells}
+
+
+def test_a_policy_without_its_edition_is_the_newest() -> None:
+    """What is no name of a policy stays as it is."""
+    expected = {
+        "tlsref-intermediate": "tlsref-intermediate-6.0",
+        "tr-02102": "tr-02102-2026-01",
+        "cnsa": "cnsa-2.0-2024-12",
+    }
+    assert expected == {name: with_edition(name) for name in expected}
+    assert "sp800-63b" == with_edition("sp800-63b")
+
+
+A_POLICY = """
+[policy]
+title = "Ours"
+by = "Us"
+edition = "2026"
+date = 2026-01-01
+source = "our handbook"
+seen = 2026-11-23
+checked = true
+
+[[rule]]
+id = "one"
+clause = "1.1"
+family = "digest"
+only = { choice = ["sha3-*"] }
+unlisted = "not approved"
+"""
+
+
+def test_a_policy_of_ones_own_counts_as_those_that_ship(tmp_path: Path) -> None:
+    """By its path."""
+    path = tmp_path / "ours-2026.toml"
+    path.write_text(A_POLICY)
+    _, brief = answered(asked("digest", str(path)))
+    assert brief.headline.startswith("sha3-256 is all that qualifies: ")
+
+
+# What is asked, and what its one line says, the hint behind it.
+MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
+    "family": (("digst",), {}, "no such family: `digst` did you mean `digest`"),
+    "policy": (("digest",), {"policy": ("asvs-levl-2",)}, "no such policy: `asvs-levl-2` did you mean `asvs-level-2"),
+    "threat": (("digest",), {"threat": ("colision",)}, "no such threat: `colision` did you mean `collision`"),
+    "degree": (("digest",), {"threat": ("collision=partl",)}, "`partl` is not how far"),
+    "day": (("digest",), {"on": "2032"}, "`2032` is not a day did you mean `2032-01-01`"),
+    "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
+    "choice": (("digest", "sha256"), {}, "no such choice of digest: `sha256` did you mean `sha-256`"),
+    "time": (("digest",), {"for_": "soon"}, "soon"),
+    "run": (("digest",), {"run": Path("none")}, "not a run"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_with_the_nearest(mistake: str) -> None:
+    """Before anything is measured."""
+    words, options, expected = MISTAKES[mistake]
+    with pytest.raises(TollbarError) as error:
+        command(*words, layout=Layout(), **options)  # type: ignore[arg-type]
+    assert expected in f"{error.value.where}: {error.value.what} {error.value.hint or ''}"
+
+
+def test_a_run_answers_by_itself_and_without_the_family_says_what_it_has(
+    fake_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Work of a known size by a fake runner: the run has no signature, and not every choice."""
+    run = fake_runs / "one"
+    command("spin", run=run, layout=Layout(json=True))
+    assert "spin" == json.loads(capsys.readouterr().out)["family"]
+    with pytest.raises(TollbarError, match="the run has no signature") as error:
+        command("signature", run=run)
+    assert error.value.hint == "it has spin"
+    with pytest.raises(TollbarError, match="no row of the run has `choice=spin-5`"):
+        command("spin", "spin-5", run=run)
