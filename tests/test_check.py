@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from builders import lognormal, measured, row, study, study_run
-from tollbar import plan
+from builders import lognormal, measured, row, run, study, study_run
+from conftest import FAKE_RUNNER, Tollbar
+from tollbar import lab, plan
 from tollbar.budgets import (
     PRECISION,
     Check,
@@ -23,11 +28,14 @@ from tollbar.budgets import (
     refuse_other_than_one,
     study_of,
 )
-from tollbar.errors import TollbarError
+from tollbar.cli import check as command
+from tollbar.document.decisions.check import Document
+from tollbar.errors import ExitStatus, TollbarError
 from tollbar.families import Standing
-from tollbar.judge import StudyJudgement, judge_study
+from tollbar.judge import Judgement, StudyJudgement, judge_study
 from tollbar.policies import Budget, Processor, SetOn, check_project, read_project
 from tollbar.results import Row
+from tollbar.study import Study, load
 
 TODAY = date(2026, 11, 23)
 HERE = Processor("AMD EPYC", "25/17/1", "aes avx2")
@@ -259,3 +267,269 @@ def test_a_budget_is_the_question_that_ask_would_be_asked() -> None:
     assert ("x25519", "x25519mlkem768") == of_one.vary["key-exchange"]
     planned = plan.make([of_one], seed=0)
     refuse_other_than_one(planned, {"b": tls})
+
+
+USES = """
+policy = ["asvs-level-2-5.0.0", "ours-2026.toml"]
+
+[uses.archive]
+family   = "digest"
+choice   = "sha-1"
+standing = "acceptable"
+
+[uses.front]
+family  = "tls"
+choice  = "tls-1.3"
+setting = { certificate = "ecdsa-p256", key-exchange = "x25519" }
+threats = ["eavesdropping", "harvest-now-decrypt-later"]
+"""
+OURS = """
+[policy]
+title = "Ours"
+by = "us"
+edition = "2026"
+date = 2026-01-01
+source = "handbook"
+seen = 2026-11-23
+checked = true
+unlisted = "not approved"
+
+[[rule]]
+id = "groups"
+clause = "4.2"
+family = "tls"
+only = { key-exchange = ["x25519mlkem768"] }
+
+[[except]]
+rule = "groups"
+where = { choice = "tls-1.3" }
+because = "until release 9"
+until = 2026-12-31
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a command is called, with a project whose uses do not all hold."""
+    (tmp_path / "tollbar.toml").write_text(USES)
+    (tmp_path / "ours-2026.toml").write_text(OURS)
+    return tmp_path
+
+
+def test_policies_are_checked_without_measuring(tollbar: Tollbar, folder: Path) -> None:
+    """Each finding with its clause and its source, the same each time; status 1, and no run is made."""
+    done = tollbar("check", "policy", "--on", "2026-12-31")
+    said = " ".join(done.stdout.split())
+    assert 1 == done.returncode
+    for words in (
+        "2 uses break what is asked of them",
+        "archive breaks asvs-level-2-5.0.0 (11.2.3: at least 128 bits of security): 61 bits, under 128.",
+        "its standing fell from acceptable to broken: SHA-1, Stevens and others (CWI, Google)",
+        "front does nothing against harvest-now-decrypt-later",
+        "front need not meet ours-2026 (4.2) until 2026-12-31: until release 9.",
+        "asvs-level-2-5.0.0: OWASP/ASVS, tag v5.0.0_release",
+        "cannot be said to meet",
+    ):
+        assert words in said
+    assert done.stdout == tollbar("check", "policy", "--on", "2026-12-31").stdout
+    later = " ".join(tollbar("check", "policy", "--on", "2027-01-01").stdout.split())
+    assert "front breaks ours-2026 (4.2): key-exchange x25519 is not approved" in later
+    assert "its exception ended on 2026-12-31 (until release 9) and counts no more" in later
+    assert not (folder / "runs").exists()
+
+
+def test_the_answer_is_laid_out_for_pull_requests_and_programs(tollbar: Tollbar, folder: Path) -> None:
+    """Markdown, one JSON document and a page, of the same findings."""
+    markdown = tollbar("check", "policy", "--markdown", "--page", "check.html").stdout
+    assert "| archive | sha-1 | standing acceptable | breaks |" in markdown
+    assert "its standing fell from acceptable to broken" in (folder / "check.html").read_text()
+    said = json.loads(tollbar("check", "policy", "--json").stdout)
+    Document.model_validate(said)
+    archive, front = said["uses"]
+    assert ("breaks", "broken", "acceptable") == (
+        archive["verdict"],
+        archive["standing"],
+        archive["standing_committed"],
+    )
+    assert "breaks" == front["verdict"]
+    assert [("harvest-now-decrypt-later", "breaks")] == [
+        (one["threat"], one["verdict"]) for one in front["threats"] if one["verdict"] == "breaks"
+    ]
+
+
+def test_what_cannot_be_said_fails_where_that_is_asked(tollbar: Tollbar, folder: Path) -> None:
+    """Status 0, and 3 with `--strict`; what breaks comes before it."""
+    path = folder / "tollbar.toml"
+    path.write_text(USES.replace('"sha-1"', '"sha-256"').replace(', "harvest-now-decrypt-later"', ""))
+    assert [0, 3] == [tollbar("check", "policy", *more).returncode for more in ((), ("--strict",))]
+    path.write_text(USES)
+    assert 1 == tollbar("check", "policy", "--strict").returncode
+
+
+def test_standings_are_accepted(tollbar: Tollbar, folder: Path) -> None:
+    """The file has today's, with its mode; what breaks a rule goes on to."""
+    path = folder / "tollbar.toml"
+    path.chmod(0o640)
+    done = tollbar("check", "policy", "--accept")
+    assert "archive: standing broken, was acceptable." in done.stdout
+    assert USES.replace('"acceptable"', '"broken"') in path.read_text() + "\n"
+    assert 0o640 == path.stat().st_mode & 0o777
+    again = tollbar("check", "policy", "--accept")
+    assert (1, True) == (again.returncode, "Nothing: all is as it stands" in again.stdout)
+
+
+NOTHING = {
+    "nothing at all": ("", (), "has nothing to check: no `[uses.NAME]` or `[budget.NAME]`"),
+    "no uses": (
+        BUDGETED := '[budget.a]\nfamily = "spin"\nchoice = "spin-2"\nagainst = "spin-1"\n',
+        ("policy",),
+        "no `[uses",
+    ),
+    "no budgets": (USES, ("tolls",), "no `[budget.NAME]`"),
+    "no limit": (BUDGETED, ("tolls",), "has no limit, `at-most`"),
+    "an unknown policy": (USES.replace("asvs-level-2-5", "asvs-level-2-6"), (), "no such policy"),
+    "no such file": (USES, ("policy", "tolbar.toml"), "did you mean `tollbar.toml`?"),
+    "a misspelt part": (USES, ("polcy",), "did you mean `policy`?"),
+    "two files": (USES, ("one.toml", "two.toml"), "one file, not 2"),
+    "no day": (USES, ("policy", "--on", "2030"), "did you mean `2030-01-01`?"),
+    "no time": (USES, ("--for", "long"), "--for long"),
+    "not TOML": ("[uses", (), "not TOML"),
+}
+
+
+@pytest.mark.parametrize("fault", NOTHING)
+def test_what_cannot_be_checked_is_refused_in_one_line(tollbar: Tollbar, folder: Path, fault: str) -> None:
+    """With status 2, what to try, and nothing measured or written."""
+    text, words, said = NOTHING[fault]
+    (folder / "tollbar.toml").write_text(text)
+    done = tollbar("check", *words)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert said in " ".join(done.stderr.split())
+    assert text == (folder / "tollbar.toml").read_text()
+    assert not (folder / "runs").exists()
+
+
+TOLLS = f"""
+[budget.twice]
+family  = "spin"
+choice  = "spin-2"
+against = "spin-1"
+setting = {{ provider = "runner:{FAKE_RUNNER}" }}
+at-most = 2.5
+"""
+
+
+def test_tolls_are_measured_against_their_limits(tollbar: Tollbar, folder: Path) -> None:
+    """Within is status 0, over is 1; the run is kept."""
+    path = folder / "tollbar.toml"
+    path.write_text(TOLLS + TOLLS.replace("twice", "tight").replace("2.5", "1.2"))
+    done = tollbar("check", "tolls", "--for", "4s", "--json")
+    assert 1 == done.returncode, done.stderr
+    said = json.loads(done.stdout)
+    twice, tight = said["budgets"]
+    assert ("within", "over") == (twice["verdict"], tight["verdict"])
+    assert ["fake 1.0"] == twice["libraries"]
+    assert twice["low"] < 2.0 * 1.01
+    assert (folder / said["run"] / "run.json").exists()
+    path.write_text(TOLLS)
+    done = tollbar("check", "--for", "2s")
+    assert (0, True) == (done.returncode, "1 budget is within its limit" in done.stdout), done.stderr
+
+
+def test_a_limit_of_another_processor_is_not_measured(tollbar: Tollbar, folder: Path) -> None:
+    """It says so, and ends with status 0; with 3 where that is asked."""
+    there = (
+        '[budget.twice.set-on]\nratio = 2.0\nlibraries = []\ncpu = "Z80"\nmodel = ""\nflags = ""\nday = 2026-01-01\n'
+    )
+    (folder / "tollbar.toml").write_text(TOLLS + there)
+    done = tollbar("check", "tolls")
+    assert (0, True) == (done.returncode, "its limit was set on Z80, and this is" in " ".join(done.stdout.split()))
+    assert 3 == tollbar("check", "tolls", "--strict").returncode
+    assert not (folder / "runs").exists()
+
+
+def test_what_cannot_be_measured_is_a_finding(tollbar: Tollbar, folder: Path) -> None:
+    """A choice that its provider cannot perform is not passed in silence."""
+    (folder / "tollbar.toml").write_text(TOLLS.replace('"spin-2"', '"spin-rare"'))
+    done = tollbar("check", "tolls", "--for", "2s")
+    assert (1, True) == (done.returncode, "could not be measured" in done.stdout)
+
+
+class _Measured:
+    """Stands for the lab: what it says of a project's budgets at a known ratio; it is asked once."""
+
+    def __init__(self, true: float) -> None:
+        self.true = true
+
+    def in_two_looks(
+        self, studies: Sequence[Study], is_settled: Callable[[StudyJudgement], bool], **_: object
+    ) -> Judgement:
+        of = at_ratio(self.true)
+        named = [replace(of, study=replace(of.study, study=replace(of.study.study, name=one.name))) for one in studies]
+        assert all(map(is_settled, named))
+        return Judgement(run(), tuple(named))
+
+
+def test_limits_are_accepted_and_then_hold(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget without a limit gets one; nothing changed is then within, and five per cent more is over."""
+    path = folder / "tollbar.toml"
+    path.write_text(TOLLS.replace("at-most = 2.5\n", ""))
+    monkeypatch.setattr(command, "lab", _Measured(2.0))
+    assert ExitStatus.DONE is command.check("tolls", str(path), accept=True)
+    (one,) = read_project(path).budgets
+    assert one.at_most is not None
+    assert one.set_on is not None
+    assert 2.0 < one.at_most < 2.08
+    assert ExitStatus.DONE is command.check("tolls", str(path), strict=True)
+    monkeypatch.setattr(command, "lab", _Measured(2.1))
+    assert ExitStatus.SOME_FAILED is command.check("tolls", str(path))
+
+
+def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither does one whose file was changed while it measured."""
+    path = folder / "tollbar.toml"
+    path.write_text(TOLLS)
+
+    class Interrupted(_Measured):
+        def in_two_looks(self, *_: object, **__: object) -> Judgement:
+            raise KeyboardInterrupt
+
+    class Edited(_Measured):
+        def in_two_looks(self, *words: Any, **more: object) -> Judgement:
+            path.write_text(TOLLS + "# mine")
+            return super().in_two_looks(*words, **more)
+
+    monkeypatch.setattr(command, "lab", Interrupted(2.0))
+    with pytest.raises(KeyboardInterrupt):
+        command.check("tolls", str(path), accept=True)
+    assert TOLLS == path.read_text()
+    monkeypatch.setattr(command, "lab", Edited(2.0))
+    with pytest.raises(TollbarError, match="was changed meanwhile"):
+        command.check("tolls", str(path), accept=True)
+    assert TOLLS + "# mine" == path.read_text()
+
+
+def test_what_a_first_look_leaves_open_is_measured_on(
+    fake_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the rest of the time, and a second look, which is paid for; what is settled has no more blocks."""
+    (one,) = load([str(fake_study)])
+    asked = [replace(one, name="open", claims=()), replace(one, name="settled", claims=())]
+    cores = os.sched_getaffinity(0)
+    looks: list[str] = []
+
+    def is_settled(of: StudyJudgement) -> bool:
+        looks.append(of.about.name)
+        return of.about.name == "settled"
+
+    # As if the first look had taken half of the time, however busy this machine is.
+    moments_s = iter([0.0, 3.0])
+    monkeypatch.setattr(lab, "time", SimpleNamespace(monotonic=lambda: next(moments_s)))
+    try:
+        judged = lab.in_two_looks(asked, is_settled, within_s=6, command=(), runs=tmp_path / "runs")
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert ["open", "settled"] == looks
+    further, settled = judged.studies
+    assert further.trust.whole_blocks > settled.trust.whole_blocks
+    assert further.confidence > settled.confidence

@@ -48,8 +48,8 @@ def accepted(text: str, check: Check, here: Processor, today: date) -> str:
 
 
 def _taken_from_the_end(table: Table | InlineTable) -> list[Any]:
-    """The comments and empty lines below a table's last key, which are about what follows: new keys stand above them."""
-    body, taken = table.value.body, []
+    """Comments and empty lines below a table's last key: they are about what follows, so that keys stand above them."""
+    body, taken = table.value.body, list[Any]()
     while isinstance(table, Table) and isinstance(table.value, Container) and body and body[-1][0] is None:
         taken.insert(0, body.pop())
     return taken

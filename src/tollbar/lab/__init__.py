@@ -134,6 +134,7 @@ def in_two_looks(
     """Measures studies in a new run, for about so many seconds in all: what a quarter of it does not settle has the
     rest."""
     began_s = time.monotonic()
+    cores = os.sched_getaffinity(0)
     planned, store = begin(asked, command=command, runs=runs)
     judged = carry_out(planned, store, report=False, within_s=FIRST_LOOK * within_s / len(asked))
     spent_s = time.monotonic() - began_s
@@ -141,11 +142,13 @@ def in_two_looks(
     said = results.about(store.directory)["studies"]
     blocks = {one.name: said[one.name]["blocks"] for one in asked}
     # As many times what they had by now as each of them has of what is left.
-    more = (within_s - spent_s) / len(left) / (spent_s / len(asked)) if left else 0.0
+    more = max(within_s - spent_s, 0.0) / len(left) / (spent_s / len(asked)) if left else 0.0
     further = {name: count + (int(more * count) if name in left else 0) for name, count in blocks.items()}
     if further == blocks:
         return judged
     console.say(f"  measure on {', '.join(sorted(left))}: not settled yet")
+    # While it measured, this process kept off the measuring core.
+    os.sched_setaffinity(0, cores)
     again = tuple(replace(one, measure=replace(one.measure, blocks=further[one.name])) for one in asked)
     return carry_out(*take_up(store.directory, again), report=False, exactly=True)
 

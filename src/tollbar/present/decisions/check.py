@@ -42,13 +42,13 @@ def answer(check: Check) -> Brief:
 # Of one and of several, what is not as it is to be first.
 _OF_USES: Mapping[str, tuple[str, str]] = {
     Ruling.BREAKS: ("breaks what is asked of it", "break what is asked of them"),
-    Ruling.CANNOT_SAY: ("cannot be judged", "cannot be judged"),
+    Ruling.CANNOT_SAY: ("is undecided", "are undecided"),
     Ruling.MEETS: ("meets what is asked of it", "meet what is asked of them"),
 }
 _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
     Found.OVER: ("is over its limit", "are over their limits"),
     Found.NOT_MEASURED: ("could not be measured", "could not be measured"),
-    Found.CANNOT_TELL: ("cannot be told", "cannot be told"),
+    Found.CANNOT_TELL: ("is undecided", "are undecided"),
     Found.ELSEWHERE: ("is not judged here", "are not judged here"),
     Found.WITHIN: ("is within its limit", "are within their limits"),
 }
@@ -70,7 +70,20 @@ def _policies(uses: Sequence[CheckedUse]) -> Listing:
         for use in uses
         for by, ruling in _asked(use)
     ]
-    return Listing("Policies", tables=[Table("", columns, rows)], notes=[line for use in uses for line in _why(use)])
+    named = {
+        f"{finding.policy}: {finding.rule.source}": None
+        for use in uses
+        for one in use.judged
+        for finding in one.findings
+        if finding.ruling is not Ruling.MEETS
+    }
+    return Listing(
+        "Policies",
+        # A policy that several extend says the same in each.
+        [*dict.fromkeys(line for use in uses for line in _broken(use))],
+        tables=[Table("", columns, rows)],
+        notes=[*dict.fromkeys(line for use in uses for line in _besides(use)), *named],
+    )
 
 
 def _asked(use: CheckedUse) -> Iterator[tuple[str, Ruling]]:
@@ -89,37 +102,45 @@ def _ruling(ruling: Ruling) -> TableCell:
     return TableCell(str(ruling), good=_GOOD.get(ruling))
 
 
-def _why(use: CheckedUse) -> Iterator[str]:
-    """A sentence for all that is not simply met, with its clause."""
+def _broken(use: CheckedUse) -> Iterator[str]:
+    """A sentence for each thing that is not as it is to be, with its clause."""
     name = use.use.name
     for one in use.judged:
         for finding in one.broken:
             yield f"{name} breaks {_rule(finding)}: {finding.why}{_ended(finding.ended)}."
+    for ruling, why in use.threats.values():
+        if ruling is Ruling.BREAKS:
+            yield f"{name} does {why}."
+    if use.fell and use.use.standing:
+        by = "; ".join(map(_authority, use.fell.authority))
+        fell = f"from {use.use.standing.words} to {use.standing.words}"
+        yield f"{name}: its standing fell {fell}: {use.fell.title}, {by}."
+
+
+def _besides(use: CheckedUse) -> Iterator[str]:
+    """What cannot be said and what is missing; exceptions that hold, and advice that is not followed."""
+    name = use.use.name
+    for one in use.judged:
         for finding in one.unknown:
-            yield f"{name}, {_rule(finding)}, cannot say: {finding.why}{_ended(finding.ended)}."
+            yield f"{name} cannot be said to meet {_rule(finding)}: {finding.why}{_ended(finding.ended)}."
         if one.missing:
-            yield f"{name}, {one.policy.name}, cannot say: {one.missing}."
+            yield f"{name} cannot be said to meet {one.policy.name}: {one.missing}."
         for finding in one.findings:
             if finding.excepted:
                 until = f"until {finding.excepted.until}: {finding.excepted.because}"
                 yield f"{name} need not meet {_rule(finding)} {until}."
         for finding in one.advice:
             yield f"{name} does not follow the advice of {_rule(finding)}: {finding.why}."
-    for ruling, why in use.threats.values():
-        if ruling is not Ruling.MEETS:
-            yield f"{name}: {why}."
-    if use.fell and use.use.standing:
-        by = "; ".join(map(_authority, use.fell.authority))
-        fell = f"from {use.use.standing.words} to {use.standing.words}"
-        yield f"{name}: its standing fell {fell}: {use.fell.title}, {by}."
+    for threat, (ruling, why) in use.threats.items():
+        if ruling is Ruling.CANNOT_SAY:
+            yield f"{name} cannot be said to mitigate {threat}: {why.removeprefix(f'{threat}: ')}."
     if use.missing:
         yield f"{name} cannot be judged: {use.missing}."
 
 
 def _rule(of: Finding) -> str:
-    rule = of.rule
-    unread = "" if rule.checked else ", a clause that was not read"
-    return f"{of.policy}, clause {rule.clause} ({rule.source}{unread}; rule `{rule.id}`)"
+    unread = "" if of.rule.checked else "; the clause was not read"
+    return f"{of.policy} ({of.rule.clause}{unread})"
 
 
 def _ended(ended: Except | None) -> str:
