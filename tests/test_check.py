@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -17,17 +19,9 @@ import pytest
 from builders import lognormal, measured, row, run, study, study_run
 from conftest import FAKE_RUNNER, Tollbar
 from tollbar import lab, plan
-from tollbar.budgets import (
-    PRECISION,
-    Check,
-    CheckedBudget,
-    Found,
-    accepted,
-    judged,
-    left_out,
-    refuse_other_than_one,
-    study_of,
-)
+from tollbar.budgets.accepting import accepted
+from tollbar.budgets.checked import Check, Found
+from tollbar.budgets.judging import PRECISION, CheckedBudget, judged, left_out, refuse_other_than_one, study_of
 from tollbar.cli import check as command
 from tollbar.document.decisions.check import Document
 from tollbar.errors import ExitStatus, TollbarError
@@ -474,14 +468,14 @@ def test_limits_are_accepted_and_then_hold(folder: Path, monkeypatch: pytest.Mon
     """A budget without a limit gets one; nothing changed is then within, and five per cent more is over."""
     path = folder / "tollbar.toml"
     path.write_text(TOLLS.replace("at-most = 2.5\n", ""))
-    monkeypatch.setattr(command, "lab", _Measured(2.0))
+    monkeypatch.setattr(lab, "in_two_looks", _Measured(2.0).in_two_looks)
     assert ExitStatus.DONE is command.check("tolls", str(path), accept=True)
     (one,) = read_project(path).budgets
     assert one.at_most is not None
     assert one.set_on is not None
     assert 2.0 < one.at_most < 2.08
     assert ExitStatus.DONE is command.check("tolls", str(path), strict=True)
-    monkeypatch.setattr(command, "lab", _Measured(2.1))
+    monkeypatch.setattr(lab, "in_two_looks", _Measured(2.1).in_two_looks)
     assert ExitStatus.SOME_FAILED is command.check("tolls", str(path))
 
 
@@ -499,11 +493,11 @@ def test_an_interrupted_check_writes_nothing(folder: Path, monkeypatch: pytest.M
             path.write_text(TOLLS + "# mine")
             return super().in_two_looks(*words, **more)
 
-    monkeypatch.setattr(command, "lab", Interrupted(2.0))
+    monkeypatch.setattr(lab, "in_two_looks", Interrupted(2.0).in_two_looks)
     with pytest.raises(KeyboardInterrupt):
         command.check("tolls", str(path), accept=True)
     assert TOLLS == path.read_text()
-    monkeypatch.setattr(command, "lab", Edited(2.0))
+    monkeypatch.setattr(lab, "in_two_looks", Edited(2.0).in_two_looks)
     with pytest.raises(TollbarError, match="was changed meanwhile"):
         command.check("tolls", str(path), accept=True)
     assert TOLLS + "# mine" == path.read_text()
@@ -533,3 +527,14 @@ def test_what_a_first_look_leaves_open_is_measured_on(
     further, settled = judged.studies
     assert further.trust.whole_blocks > settled.trust.whole_blocks
     assert further.confidence > settled.confidence
+
+
+def test_policies_are_checked_without_the_judge(folder: Path) -> None:
+    """What measures and judges takes most of the time that a check would take: none of it is imported."""
+    script = (
+        "import sys; from tollbar import cli; sys.argv = ['tollbar', 'check', 'policy']\n"
+        "try: cli.main()\n"
+        "except SystemExit: print([one for one in ('numpy', 'tollbar.judge', 'tollbar.study') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert "[]" == done.stdout.splitlines()[-1], done.stderr

@@ -9,7 +9,7 @@ import tomlkit
 from tomlkit.container import Container
 from tomlkit.items import InlineTable, Table
 
-from tollbar.budgets.judging import Check
+from tollbar.budgets.checked import Check
 from tollbar.policies import Processor
 
 

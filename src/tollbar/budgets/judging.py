@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
-from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from tollbar import families, study
+from tollbar.budgets.checked import Found
 from tollbar.errors import TollbarError, unknown
 from tollbar.judge import StudyJudgement, Toll
 from tollbar.judge.decisions import jointly, reach
 from tollbar.plan import Plan
-from tollbar.policies import Budget, CheckedUse, Processor, Ruling
+from tollbar.policies import Budget, Processor
 from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
 from tollbar.study import Study
 
@@ -27,19 +24,6 @@ PRECISION = 0.01
 NEIGHBOURS = 1.4
 # Limits are written with so many significant figures, rounded up.
 _FIGURES = 4
-
-
-class Found(StrEnum):
-    """What came of a budget."""
-
-    WITHIN = "within"
-    """The whole interval is."""
-    OVER = "over"
-    """The whole interval is beyond the limit, and further than noise explains."""
-    CANNOT_TELL = "cannot tell"
-    NOT_MEASURED = "not measured"
-    ELSEWHERE = "not judged here"
-    """Its limit was set on another processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +44,11 @@ class CheckedBudget:
         rows = [self.toll.row, self.toll.against] if self.toll else []
         found = (name for row in rows for name in (row.provider, row.server) if name)
         return tuple(dict.fromkeys(found))
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the ratio is of disturbed moments."""
+        return self.ratio is not None and self.ratio.moments is Moments.AS_DISTURBED
 
     @property
     def can_be_set(self) -> bool:
@@ -95,42 +84,6 @@ class CheckedBudget:
     def is_precise(self) -> bool:
         """Whether a limit that is made of it will find small increases."""
         return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What is found of a project on a day."""
-
-    path: Path
-    on: date
-    uses: tuple[CheckedUse, ...] = ()
-    budgets: tuple[CheckedBudget, ...] = ()
-    is_accepted: bool = False
-    """Whether new limits and today's standings were written into the file."""
-    run: Path | None = None
-    """Where what was measured is kept."""
-
-    @property
-    def breaks(self) -> bool:
-        """Whether something is not as it is to be; a limit that is written anew is no more over, nor a standing."""
-        broken = [one for one in self.uses if one.ruling is Ruling.BREAKS]
-        over = [one for one in self.budgets if one.found in (Found.OVER, Found.NOT_MEASURED)]
-        if self.is_accepted:
-            broken = [one for one in broken if replace(one, fell=None).ruling is Ruling.BREAKS]
-            over = [one for one in over if one.new_limit is None]
-        return bool(broken or over)
-
-    @property
-    def leaves_open(self) -> bool:
-        """Whether there is something of which it cannot be said."""
-        unsaid = any(one.ruling is Ruling.CANNOT_SAY for one in self.uses)
-        open_ = [one for one in self.budgets if one.found in (Found.CANNOT_TELL, Found.ELSEWHERE)]
-        return unsaid or any(not (self.is_accepted and one.new_limit) for one in open_)
-
-
-def processor_of(fingerprint: Mapping[str, Any]) -> Processor:
-    """The processor of a machine, as far as ratios hang on it."""
-    return Processor(fingerprint["cpu"], fingerprint["family"], " ".join(fingerprint["flags"]))
 
 
 def left_out(budgets: Sequence[Budget], here: Processor) -> tuple[CheckedBudget, ...]:

@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tollbar import budgets, lab, machine, plan, policies
-from tollbar.budgets import Check, CheckedBudget, Found
-from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
-from tollbar.document.decisions.check import document
+from tollbar import machine, policies
+from tollbar.budgets.checked import Check, Found, processor_of
+from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
 from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.files import write
-from tollbar.judge import StudyJudgement
-from tollbar.judge.choosing import day
 from tollbar.policies import Budget, Processor, Project
 from tollbar.present.decisions.check import answer
+
+if TYPE_CHECKING:
+    # What measures and judges takes three times as long to import as `check policy` takes without it.
+    from tollbar.budgets.judging import CheckedBudget
+    from tollbar.document.decisions.check import Document
+    from tollbar.judge import StudyJudgement
 
 DEFAULT_FOR = "1 min"
 POLICY, TOLLS = "policy", "tolls"
@@ -62,21 +65,29 @@ def check(
     """
     part, path = _asked(words)
     within_s, today = read_seconds("--for", for_), date.today()
-    found = Check(path, day(on) if on else today, is_accepted=accept)
+    found = Check(path, policies.day(on) if on else today, is_accepted=accept)
     before = _content(path)
     project = policies.read_project(path)
     _refuse_nothing(project, part)
     if part != TOLLS:
         found = replace(found, uses=policies.check_project(project, found.on))
-    here = budgets.processor_of(machine.fingerprint())
+    here = processor_of(machine.fingerprint())
     if part != POLICY and project.budgets:
         found = _with_tolls(found, project.budgets, here, within_s, runs)
     if accept:
-        _write(path, before, budgets.accepted(before, found, here, today))
-    show_answer(answer(found), lambda: document(found), layout)
+        from tollbar.budgets.accepting import accepted
+
+        _write(path, before, accepted(before, found, here, today))
+    show_answer(answer(found), lambda: _document(found), layout)
     if found.breaks:
         return ExitStatus.SOME_FAILED
     return ExitStatus.CANNOT_TELL if strict and found.leaves_open else ExitStatus.DONE
+
+
+def _document(found: Check) -> Document:
+    from tollbar.document.decisions.check import document
+
+    return document(found)
 
 
 def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
@@ -112,7 +123,10 @@ def _refuse_nothing(project: Project, part: str | None) -> None:
 
 def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, within_s: float, runs: Path) -> Check:
     """The same with what came of the budgets: those of another processor are not measured."""
-    elsewhere = budgets.left_out(all_of_it, here)
+    from tollbar import lab, plan
+    from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
+
+    elsewhere = left_out(all_of_it, here)
     asked = {one.name: one for one in all_of_it if one not in [left.budget for left in elsewhere]}
     if not asked:
         return replace(found, budgets=elsewhere)
@@ -120,11 +134,11 @@ def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, with
     if without:
         hint = "`tollbar check tolls --accept` measures it and writes one"
         raise TollbarError("has no limit, `at-most`", where=without.where, hint=hint)
-    studies = [budgets.study_of(one) for one in asked.values()]
-    budgets.refuse_other_than_one(plan.make(studies, seed=0), asked)
+    studies = [study_of(one) for one in asked.values()]
+    refuse_other_than_one(plan.make(studies, seed=0), asked)
 
     def checked(study: StudyJudgement) -> CheckedBudget:
-        return budgets.judged(asked[study.about.name], study, len(asked))
+        return judged(asked[study.about.name], study, len(asked))
 
     def is_settled(study: StudyJudgement) -> bool:
         one = checked(study)

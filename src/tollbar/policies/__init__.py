@@ -23,7 +23,7 @@ from tollbar.policies.checking import (
 )
 from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
+from tollbar.policies.judging import Cell, Found, day, does, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "check",
     "check_project",
     "contradictions",
+    "day",
     "does",
     "judged",
     "policies",

@@ -5,7 +5,7 @@ Nothing is measured here: a budget is read, and `tollbar.budgets` judges it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -162,7 +162,8 @@ class CheckedUse:
 def read_project(path: Path) -> Project:
     """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
     wire = read(path, _WireProject)
-    uses = tuple(_use(name, one, wire, path) for name, one in wire.uses.items())
+    asked = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in wire.policy]
+    uses = tuple(_use(name, one, asked, path) for name, one in wire.uses.items())
     return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
 
 
@@ -192,7 +193,7 @@ def _budget(name: str, wire: _WireBudget, path: Path) -> Budget:
     return Budget(name, where, wire.family, wire.choice, wire.against, wire.setting, wire.at_most, set_on)
 
 
-def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
+def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) -> Use:
     where = f"{path}: `uses.{name}"
     family = families.family(wire.family, where=f"{where}.family`")
     if wire.choice not in family.choices:
@@ -213,7 +214,6 @@ def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
-    of_project = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in project.policy]
     own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)

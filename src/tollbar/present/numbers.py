@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from tollbar import units
 from tollbar.families import Value
-from tollbar.judge import Measurement
 from tollbar.present.names import LIMIT_MARKS
-from tollbar.stats import Interval
+
+if TYPE_CHECKING:
+    from tollbar.judge import Measurement
+    from tollbar.stats import Interval
 
 TOO_FEW = "[too few blocks for an interval]"
 

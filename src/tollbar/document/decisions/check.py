@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from tollbar.budgets import Check, CheckedBudget
+from tollbar.budgets.checked import Check
+from tollbar.budgets.judging import CheckedBudget
 from tollbar.document.schema import Form, Number, Values
 from tollbar.policies import CheckedUse, Finding
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from tollbar.budgets import Check, CheckedBudget, Found
+from tollbar.budgets.checked import Check, Found
 from tollbar.families import Authority
 from tollbar.policies import CheckedUse, Except, Finding, Ruling
-from tollbar.present.blocks import DASH, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration
 from tollbar.present.numbers import bracket_exactly, percent, percent_of, times_exactly
-from tollbar.present.page import Brief
-from tollbar.stats import Moments
+
+if TYPE_CHECKING:
+    from tollbar.budgets.judging import CheckedBudget
 
 _GOOD: Mapping[str, bool] = {
     Ruling.MEETS: True,
@@ -160,7 +162,7 @@ def _tolls(budgets: Sequence[CheckedBudget]) -> Listing:
             TableCell(times_exactly(one.ratio.estimate)) if one.ratio else DASH,
             TableCell(bracket_exactly(one.ratio)) if one.ratio else DASH,
             TableCell(times_exactly(one.budget.at_most)) if one.budget.at_most else DASH,
-            TableCell(f"{one.found}{' ~' * _is_disturbed(one)}", good=_GOOD.get(one.found)),
+            TableCell(f"{one.found}{' ~' * one.is_disturbed}", good=_GOOD.get(one.found)),
         ]
         for one in budgets
     ]
@@ -170,11 +172,7 @@ def _tolls(budgets: Sequence[CheckedBudget]) -> Listing:
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
         notes.append(f"Each interval is of {percent(confidence)}, so that all {several} hold together as one would.")
-    return Listing("Tolls", tables=[table], notes=[*notes, *([_DISTURBED] * any(map(_is_disturbed, budgets)))])
-
-
-def _is_disturbed(one: CheckedBudget) -> bool:
-    return one.ratio is not None and one.ratio.moments is Moments.AS_DISTURBED
+    return Listing("Tolls", tables=[table], notes=[*notes, *([_DISTURBED] * any(one.is_disturbed for one in budgets))])
 
 
 def _of_budget(one: CheckedBudget) -> Iterator[str]:
