@@ -10,7 +10,7 @@ from tollbar.families import Authority
 from tollbar.policies import CheckedUse, Except, Finding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration
-from tollbar.present.numbers import bracket_exactly, percent, percent_of, times_exactly
+from tollbar.present.numbers import bracket_exactly, percent, percent_of
 
 if TYPE_CHECKING:
     from tollbar.budgets.judging import CheckedBudget
@@ -31,12 +31,12 @@ def answer(check: Check) -> Brief:
     if check.uses:
         listings.append(_policies(check.uses))
     if check.budgets:
-        listings.append(_tolls(check.budgets))
+        listings.append(_tolls(check))
     if check.is_accepted:
         listings.append(Listing("Accepted", [*_accepted(check)] or ["Nothing: all is as it stands in the file."]))
     found = (
         *_counts("use", [one.ruling for one in check.uses], _OF_USES),
-        *_counts("budget", [one.found for one in check.budgets], _OF_BUDGETS),
+        *_counts("budget", [_verdict(one, check) for one in check.budgets], _OF_BUDGETS),
     )
     return Brief(f"Does {check.path} hold on {check.on}?", f"{'; '.join(found)}.", listings=listings)
 
@@ -52,6 +52,7 @@ _OF_BUDGETS: Mapping[str, tuple[str, str]] = {
     Found.NOT_MEASURED: ("could not be measured", "could not be measured"),
     Found.CANNOT_TELL: ("is undecided", "are undecided"),
     Found.ELSEWHERE: ("is not judged here", "are not judged here"),
+    "accepted": ("has a new limit", "have new limits"),
     Found.WITHIN: ("is within its limit", "are within their limits"),
 }
 
@@ -153,21 +154,23 @@ def _authority(one: Authority) -> str:
     return f"{one.by}, {one.where}: “{one.says}”"
 
 
-def _tolls(budgets: Sequence[CheckedBudget]) -> Listing:
+def _tolls(check: Check) -> Listing:
+    budgets = check.budgets
     columns = (*row_names("budget"), *texts("of, against"), *numbers("ratio"), *texts("interval"), *numbers("limit"))
     rows = [
         [
             TableCell(one.budget.name),
             TableCell(f"{one.budget.choice}, {one.budget.against}"),
-            TableCell(times_exactly(one.ratio.estimate)) if one.ratio else DASH,
+            TableCell(_times(one.ratio.estimate)) if one.ratio else DASH,
             TableCell(bracket_exactly(one.ratio)) if one.ratio else DASH,
-            TableCell(times_exactly(one.budget.at_most)) if one.budget.at_most else DASH,
-            TableCell(f"{one.found}{' ~' * one.is_disturbed}", good=_GOOD.get(one.found)),
+            TableCell(_times(one.budget.at_most)) if one.budget.at_most else DASH,
+            TableCell(f"{verdict}{' ~' * one.is_disturbed}", good=_GOOD.get(verdict)),
         ]
         for one in budgets
+        for verdict in (_verdict(one, check),)
     ]
     table = Table("", (*columns, *texts("verdict")), rows)
-    notes = [line for one in budgets for line in _of_budget(one)]
+    notes = [line for one in budgets if _verdict(one, check) != "accepted" for line in _of_budget(one)]
     confidence = next((one.ratio.confidence for one in budgets if one.ratio), None)
     several = sum(one.ratio is not None for one in budgets)
     if several > 1 and confidence:
@@ -175,11 +178,21 @@ def _tolls(budgets: Sequence[CheckedBudget]) -> Listing:
     return Listing("Tolls", tables=[table], notes=[*notes, *([_DISTURBED] * any(one.is_disturbed for one in budgets))])
 
 
+def _verdict(one: CheckedBudget, check: Check) -> str:
+    """What came of a budget, or that it has a new limit now."""
+    return "accepted" if check.is_accepted and one.new_limit else one.found
+
+
+def _times(ratio: float) -> str:
+    """With the four figures that limits are written with."""
+    return f"×\u00a0{ratio:.4g}"
+
+
 def _of_budget(one: CheckedBudget) -> Iterator[str]:
     name, set_on = one.budget.name, one.budget.set_on
     if one.found is Found.OVER and one.ratio and one.budget.at_most:
         least = percent_of(one.ratio.low / one.budget.at_most - 1)
-        was = f"; when the limit was set it was {times_exactly(set_on.ratio)}" if set_on else ""
+        was = f"; when the limit was set it was {_times(set_on.ratio)}" if set_on else ""
         yield f"{name} is over its limit by {least} at least{was}."
         if set_on and set_on.libraries != one.libraries:
             then, now = enumeration(set_on.libraries), enumeration(one.libraries)
@@ -195,9 +208,9 @@ def _accepted(check: Check) -> Iterator[str]:
             yield f"{use.use.name}: standing {use.standing.words}{was}."
     for one in check.budgets:
         if one.new_limit and one.finds:
-            was = f", was {times_exactly(one.budget.at_most)}" if one.budget.at_most else ""
+            was = f", was {_times(one.budget.at_most)}" if one.budget.at_most else ""
             yield (
-                f"{one.budget.name}: at most {times_exactly(one.new_limit)}{was}; "
+                f"{one.budget.name}: at most {_times(one.new_limit)}{was}; "
                 f"a run like this one finds what is dearer by {percent_of(one.finds)} or more."
             )
         elif one.ratio and not one.can_be_set:
