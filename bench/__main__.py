@@ -13,6 +13,7 @@ from bench import (
     anonymous,
     beside,
     cheap,
+    check_tolls,
     chunks,
     equal,
     load,
@@ -45,6 +46,7 @@ PARTS = {
     "sign-in": sign_in.figures,
     "anonymous": anonymous.figures,
     "questions": questions.figures,
+    "check-tolls": check_tolls.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

@@ -29,6 +29,10 @@ COMMANDS = {
     "verify": ("verify:verify", "Prove every cell both ways: known answers met, wrong things refused."),
     "judge": ("runs:judge", "Judge a run again, without measuring."),
     "compare": ("runs:compare", "Set two runs' costs and ratios side by side: what has changed?"),
+    "check": (
+        "check:check",
+        "Check whether what a project uses still meets its policies, and costs no more than its budgets allow.",
+    ),
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),

@@ -53,7 +53,8 @@ def _parameters(function: ast.FunctionDef, texts: Mapping[str, str]) -> Iterator
         yield one.arg.upper() if number < optional else f"[{one.arg.upper()}]", texts.get(one.arg, "")
     if arguments.vararg:
         yield f"[{arguments.vararg.arg.upper()}…]", texts.get(arguments.vararg.arg, "")
-    shared = {node.name: node for node in _body("options") if isinstance(node, ast.ClassDef)}
+    bodies = (*_body("options"), *_body("answers"))
+    shared = {node.name: node for node in bodies if isinstance(node, ast.ClassDef)}
     for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         if isinstance(one.annotation, ast.Name) and one.annotation.id in shared:
             yield from _fields(shared[one.annotation.id])

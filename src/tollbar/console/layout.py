@@ -6,14 +6,13 @@ No cell is ever cut: a column leaves as a whole, or a row takes two lines, the f
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from tollbar.judge import ClaimVerdict, Verdict
 from tollbar.present.blocks import Column, Table, TableCell
 
 GAP = "  "
@@ -25,13 +24,13 @@ BAR_WIDTH = 2 * HALF_BAR + 1
 # In less than this, rows stack rather than lose more than their bars.
 STACKS_BELOW = 100
 # The words say it all; colour only helps the eye.
-STYLES = {
-    Verdict.COSTS: "red",
-    Verdict.FREE: "cyan",
-    Verdict.UNCLEAR: "yellow",
-    ClaimVerdict.STILL_TRUE: "green",
-    ClaimVerdict.INVERTED: "red",
-    ClaimVerdict.CANNOT_TELL: "yellow",
+STYLES: Mapping[str, str] = {
+    "costs": "red",
+    "free": "cyan",
+    "unclear": "yellow",
+    "still true": "green",
+    "inverted": "red",
+    "cannot tell": "yellow",
 }
 GOOD_OR_BAD = {True: "green", False: "red"}
 # Settings' values that say nothing without the setting's name.

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from tollbar.judge import Comparison, Judgement
-from tollbar.present.blocks import Column, Listing, Table, TableCell
-from tollbar.present.decisions.compare import comparison_notes, comparison_tables
-from tollbar.present.page import Brief, briefs
-from tollbar.present.published import source_listing, together
+from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
+
+if TYPE_CHECKING:
+    from tollbar.judge import Comparison, Judgement
 
 # What Markdown would take for markup, or for the end of a cell.
 _SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[]|~(?=~))")
@@ -19,6 +19,9 @@ _SPECIAL = re.compile(r"([\\*_<>|#]|(?<=\])[(\[]|~(?=~))")
 
 def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     """Prints what was published and what became of it, then every study's answer, as Markdown."""
+    from tollbar.present.page import briefs
+    from tollbar.present.published import source_listing, together
+
     for part in together(judgement):
         print_markdown((f"### {escaped(part.heading)}", "", *_listing(replace(source_listing(part), title=""))))
     for brief in briefs(judgement, everything=everything):
@@ -34,6 +37,8 @@ def show_comparison_markdown(
     comparison: Comparison, notes: Sequence[str] = (), headlines: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> None:
     """Prints two runs' costs and ratios side by side as Markdown, behind what each run found of the study."""
+    from tollbar.present.decisions.compare import comparison_notes, comparison_tables
+
     for study, table in comparison_tables(comparison).items():
         print_markdown((f"### {escaped(table.caption)}", ""))
         print_markdown(_items(headlines.get(study, ())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.markup import escape
@@ -13,15 +14,19 @@ from rich.text import Text
 
 from tollbar.console import layout
 from tollbar.console.streams import stdout, table_width
-from tollbar.judge import Comparison, Judgement
-from tollbar.present.blocks import Listing, Table
-from tollbar.present.decisions.compare import comparison_notes, comparison_tables
-from tollbar.present.page import Brief, briefs
-from tollbar.present.published import Published, source_listing, together
+from tollbar.present.blocks import Brief, Listing, Table
+
+if TYPE_CHECKING:
+    # What takes long to import is imported by what needs it: a check of policies needs no judge.
+    from tollbar.judge import Comparison, Judgement
+    from tollbar.present.published import Published
 
 
 def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
     """Prints what was published and what became of it, then every study's answer, as wide as there is room."""
+    from tollbar.present.page import briefs
+    from tollbar.present.published import together
+
     for part in together(judgement):
         show_published(part)
     for brief in briefs(judgement, everything=everything):
@@ -48,11 +53,15 @@ def show_brief(brief: Brief) -> None:
 
 def show_published(part: Published) -> None:
     """Prints what a source published, beside what was measured of it."""
+    from tollbar.present.published import source_listing
+
     _show_listing(source_listing(part), table_width())
 
 
 def show_comparison(comparison: Comparison, notes: Sequence[str] = ()) -> None:
     """Prints two runs' costs and ratios side by side, what was upgraded, how well they agree, and these notes."""
+    from tollbar.present.decisions.compare import comparison_notes, comparison_tables
+
     width = table_width()
     for table in comparison_tables(comparison).values():
         _say(table.caption, width, "bold", indent="")

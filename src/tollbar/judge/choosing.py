@@ -6,13 +6,11 @@ told apart from a cheaper one shares its place. Without a run there is no order.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 from tollbar import families, policies
-from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, Standing, Value
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
@@ -28,7 +26,6 @@ Compare = Callable[[Row, Row], Toll]
 """What is judged of one row's cost beside another's."""
 
 _TOLD_APART = (Verdict.COSTS, Verdict.SAVES)
-_DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +145,7 @@ def wanted(
     now = today or date.today()
     found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
     mitigated = dict(policies.threat_wanted(known, word) for word in threats)
-    return Wanted(known, found, mitigated, day(on) if on else now, now, standing)
-
-
-def day(said: str) -> date:
-    """The day that is meant. Raises TollbarError that says how to write it."""
-    try:
-        return date.fromisoformat(said)
-    except ValueError:
-        match = _DAY.fullmatch(said)
-        near = f"did you mean `{match[1]}{match[2] or '-01'}-01`?" if match else "as in `2032-01-01`"
-        raise TollbarError(f"`{said}` is not a day", hint=near) from None
+    return Wanted(known, found, mitigated, policies.day(on) if on else now, now, standing)
 
 
 def choose(

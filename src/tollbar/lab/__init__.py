@@ -6,13 +6,14 @@ import os
 import secrets
 import shlex
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tollbar import console, judge, machine, moments, plan, results, study, units
 from tollbar.errors import TollbarError
-from tollbar.judge import Judgement
+from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
 from tollbar.measure import schedule
 from tollbar.plan import Plan
@@ -27,6 +28,7 @@ __all__ = [
     "MORE_BLOCKS",
     "begin",
     "carry_out",
+    "in_two_looks",
     "probed_machine",
     "rehearsal",
     "take_up",
@@ -36,6 +38,8 @@ __all__ = [
 
 # In cores. Above this another program is using one all the time.
 BUSY = 0.7
+# Of the time for what is looked at twice: enough to settle most, and each look costs confidence.
+FIRST_LOOK = 0.25
 
 
 def begin(
@@ -117,6 +121,36 @@ def carry_out(
         write_report(judged, path)
         console.say(f"  report     {path}")
     return judged
+
+
+def in_two_looks(
+    asked: Sequence[Study],
+    is_settled: Callable[[StudyJudgement], bool],
+    *,
+    within_s: float,
+    command: Sequence[str],
+    runs: Path,
+) -> Judgement:
+    """Measures studies in a new run, for about so many seconds in all: what a quarter of it does not settle has the
+    rest."""
+    began_s = time.monotonic()
+    cores = os.sched_getaffinity(0)
+    planned, store = begin(asked, command=command, runs=runs)
+    judged = carry_out(planned, store, report=False, within_s=FIRST_LOOK * within_s / len(asked))
+    spent_s = time.monotonic() - began_s
+    left = {one.about.name for one in judged.studies if not is_settled(one)}
+    said = results.about(store.directory)["studies"]
+    blocks = {one.name: said[one.name]["blocks"] for one in asked}
+    # As many times what they had by now as each of them has of what is left.
+    more = max(within_s - spent_s, 0.0) / len(left) / (spent_s / len(asked)) if left else 0.0
+    further = {name: count + (int(more * count) if name in left else 0) for name, count in blocks.items()}
+    if further == blocks:
+        return judged
+    console.say(f"  measure on {', '.join(sorted(left))}: not settled yet")
+    # While it measured, this process kept off the measuring core.
+    os.sched_setaffinity(0, cores)
+    again = tuple(replace(one, measure=replace(one.measure, blocks=further[one.name])) for one in asked)
+    return carry_out(*take_up(store.directory, again), report=False, exactly=True)
 
 
 def rehearsal() -> Judgement:

@@ -10,13 +10,25 @@ That a cell meets a policy says of its rules here that each is met, and of nothi
 from __future__ import annotations
 
 from tollbar.policies.catalogue import policies, policy, shipped, with_edition
-from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
+from tollbar.policies.checking import (
+    NAME,
+    Budget,
+    CheckedUse,
+    Processor,
+    Project,
+    SetOn,
+    Use,
+    check_project,
+    read_project,
+)
 from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, Found, does, is_worse, judged, threat_wanted
+from tollbar.policies.judging import Cell, Found, day, does, is_worse, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
+    "NAME",
+    "Budget",
     "Cell",
     "CheckedUse",
     "Contradiction",
@@ -27,14 +39,17 @@ __all__ = [
     "NotJudged",
     "Patterns",
     "Policy",
+    "Processor",
     "Project",
     "Rule",
     "Ruling",
+    "SetOn",
     "Unlisted",
     "Use",
     "check",
     "check_project",
     "contradictions",
+    "day",
     "does",
     "is_worse",
     "judged",

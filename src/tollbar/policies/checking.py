@@ -1,14 +1,17 @@
-"""A project's own `tollbar.toml`, and whether what it uses still meets its policies: nothing is measured."""
+"""A project's own `tollbar.toml`: what it uses and may cost, and whether that still meets its policies.
+
+Nothing is measured here: a budget is read, and `tollbar.budgets` judges it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
@@ -32,11 +35,33 @@ class _WireUse(Wire):
     standing: Standing | None = None
 
 
+_Ratio = Annotated[FiniteFloat, Field(gt=0, strict=True)]
+# A budget is measured as a study of its name, which a run keeps in a file.
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class _WireSetOn(Wire):
+    cpu: str
+    model: str
+    flags: str
+    ratio: _Ratio
+    libraries: tuple[str, ...]
+    day: date
+
+
+class _WireBudget(Wire):
+    family: str
+    choice: str
+    against: str
+    setting: dict[str, str | int] = Field(default_factory=dict)
+    at_most: _Ratio | None = None
+    set_on: _WireSetOn | None = None
+
+
 class _WireProject(Wire):
     policy: _Names = ()
-    uses: dict[str, _WireUse]
-    # For `tollbar check tolls`, which reads it.
-    budget: dict[str, Any] = Field(default_factory=dict)
+    uses: dict[str, _WireUse] = Field(default_factory=dict)
+    budget: dict[_Name, _WireBudget] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +81,54 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Processor:
+    """What decides how dear one kind of work is beside another; `machine.fingerprint` says it of this machine."""
+
+    cpu: str
+    model: str
+    """Family, model and stepping."""
+    flags: str
+    """The instruction sets that matter, a space between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOn:
+    """Where and when a limit was accepted."""
+
+    processor: Processor
+    ratio: float
+    """As it was measured then."""
+    libraries: tuple[str, ...]
+    """What performed both choices then, with versions: said where a limit is broken, and not held against it."""
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a choice may cost beside another, in the words of `tollbar ask`."""
+
+    name: str
+    where: str
+    """The file and the table, for messages."""
+    family: str
+    choice: str
+    against: str
+    """Another choice, or the coordinate in which the other differs: `key-exchange=x25519`."""
+    setting: Mapping[str, str | int]
+    """Coordinates, of one value each."""
+    at_most: float | None
+    """The limit of the ratio; None: not set yet."""
+    set_on: SetOn | None
+    """None: the limit is a person's, and holds on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """What a `tollbar.toml` says."""
 
     path: Path
     uses: tuple[Use, ...]
+    budgets: tuple[Budget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +162,9 @@ class CheckedUse:
 def read_project(path: Path) -> Project:
     """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
     wire = read(path, _WireProject)
-    return Project(path, tuple(_use(name, one, wire, path) for name, one in wire.uses.items()))
+    asked = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in wire.policy]
+    uses = tuple(_use(name, one, asked, path) for name, one in wire.uses.items())
+    return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
 
 
 def check_project(project: Project, on: date) -> tuple[CheckedUse, ...]:
@@ -115,7 +185,15 @@ def _checked(use: Use, on: date) -> CheckedUse:
     )
 
 
-def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
+def _budget(name: str, wire: _WireBudget, path: Path) -> Budget:
+    said, set_on = wire.set_on, None
+    if said is not None:
+        set_on = SetOn(Processor(said.cpu, said.model, said.flags), said.ratio, said.libraries, said.day)
+    where = f"{path}: `budget.{name}`"
+    return Budget(name, where, wire.family, wire.choice, wire.against, wire.setting, wire.at_most, set_on)
+
+
+def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) -> Use:
     where = f"{path}: `uses.{name}"
     family = families.family(wire.family, where=f"{where}.family`")
     if wire.choice not in family.choices:
@@ -136,7 +214,6 @@ def _use(name: str, wire: _WireUse, project: _WireProject, path: Path) -> Use:
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
-    of_project = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in project.policy]
     own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)

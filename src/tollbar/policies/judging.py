@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from fnmatch import fnmatch
@@ -19,6 +20,7 @@ STANDINGS = (
     Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
 )  # fmt: skip
 _MET = (Ruling.MEETS, "")
+_DAY = re.compile(r"([0-9]{4})(-[0-9]{2})?")
 
 
 def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judged:
@@ -218,3 +220,13 @@ def _without(family: Family, cell: Cell, says: Callable[[SettingValue], bool]) -
 
 def _not_given(names: list[str]) -> str:
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not given"
+
+
+def day(said: str) -> date:
+    """The day that is meant. Raises TollbarError that says how to write it."""
+    try:
+        return date.fromisoformat(said)
+    except ValueError:
+        match = _DAY.fullmatch(said)
+        near = f"did you mean `{match[1]}{match[2] or '-01'}-01`?" if match else "as in `2032-01-01`"
+        raise TollbarError(f"`{said}` is not a day", hint=near) from None

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from tollbar.families import Standing
-from tollbar.judge import ClaimVerdict, Verdict
 from tollbar.present.names import STANDINGS, counted, standing_words
-from tollbar.results import Row
+
+if TYPE_CHECKING:
+    from tollbar.judge import ClaimVerdict, Verdict
+    from tollbar.results import Row
 
 # The panels beyond these are drawn when the reader unfolds them: a thousand cells must not cost a slow page.
 MOST_PANELS = 6
@@ -309,6 +311,24 @@ class Listing:
     short_caption: str = ""
     """Of a terminal that has no room for the cells as they are; where there is none, it has no room for either."""
     notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What terminal and Markdown have of a study, and all that is said in answer to a decision."""
+
+    question: str
+    headline: str
+    paragraphs: Sequence[str] = ()
+    """What a terminal goes without."""
+    how: Sequence[str] = ()
+    """What the ratios are of, against what, and how sure they are; what all rows have in common."""
+    listings: Sequence[Listing] = ()
+    missing: Sequence[str] = ()
+    """What was not measured, and what is compared with nothing."""
+    notes: Sequence[str] = ()
+    """What there is more of, and where."""
+    warnings: Sequence[str] = ()
 
 
 def figures(charts: Sequence[Chart], layout: PanelLayout = "panels") -> Iterator[Block]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tollbar.families import Family, Setting, Standing, Value
-from tollbar.judge import Limit, StudyJudgement, Verdict
-from tollbar.results import Row
-from tollbar.study import Cost
+
+if TYPE_CHECKING:
+    # What measures nothing is answered without the judge, which takes longer to import than all else.
+    from tollbar.judge import StudyJudgement
+    from tollbar.results import Row
+    from tollbar.study import Cost
 
 STANDINGS = tuple(Standing)
 # Standings that a reader must meet beside the name, wherever the name stands.
@@ -17,16 +21,10 @@ CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
 LOADS = ("users", "rate")
 """The coordinates that say how much load a server is under."""
 # A mark beside each verdict, so that a column of them reads without colour.
-VERDICT_MARKS = {
-    Verdict.COSTS: "▲",
-    Verdict.SAVES: "▼",
-    Verdict.FREE: "=",
-    Verdict.UNCLEAR: "?",
-    Verdict.NOT_MEASURED: "–",
-}
+VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
 EMBEDDED_SERVER = "Tollbar's own server (rustls)"
 """What the bed `embedded` is to a reader who never wrote a study."""
-LIMIT_MARKS = {Limit.CLIENT_BOUND: "†", Limit.NOT_SATURATED: "‡", Limit.CONTENDED: "§"}
+LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡", "contended": "§"}
 """What stands behind requests a second and response times that something other than the server limited."""
 # What every family has; a value of one of these says by itself what it is.
 _TITLES = {

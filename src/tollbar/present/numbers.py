@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from tollbar import units
 from tollbar.families import Value
-from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict, reach
 from tollbar.present.names import LIMIT_MARKS, counted
-from tollbar.stats import Interval
+
+if TYPE_CHECKING:
+    from tollbar.judge import Contrast, Measurement, StudyJudgement, Toll, Verdict
+    from tollbar.stats import Interval
 
 TOO_FEW = "[too few blocks for an interval]"
 
@@ -91,6 +94,9 @@ def excess_words(ratio: Interval, worth: float, noise: float | None = None) -> s
 
 def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
     """What an unclear verdict leaves open: `undecided, about 2 more blocks: less by 2 to 4 %: …`."""
+    from tollbar.judge import Contrast, Verdict, reach
+    from tollbar.stats import Interval
+
     if of.verdict is not Verdict.UNCLEAR:
         return None
     more = f", about {counted(of.more_blocks, 'more block')}" if of.more_blocks else ""
@@ -106,6 +112,8 @@ def undecided(study: StudyJudgement, of: Toll | Contrast) -> str | None:
 
 def verdict_meanings(found: Collection[Verdict], worth: float) -> str:
     """What these verdicts mean, in short: `free: no meaningful difference`."""
+    from tollbar.judge import Verdict
+
     least = percent(worth)
     meaning = {
         Verdict.COSTS: f"dearer by more than {least}",

@@ -18,6 +18,7 @@ from tollbar.present.answer import Answer, answer, whole_answer
 from tollbar.present.blocks import (
     Block,
     Boxed,
+    Brief,
     Code,
     Commands,
     Folded,
@@ -91,24 +92,6 @@ from tollbar.stats import Moments
 # More findings than these would keep the chart from the first screen.
 MOST_SAID = 2
 MORE = "`tollbar judge RUN --all`, or the report"
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """What terminal and Markdown have of a study, and all that is said in answer to a decision."""
-
-    question: str
-    headline: str
-    paragraphs: Sequence[str] = ()
-    """What a terminal goes without."""
-    how: Sequence[str] = ()
-    """What the ratios are of, against what, and how sure they are; what all rows have in common."""
-    listings: Sequence[Listing] = ()
-    missing: Sequence[str] = ()
-    """What was not measured, and what is compared with nothing."""
-    notes: Sequence[str] = ()
-    """What there is more of, and where."""
-    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pydantic import Field
 from tollbar.document.schema import Form, Number, Values
 from tollbar.judge.choosing import Candidate, Choosing, Reason
 from tollbar.policies import Policy
+from tollbar.present.blocks import Brief
 from tollbar.present.decisions.choose import Answered, contradictions
-from tollbar.present.page import Brief
 
 
 class ReasonForm(Form):

@@ -8,16 +8,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tollbar.present.blocks import Block, Boxed, Commands, Items, Listing, Paragraph, Section
+from tollbar.present.blocks import Block, Boxed, Brief, Commands, Items, Listing, Paragraph, Section
 from tollbar.present.names import counted
-from tollbar.present.page import Brief, Page
+
+if TYPE_CHECKING:
+    from tollbar.present.page import Page
 
 __all__ = ["page_of"]
 
 
 def page_of(answer: Brief, command: Sequence[str]) -> Page:
     """The answer as a page, with the command that gives it again."""
+    # Only where a page is asked for.
+    from tollbar.present.page import Page
+
     again = Section("Do it again", (Commands({"The same question": shlex.join(command)}),), "again")
     return Page(
         name=answer.question,

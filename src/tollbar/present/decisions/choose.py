@@ -9,7 +9,7 @@ from tollbar.families import Degree, Standing
 from tollbar.judge import Toll, Verdict
 from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted
 from tollbar.policies import Contradiction, Policy, Rule, Ruling
-from tollbar.present.blocks import Column, Listing, Table, TableCell
+from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
 from tollbar.present.names import (
     capitalised,
     coordinate,
@@ -21,7 +21,6 @@ from tollbar.present.names import (
     standing_words,
 )
 from tollbar.present.numbers import amount, bracket, times
-from tollbar.present.page import Brief
 
 # More would hide the answer; the JSON document has all.
 MOST_PLACES, MOST_ROWS, MOST_NEAREST = 3, 15, 5

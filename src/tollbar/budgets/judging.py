@@ -1,0 +1,174 @@
+"""From a budget to the study that measures it, and from what was measured to whether it is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tollbar import families, study
+from tollbar.budgets.checked import Found
+from tollbar.errors import TollbarError, unknown
+from tollbar.judge import StudyJudgement, Toll
+from tollbar.judge.decisions import jointly, reach
+from tollbar.plan import Plan
+from tollbar.policies import Budget, Processor
+from tollbar.stats import FEWEST_BLOCKS, Interval, Moments
+from tollbar.study import Study
+
+# What a limit needs at least beyond the interval that it is made of, and how well a ratio is to be known for one:
+# intervals of ± 1 % on both sides, and this between them, leave room to find an increase of 5 %.
+PRECISION = 0.01
+# Neighbours on a core make unlike work dearer unlike: one kind by a third more than another where it was looked into
+# (facts of the probe in METHOD.md). A ratio of disturbed moments is over a limit only beyond that.
+NEIGHBOURS = 1.4
+# Limits are written with so many significant figures, rounded up.
+_FIGURES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBudget:
+    """What came of a budget, and why."""
+
+    budget: Budget
+    found: Found
+    reason: str | None = None
+    """Why it is not known whether it is kept."""
+    toll: Toll | None = None
+    ratio: Interval | None = None
+    """As one of all that are checked at once: together they miss no oftener than one would."""
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What performed the two choices, with versions."""
+        rows = [self.toll.row, self.toll.against] if self.toll else []
+        found = (name for row in rows for name in (row.provider, row.server) if name)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the ratio is of disturbed moments."""
+        return self.ratio is not None and self.ratio.moments is Moments.AS_DISTURBED
+
+    @property
+    def can_be_set(self) -> bool:
+        """Whether a limit can be made of what was measured: of undisturbed moments alone."""
+        return self.ratio is not None and self.ratio.is_bounded and self.ratio.moments is Moments.UNDISTURBED
+
+    @property
+    def new_limit(self) -> float | None:
+        """The limit that `--accept` writes; None where none can be made, and where the one there may stay.
+
+        The end of the interval, and as much again as noise may make of equals, at least `PRECISION`: a run in which
+        nothing changed then lies below it. One that is kept, and not twice as far away, stays as it is.
+        """
+        if not self.can_be_set or self.ratio is None:
+            return None
+        noise = self.toll.noise if self.toll else None
+        margin = max(reach(noise) if noise else 1.0, 1 + PRECISION)
+        made = _rounded_up(self.ratio.high * margin)
+        old = self.budget.at_most
+        if self.found is Found.WITHIN and old is not None and self.budget.set_on and old <= made * margin:
+            return None
+        return made
+
+    @property
+    def finds(self) -> float | None:
+        """An increase of this share is found by a run that is as precise as this one; None without a limit."""
+        limit = self.new_limit or self.budget.at_most
+        if limit is None or self.ratio is None or not self.ratio.is_bounded:
+            return None
+        return limit / self.ratio.estimate * (self.ratio.high / self.ratio.estimate) - 1
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether a limit that is made of it will find small increases."""
+        return self.can_be_set and self.ratio is not None and self.ratio.half_width <= PRECISION
+
+
+def left_out(budgets: Sequence[Budget], here: Processor) -> tuple[CheckedBudget, ...]:
+    """Those of another processor than this one, which are not measured."""
+    return tuple(
+        CheckedBudget(one, Found.ELSEWHERE, f"its limit was set on {_differing(one.set_on.processor, here)}")
+        for one in budgets
+        if one.set_on and one.set_on.processor != here
+    )
+
+
+def _differing(theirs: Processor, here: Processor) -> str:
+    """In what the first of two processors is another one."""
+    if theirs.cpu != here.cpu:
+        return f"{theirs.cpu}, and this is {here.cpu}"
+    if theirs.model != here.model:
+        return f"{theirs.cpu} model {theirs.model}, and this is {here.model}"
+    one, other = ({*processor.flags.split()} for processor in (theirs, here))
+    return f"{theirs.cpu} with other instruction sets: {' '.join(sorted(one ^ other))}"
+
+
+def study_of(budget: Budget) -> Study:
+    """The study that measures a budget, named as it is. Raises TollbarError with the table and the nearest name."""
+    family = families.family(budget.family, where=budget.where)
+    for key, choice in (("choice", budget.choice), ("against", budget.against)):
+        if choice not in family.choices and "=" not in choice:
+            raise unknown(f"choice of {family.name}", choice, family.choices, where=f"{budget.where}: `{key}`")
+    words = {name: str(value) for name, value in budget.setting.items()}
+    several = next((f"{name}={value}" for name, value in words.items() if "," in value or "*" in value), None)
+    if several or "," in budget.against or "=" in budget.choice:
+        raise TollbarError(f"one value each, not `{several or budget.against}`", where=budget.where)
+    name, differs, value = budget.against.partition("=")
+    if differs:
+        if name not in words:
+            hint = f'as in `setting = {{ {name} = "…" }}`'
+            raise TollbarError(f"`against` says `{name}`, and `setting` does not", where=budget.where, hint=hint)
+        words[name] = f"{value},{words[name]}"
+    choices = [budget.choice] if differs else [budget.choice, budget.against]
+    said = [f"{name}={value}" for name, value in words.items()]
+    try:
+        question = study.of_words(family.name, [*dict.fromkeys(choices), *said], budget.against)
+        return study.read(budget.name, question.text(FEWEST_BLOCKS), where=budget.where)
+    except TollbarError as error:
+        raise TollbarError(error.what, where=budget.where, hint=error.hint) from error
+
+
+def refuse_other_than_one(planned: Plan, asked: Mapping[str, Budget]) -> None:
+    """Raises TollbarError where a budget's words are about no comparison, or several."""
+    for one in planned.studies:
+        compared = [cell for cell in one.cells if cell.against not in (None, cell.key)]
+        if len(compared) != 1:
+            what = "nothing is compared" if not compared else f"{len(compared)} comparisons, of which a budget is one"
+            providers = ", ".join(sorted({cell.provider.spec for cell in one.cells}))
+            hint = f"its cells are of {providers}: say `provider` in `setting`"
+            raise TollbarError(what, where=asked[one.study.name].where, hint=hint)
+
+
+def judged(budget: Budget, of: StudyJudgement, among: int) -> CheckedBudget:
+    """What came of a budget that was measured, as one of so many that are checked at once."""
+    (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
+    if toll.ratio is None:
+        return CheckedBudget(budget, Found.NOT_MEASURED, toll.reason, toll)
+    ratio = jointly(toll.ratio, among)
+    return CheckedBudget(budget, *_found(ratio, budget.at_most, toll), toll, ratio)
+
+
+def _found(ratio: Interval, limit: float | None, toll: Toll) -> tuple[Found, str | None]:
+    if limit is None:
+        return Found.CANNOT_TELL, "it has no limit yet"
+    if not ratio.is_bounded:
+        return Found.CANNOT_TELL, "there are too few blocks for an interval"
+    if ratio.high <= limit:
+        return Found.WITHIN, None
+    if ratio.low <= limit:
+        return Found.CANNOT_TELL, "the limit lies within the interval"
+    if toll.noise is None:
+        return Found.CANNOT_TELL, "nothing was measured twice, so that nothing is known of the noise"
+    if ratio.estimate <= limit * reach(toll.noise):
+        return Found.CANNOT_TELL, "it is over by no more than what was measured twice may differ"
+    if ratio.moments is Moments.AS_DISTURBED and ratio.low <= limit * NEIGHBOURS:
+        return Found.CANNOT_TELL, "the core was not left alone, and neighbours alone may move a ratio so far"
+    return Found.OVER, None
+
+
+def _rounded_up(limit: float) -> float:
+    """To four significant figures, the last one upwards."""
+    step = 10.0 ** (math.floor(math.log10(limit)) + 1 - _FIGURES)
+    return float(f"{math.ceil(round(limit / step, 6)) * step:.{_FIGURES}g}")

@@ -1,0 +1,75 @@
+"""How the answers of decisions are shown, whatever decides: what `check policy` answers needs nothing that measures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from pydantic import BaseModel
+
+from tollbar import console, units
+from tollbar.errors import TollbarError
+
+if TYPE_CHECKING:
+    from tollbar.present.blocks import Brief
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a decision's answer is laid out. What is not printed as Markdown or JSON is the terminal's."""
+
+    markdown: Annotated[bool, Parameter(negative="")] = False
+    """Print Markdown, for a pull request."""
+    json: AsJson = False
+    """Print one JSON document instead of tables."""
+    page: Path | None = None
+    """A file to write the answer to as one self-contained page too; what it held before is gone."""
+
+    def __post_init__(self) -> None:
+        if self.markdown and self.json:
+            raise TollbarError("`--markdown` and `--json`: one of them is printed")
+        # Before anything is measured for it.
+        if self.page is not None and (self.page.is_dir() or not self.page.parent.is_dir()):
+            raise TollbarError("is no file that can be written", where=f"--page {self.page}")
+
+
+DEFAULT_LAYOUT = Layout()
+
+
+def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:
+    """Prints a decision's answer as it was asked for, and writes its page where one is named.
+
+    `document_of` makes its JSON document, where that is asked for.
+    """
+    if layout.json:
+        console.print_json(document_of().model_dump(mode="json", by_alias=True))
+    elif layout.markdown:
+        console.show_brief_markdown(answer)
+    else:
+        console.show_brief(answer)
+    if layout.page is not None:
+        from tollbar import report
+        from tollbar.present.decisions import page_of
+
+        report.write_page(page_of(answer, command_line()), layout.page)
+        console.say(f"  page       {layout.page}")
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as it was typed, to be kept with a run."""
+    return ("tollbar", *sys.argv[1:])
+
+
+def read_seconds(option: str, said: str) -> float:
+    """What an option says, in seconds. Raises TollbarError."""
+    try:
+        return units.seconds(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=f"{option} {said}") from error

@@ -1,0 +1,162 @@
+"""`tollbar check`: whether a project's `tollbar.toml` still holds, for continuous integration."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from tollbar import machine, policies
+from tollbar.budgets.checked import Check, Found, processor_of
+from tollbar.cli.answers import DEFAULT_LAYOUT, Layout, command_line, read_seconds, show_answer
+from tollbar.errors import ExitStatus, TollbarError, nearest
+from tollbar.files import write
+from tollbar.policies import Budget, Processor, Project
+from tollbar.present.decisions.check import answer
+
+if TYPE_CHECKING:
+    # What measures and judges takes three times as long to import as `check policy` takes without it.
+    from tollbar.budgets.judging import CheckedBudget
+    from tollbar.document.decisions.check import Document
+    from tollbar.judge import StudyJudgement
+
+DEFAULT_FOR = "1 min"
+POLICY, TOLLS = "policy", "tolls"
+
+
+def check(
+    *words: str,
+    on: str | None = None,
+    strict: Annotated[bool, Parameter(negative="")] = False,
+    accept: Annotated[bool, Parameter(negative="")] = False,
+    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
+    runs: Path = Path("runs"),
+    layout: Layout = DEFAULT_LAYOUT,
+) -> ExitStatus:
+    """Check whether what a project uses still meets its policies, and costs no more than its budgets allow.
+
+    `policy` measures nothing, `tolls` measures each ratio that has a budget; without either, both are checked.
+    docs/choosing.md has the keys of a `tollbar.toml`.
+
+    tollbar check policy
+    tollbar check policy --on 2030-01-01
+    tollbar check tolls services/tollbar.toml --for 2min --markdown
+    tollbar check --accept
+
+    Parameters
+    ----------
+    words
+        `policy` or `tolls`; and the file, by default `tollbar.toml`.
+    on
+        The day that policies are asked about, such as `2030-01-01`. None: today.
+    strict
+        End with status 3 where something cannot be said, cannot be told or is not judged on this processor.
+    accept
+        Write today's standings into the file, and limits made of what is measured now.
+    for_
+        About how long to measure, all budgets together.
+    runs
+        Where the run's directory is made.
+    """
+    part, path = _asked(words)
+    within_s, today = read_seconds("--for", for_), date.today()
+    found = Check(path, policies.day(on) if on else today, is_accepted=accept)
+    before = _content(path)
+    project = policies.read_project(path)
+    _refuse_nothing(project, part)
+    if part != TOLLS:
+        found = replace(found, uses=policies.check_project(project, found.on))
+    here = processor_of(machine.fingerprint())
+    if part != POLICY and project.budgets:
+        found = _with_tolls(found, project.budgets, here, within_s, runs)
+    if accept:
+        from tollbar.budgets.accepting import accepted
+
+        _write(path, before, accepted(before, found, here, today))
+    show_answer(answer(found), lambda: _document(found), layout)
+    if found.breaks:
+        return ExitStatus.SOME_FAILED
+    return ExitStatus.CANNOT_TELL if strict and found.leaves_open else ExitStatus.DONE
+
+
+def _document(found: Check) -> Document:
+    from tollbar.document.decisions.check import document
+
+    return document(found)
+
+
+def _asked(words: Sequence[str]) -> tuple[str | None, Path]:
+    """Which part is asked for, and of which file."""
+    part = next((word for word in words[:1] if word in (POLICY, TOLLS)), None)
+    files = words[1:] if part else words
+    if len(files) > 1:
+        raise TollbarError(f"one file, not {len(files)}: {', '.join(files)}", hint="`policy` or `tolls` comes first")
+    path = Path(files[0] if files else policies.NAME)
+    if not path.is_file():
+        beside = [str(one) for one in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        hint = nearest(str(path), [*([] if part else (POLICY, TOLLS)), *beside])
+        raise TollbarError("there is no such file", where=str(path), hint=hint)
+    return part, path
+
+
+def _content(path: Path) -> str:
+    """The file as it is, with the ends of its lines."""
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TollbarError(f"cannot be read: {error}", where=str(path)) from error
+
+
+def _refuse_nothing(project: Project, part: str | None) -> None:
+    """Raises TollbarError where there is nothing to check of what is asked for."""
+    there = {POLICY: project.uses, TOLLS: project.budgets}
+    if not (there[part] if part else project.uses or project.budgets):
+        lacks = {POLICY: "`[uses.NAME]`", TOLLS: "`[budget.NAME]`"}
+        what = lacks[part] if part else " or ".join(lacks.values())
+        raise TollbarError(f"has nothing to check: no {what}", where=str(project.path), hint="see docs/choosing.md")
+
+
+def _with_tolls(found: Check, all_of_it: Sequence[Budget], here: Processor, within_s: float, runs: Path) -> Check:
+    """The same with what came of the budgets: those of another processor are not measured."""
+    from tollbar import lab, plan
+    from tollbar.budgets.judging import judged, left_out, refuse_other_than_one, study_of
+
+    elsewhere = left_out(all_of_it, here)
+    asked = {one.name: one for one in all_of_it if one not in [left.budget for left in elsewhere]}
+    if not asked:
+        return replace(found, budgets=elsewhere)
+    without = next((one for one in asked.values() if one.at_most is None and not found.is_accepted), None)
+    if without:
+        hint = "`tollbar check tolls --accept` measures it and writes one"
+        raise TollbarError("has no limit, `at-most`", where=without.where, hint=hint)
+    studies = [study_of(one) for one in asked.values()]
+    refuse_other_than_one(plan.make(studies, seed=0), asked)
+
+    def checked(study: StudyJudgement) -> CheckedBudget:
+        return judged(asked[study.about.name], study, len(asked))
+
+    def is_settled(study: StudyJudgement) -> bool:
+        one = checked(study)
+        return one.is_precise if found.is_accepted else one.found is not Found.CANNOT_TELL
+
+    run = lab.in_two_looks(studies, is_settled, within_s=within_s, command=command_line(), runs=runs)
+    every = {one.budget.name: one for one in (*elsewhere, *map(checked, run.studies))}
+    return replace(found, budgets=tuple(every[one.name] for one in all_of_it), run=run.run.directory)
+
+
+def _write(path: Path, before: str, after: str) -> None:
+    """Writes a file whole or not at all, with its mode. Raises TollbarError, also where it was changed meanwhile."""
+    if after == before:
+        return
+    if _content(path) != before:
+        raise TollbarError("was changed meanwhile, and is left as it is", where=str(path))
+    try:
+        # A link stays one.
+        write(path.resolve(), after.encode(), stat.S_IMODE(path.stat().st_mode))
+    except OSError as error:
+        raise TollbarError(f"cannot be written: {error.strerror}", where=str(path)) from error
