@@ -14,7 +14,7 @@ from tollbar.cli.options import AsJson, show, status_of
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Changed, Judgement
 from tollbar.judge.comparison import compare as compare_judgements
-from tollbar.present.decisions.compare import headlines, increase_lines
+from tollbar.present.decisions.compare import by_cost_lines, headlines, increase_lines
 
 TableFormat = Literal["terminal", "markdown"]
 
@@ -93,6 +93,8 @@ def compare(
     comparison = compare_judgements(*judged, across_machines=across_machines)
     found = () if above is None else comparison.increases(above, of)
     notes = [] if above is None else increase_lines(comparison, found, above, of)
+    if above is not None and of == "ratio":
+        notes += by_cost_lines(comparison)
     if json:
         console.print_json(document.of_comparison(comparison, found))
     elif format == "markdown":

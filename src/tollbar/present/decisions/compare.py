@@ -132,10 +132,6 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable:
         lines.append(f"No row could have shown a rise by more than {share}: none has an interval of its change.")
-        if by_cost := comparison.tellable("cost"):
-            lines.append(
-                f"hint: `--of cost` looks at CPU time itself, of which {counted(by_cost, 'row')} could show it"
-            )
     elif found:
         lines.append(f"{of_rows} could have shown such a rise.")
     else:
@@ -143,6 +139,14 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
             f"Nothing became dearer by more than {share} with its whole interval; {of_rows} could have shown it."
         )
     return lines
+
+
+def by_cost_lines(comparison: Comparison) -> list[str]:
+    """What to look at instead, where no ratio could have shown a rise and a cost could."""
+    rows = comparison.tellable("cost")
+    if comparison.tellable("ratio") or not rows:
+        return []
+    return [f"hint: `--of cost` looks at CPU time itself, of which {counted(rows, 'row')} could show it"]
 
 
 def _gone(comparison: Comparison, study: str, row: Row) -> str:
