@@ -81,7 +81,7 @@ def test_a_rehearsal_is_no_recommended_choice() -> None:
     assert ["study-digests", "study-rehearsal"] == [entry.name for entry in made.answers]
     (said,) = made.answers[1].says
     assert () == said.steps == said.bars  # type: ignore[attr-defined]
-    assert said.says.startswith("Against PBKDF2-SHA256, 600,000, ")  # type: ignore[attr-defined]
+    assert said.says.startswith("Against “PBKDF2-SHA256, 600,000”, ")  # type: ignore[attr-defined]
     assert family("spin").is_rehearsal
 
 
