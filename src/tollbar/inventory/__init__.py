@@ -1,0 +1,1 @@
+"""Inventories of cryptography: what a CycloneDX document lists, as choices that are judged and priced."""
