@@ -21,13 +21,15 @@ from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.decisions import Terms
 from tollbar.judge.verdicts import Toll
 from tollbar.moments import Quickness, quickness_of
-from tollbar.policies import Contradiction, Policy, Ruling
+from tollbar.policies import STANDINGS, Contradiction, Policy, Ruling
 from tollbar.results import Run, StudyRun
 
 Coordinates = Mapping[str, Value]
 
 # What is done most often of a family's operations decides what is cheapest, as far as it was measured.
 _DECIDES = ("sign", "server", "connect", "encrypt", "round-trip")
+# Those that a user waits for, where a family has others that are rare.
+_OPERATIONS = {"signature": ("op=sign,verify",), "cipher": ("op=encrypt,decrypt",)}
 # What is chosen by other than the least cost, and how.
 _NOT_BY_COST = {"password-hash": "a password hash is to cost what one can pay: `tollbar tune password-hash` finds it"}
 
@@ -138,8 +140,25 @@ class Pricing:
         return dict(found.most_common())
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be measured of a family."""
+
+    own: tuple[str, ...]
+    """The choices of assets."""
+    able: tuple[str, ...]
+    """Those that could replace them, in the best standing first."""
+    settings: Mapping[str, tuple[str, ...]]
+    """What assets say of settings."""
+
+    def words(self, family: str, most: int) -> tuple[str, ...]:
+        """The same in words of `tollbar ask`, with so many replacements at most."""
+        said = (f"{name}={','.join(dict.fromkeys(values))}" for name, values in self.settings.items())
+        return (*dict.fromkeys((*self.own, *self.able[:most])), *said, *_OPERATIONS.get(family, ()))
+
+
 def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, runs: Sequence[Run] = ()) -> Pricing:
-    """What policies say of an inventory's assets on a day, and what replacing them costs by what these runs measured."""
+    """What policies say of an inventory's assets on a day, and what replacing them costs by these runs."""
     market = _Market(asked, on, today, runs)
     lines = tuple(_lines(inventory, market))
     ahead = sorted(lines, key=lambda line: (_WORST_FIRST.index(line.ruling), line.reason is not None))
@@ -150,17 +169,27 @@ def price(inventory: Inventory, asked: Sequence[Policy], on: date, today: date, 
     return Pricing(inventory, tuple(asked), on, tuple(ahead), contradicting, tuple(runs))
 
 
-def to_measure(pricing: Pricing) -> Mapping[str, tuple[Coordinates, tuple[str, ...]]]:
-    """What a run would have to measure for costs: of each family a cell to replace first, and the choices to measure."""
-    found: dict[str, tuple[Coordinates, tuple[str, ...]]] = {}
+def to_measure(pricing: Pricing) -> Mapping[str, Question]:
+    """What a run would have to measure for the costs that are missing, by family.
+
+    What only servers perform is not among them: a study says how these are asked.
+    """
+    found: dict[str, Question] = {}
     for line in pricing.lines:
-        for use in line.uses:
-            name = use.use.family.name
-            if use.found.broken and not use.costs and use.qualifying and name not in _NOT_BY_COST:
-                first, choices = found.get(name, (use.use.coordinates, ()))
-                own = str(use.use.coordinates["choice"])
-                found[name] = (first, tuple(dict.fromkeys((*choices, own, *use.qualifying))))
+        for priced in line.uses:
+            family, cell = priced.use.family, priced.use.coordinates
+            if priced.found.broken and priced.qualifying and not priced.costs and _can_be_asked(family):
+                before = found.get(family.name, Question((), (), {}))
+                settings = dict(before.settings)
+                for name, value in cell.items():
+                    if name != "choice":
+                        settings[name] = (*settings.get(name, ()), str(value))
+                found[family.name] = Question((*before.own, str(cell["choice"])), priced.qualifying, settings)
     return found
+
+
+def _can_be_asked(family: Family) -> bool:
+    return not family.beds and family.name not in _NOT_BY_COST
 
 
 def is_named(asset: Asset) -> bool:
@@ -177,15 +206,15 @@ def _lines(inventory: Inventory, market: _Market) -> Iterator[Line]:
         alike.setdefault((asset.kind, name, uses, what.reason), []).append(number)
     for numbers in alike.values():
         assets = [inventory.assets[number] for number in numbers]
-        what: Mapped = found[numbers[0]]
+        first: Mapped = found[numbers[0]]
         yield Line(
             assets[0].kind,
             assets[0].said.get("name", assets[0].name) if not is_named(assets[0]) else assets[0].name,
             len({asset.name for asset in assets}),
             len(assets),
             tuple(dict.fromkeys(place for asset in assets for place in asset.places)),
-            tuple(market.priced(use) for use in what.uses),
-            what.reason,
+            tuple(market.priced(use) for use in first.uses),
+            first.reason,
         )
 
 
@@ -231,22 +260,28 @@ class _Offer:
 
     def __init__(self, wanted: Wanted, runs: Sequence[Run]) -> None:
         self.wanted = wanted
+        self.has_runs = bool(runs)
         self.studies = [
-            _Measured(wanted, run, one) for run in runs for one in run.studies if one.study.family.name == wanted.family.name
+            _Measured(wanted, run, one)
+            for run in runs
+            for one in run.studies
+            if one.study.family.name == wanted.family.name
         ]
 
     @cached_property
     def qualifying(self) -> tuple[str, ...]:
-        """Choices that meet the policies with some values of the settings that these are about, the rest at defaults."""
+        """Choices that meet the policies with some values of their settings, in the best standing first."""
         family = self.wanted.family
         worth = {name: ("*",) for name, one in family.settings.items() if one.about and one.values}
-        found = (cell for cell in cells_of(family, worth) if candidate(self.wanted, cell).ruling is Ruling.MEETS)
-        return tuple(dict.fromkeys(str(cell["choice"]) for cell in found))
+        found = [cell for cell in cells_of(family, worth) if candidate(self.wanted, cell).ruling is Ruling.MEETS]
+        best_first = sorted(found, key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True)
+        return tuple(dict.fromkeys(str(cell["choice"]) for cell in best_first))
 
     def replacement(self, use: Use) -> tuple[tuple[Candidate, ...], tuple[Cost, ...], str | None]:
         """What replaces it, what that costs by operation, and why not where there is no cost."""
         if not self.studies:
-            return (), (), f"no run here has the family {self.wanted.family.name}"
+            missing = "no run here has" if self.has_runs else "nothing was measured of"
+            return (), (), f"{missing} the family {self.wanted.family.name}"
         places = [place for study in self.studies for place in study.places(use)]
         if not places:
             return (), (), "nothing that meets the policies is in the runs"
@@ -316,12 +351,15 @@ class _Measured:
 
     def _costs(self, use: Use, choosing: Choosing, best: Candidate) -> Iterator[Cost]:
         """What the replacement costs beside the use there, and in the other operations."""
-        for other in self._chosen:
+        others = (one for one in self._chosen if one is not choosing)
+        for other in (choosing, *others):
             if _but_operation(other.where) != _but_operation(choosing.where):
                 continue
             own = self._own(use, other)
             there = [*other.qualifies, *other.refused, *other.unsaid]
-            same = next((one for one in there if _but_operation(one.coordinates) == _but_operation(best.coordinates)), None)
+            same = next(
+                (one for one in there if _but_operation(one.coordinates) == _but_operation(best.coordinates)), None
+            )
             if own and own.row and same and same.row and same.cost:
                 yield Cost(other.where, self._ledger.compare(same.row, own.row))
 

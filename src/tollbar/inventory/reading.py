@@ -107,7 +107,9 @@ def _document(content: bytes, where: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise TollbarError("not text in UTF-8", where=where, hint="a CycloneDX inventory in JSON is") from error
     if text.lstrip()[:1] == "<":
-        raise TollbarError("XML, and JSON is read", where=where, hint="`cyclonedx convert --output-format json` makes it")
+        raise TollbarError(
+            "XML, and JSON is read", where=where, hint="`cyclonedx convert --output-format json` makes it"
+        )
     try:
         said = json.loads(text)
     except json.JSONDecodeError as error:
@@ -115,8 +117,9 @@ def _document(content: bytes, where: str) -> dict[str, Any]:
         raise TollbarError(f"not JSON: {error.msg} at line {error.lineno}{cut}", where=where) from error
     except (RecursionError, ValueError) as error:
         # Nested beyond any inventory, or a number of thousands of digits.
-        raise TollbarError("not JSON that an inventory would have: nested too deeply, or too long a number", where=where) \
-            from error
+        raise TollbarError(
+            "not JSON that an inventory would have: nested too deeply, or too long a number", where=where
+        ) from error
     if not isinstance(said, dict) or said.get("bomFormat") != "CycloneDX":
         raise TollbarError("not CycloneDX: it has no `bomFormat` that says so", where=where)
     if said.get("specVersion") not in VERSIONS:

@@ -13,10 +13,11 @@ from tollbar.policies.catalogue import policies, policy, shipped
 from tollbar.policies.checking import CheckedUse, Project, Use, check_project, read_project
 from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, Found, does, judged, threat_wanted
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
+    "STANDINGS",
     "Cell",
     "CheckedUse",
     "Contradiction",
