@@ -240,16 +240,10 @@ _ANY = st.recursive(
 _PROPERTIES = st.dictionaries(
     st.sampled_from(
         [
-            "primitive",
-            "algorithmFamily",
-            "parameterSetIdentifier",
-            "curve",
-            "mode",
-            "padding",
-            "cryptoFunctions",
-            "type",
+            *("primitive", "algorithmFamily", "parameterSetIdentifier", "curve", "mode", "padding", "cryptoFunctions"),
+            *("type", "version", "cipherSuites", "size", "algorithmRef", "subjectPublicKeyRef"),
+            "relatedCryptographicAssets",
         ]
-        + ["version", "cipherSuites", "size", "algorithmRef", "subjectPublicKeyRef", "relatedCryptographicAssets"]
     ),
     _TEXT
     | _ANY

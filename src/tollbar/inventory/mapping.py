@@ -47,17 +47,23 @@ class Mapped:
 
 def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
     """What each asset of an inventory is an instance of, in its order."""
-    known: dict[tuple[str, ...], Mapped] = {}
+    known = families.families()
+    # Names differ in what says nothing: what is alike in what they say is looked up once.
+    by_texts: dict[tuple[tuple[str, str], ...], Mapped] = {}
+    by_facts: dict[str, Mapped] = {}
     found = []
     for asset in inventory.assets:
         if asset.fault:
             found.append(Mapped(reason=f"not as CycloneDX has it: {asset.fault}"))
             continue
-        texts = _texts(asset, inventory)
-        key = tuple(f"{name}={text}" for name, text in texts.items())
-        if key not in known:
-            known[key] = _mapped(texts)
-        found.append(known[key])
+        texts = tuple(_texts(asset, inventory).items())
+        if texts not in by_texts:
+            facts = _Facts(dict(texts))
+            key = repr(facts.found)
+            if key not in by_facts:
+                by_facts[key] = _mapped(facts, known)
+            by_texts[texts] = by_facts[key]
+        found.append(by_texts[texts])
     return tuple(found)
 
 
@@ -91,8 +97,7 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub("-", text[:_MOST_LETTERS].lower())
 
 
-def _mapped(texts: Mapping[str, str]) -> Mapped:
-    facts = _Facts(texts)
+def _mapped(facts: _Facts, known: Mapping[str, Family]) -> Mapped:
     for row in _table().choice:
         if not fits(row.where, facts.of(row.where)):
             continue
@@ -103,16 +108,16 @@ def _mapped(texts: Mapping[str, str]) -> Mapped:
         if missing := [name for name in row.needs if name not in facts.values]:
             words = " and ".join(_table().words[name] for name in missing)
             return Mapped(reason=f"{words} {'is' if len(missing) == 1 else 'are'} not given")
-        found = [_use(said, row.settings, facts) for said in row.choices]
+        found = [_use(said, row.settings, facts, known) for said in row.choices]
         absent = tuple(one for one in found if isinstance(one, str))
         uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
         return Mapped(uses, None if uses else absent[0])
     raise AssertionError("the last row fits all")
 
 
-def _use(said: str, with_: Mapping[str, Sequence[str]], facts: _Facts) -> Use | str:
+def _use(said: str, with_: Mapping[str, Sequence[str]], facts: _Facts, known: Mapping[str, Family]) -> Use | str:
     family_name, choice = said.format_map(facts.values).split(" ", 1)
-    family = families.family(family_name)
+    family = known[family_name]
     if choice not in family.choices:
         return f"Tollbar's family {family_name} has no {choice}"
     coordinates: dict[str, Value] = {"choice": choice}
