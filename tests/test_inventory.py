@@ -130,7 +130,7 @@ def test_references_are_followed() -> None:
         ["tls tls-1.2 key-exchange=rsa"],
         ["? the algorithm that it is a key of is not given"],
     ] == [words(one) for one in found]
-    assert ("cipher rc4",) == found[5].uses[0].beyond
+    assert ("Tollbar's family tls has no cipher rc4",) == found[5].uses[0].beyond
 
 
 @pytest.mark.parametrize("group", ["x25519", "secp256r1", "X25519MLKEM768"])

@@ -82,7 +82,16 @@ def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
     assert Ruling.BREAKS is line.ruling
     (line,) = priced(front, policy=("bcp195-2026-07",)).lines
     assert Ruling.CANNOT_SAY is line.ruling
-    assert "Tollbar cannot judge cipher camellia" in [reason.what for reason in line.uses[0].reasons]
+    assert "Tollbar's family tls has no cipher camellia" in [reason.what for reason in line.uses[0].reasons]
+
+
+def test_a_standing_that_rests_on_what_is_not_given_is_not_claimed() -> None:
+    """A suite whose key exchange is not known has its standing at best; a password hash has it by its settings."""
+    front = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[{"name": "TLS_AES_128_GCM_SHA256"}])
+    found = priced(front, algorithm("scrypt"), algorithm("MD5"), policy=())
+    assert [False, False, True] == [line.uses[0].is_standing_sure for line in found.lines]
+    (table,) = brief(found).listings[0].tables
+    assert ["at best recommended", "by its settings", "broken"] == [row[3].says for row in table.rows]
 
 
 def test_a_policy_that_has_no_rule_on_a_family_is_not_asked() -> None:

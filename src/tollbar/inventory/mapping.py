@@ -32,7 +32,7 @@ class Use:
     coordinates: Mapping[str, Value]
     """What is said of it: a setting that the inventory does not say is not among them."""
     beyond: tuple[str, ...] = ()
-    """What it says besides and the family does not have: `cipher 3des-cbc`."""
+    """What it says besides that Tollbar cannot judge, each as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _use(said: str, with_: Mapping[str, Sequence[str]], facts: _Facts, known: Ma
         try:
             value = family.settings[name].read(filled)
         except ValueError:
-            beyond.append(f"{name} {filled}")
+            beyond.append(f"Tollbar's family {family_name} has no {name} {filled}")
             continue
         if contradiction:
             beyond.append(contradiction)

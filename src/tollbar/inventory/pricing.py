@@ -13,7 +13,7 @@ from datetime import date
 from functools import cached_property
 
 from tollbar import policies
-from tollbar.families import Family, Value, at_defaults, cells_of
+from tollbar.families import Family, Value, at_defaults, cells_of, settings_at
 from tollbar.inventory.mapping import Mapped, Use, mapped
 from tollbar.inventory.reading import Asset, Inventory
 from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, candidate, choose
@@ -94,11 +94,21 @@ class Priced:
         return self.found.ruling
 
     @property
+    def is_standing_sure(self) -> bool:
+        """Whether every setting is given that could lower its standing, or that its choice's standing rests on."""
+        family, cell = self.use.family, self.use.coordinates
+        open_ = (one for name, one in settings_at(family, cell).items() if name not in cell)
+        deciding = (
+            any(value.standing for value in one.about.values()) or one.name in family.parameters for one in open_
+        )
+        return not any(deciding)
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why it breaks a policy, or why that cannot be said."""
         if self.found.broken:
             return self.found.broken
-        beyond = tuple(Reason(f"Tollbar cannot judge {one}") for one in self.use.beyond)
+        beyond = tuple(Reason(one) for one in self.use.beyond)
         none = (Reason(f"no policy here has a rule on the family {self.use.family.name}"),) if self.unasked else ()
         return (*beyond, *none, *self.found.missing)
 

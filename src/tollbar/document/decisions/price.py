@@ -43,7 +43,9 @@ class UseForm(Form):
     cell: Values
     """The choice, and the settings that the inventory says."""
     standing: str
-    """Of the cell."""
+    """Of the cell, as far as it is said."""
+    standing_is_sure: bool
+    """Whether nothing that is not given decides it or could lower it."""
     ruling: str
     """`meets`, `breaks` or `cannot say`, by all policies that have a rule on the family."""
     rulings: dict[str, str]
@@ -181,6 +183,7 @@ def _use(priced: Priced) -> UseForm:
         family=use.family.name,
         cell=dict(use.coordinates),
         standing=use.family.standing_of(use.coordinates).value,
+        standing_is_sure=priced.is_standing_sure,
         ruling=priced.ruling.value,
         rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
         reasons=_reasons(priced.reasons),

@@ -120,6 +120,7 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     family, cell = priced.use.family, priced.use.coordinates
     what = place_of(family, cell, cell)
     standing = family.standing_of(cell)
+    worth = standing_words(standing) if priced.is_standing_sure else _open(priced)
     replaced = [
         str(place_of(family, one.coordinates, _differing(one.coordinates, priced))) for one in priced.replacements
     ]
@@ -127,12 +128,19 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     return [
         TableCell(what, small=_unprotected(priced), stays=what),
         TableCell(
-            standing_words(standing), standing=standing, small=_reasons(priced.reasons), stays=standing_words(standing)
+            worth, standing=standing if priced.is_standing_sure else None, small=_reasons(priced.reasons), stays=worth
         ),
         TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
         TableCell(times(cost.toll.ratio.estimate) if cost and cost.toll.ratio else "", verdict=_verdict(cost)),
         TableCell(bracket(cost.toll.ratio) if cost and cost.toll.ratio else ""),
     ]
+
+
+def _open(priced: Priced) -> str:
+    """Its standing, where what is not given may lower it, or decides it."""
+    family, cell = priced.use.family, priced.use.coordinates
+    choice = family.choices[str(cell["choice"])]
+    return choice.worth if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
 
 
 def _verdict(cost: Cost | None) -> Verdict | None:
