@@ -95,13 +95,13 @@ class Priced:
 
     @property
     def is_standing_sure(self) -> bool:
-        """Whether every setting is given that could lower its standing, or that its choice's standing rests on."""
+        """Whether no setting that is not given could lower its standing, or is one that its choice's rests on."""
         family, cell = self.use.family, self.use.coordinates
-        open_ = (one for name, one in settings_at(family, cell).items() if name not in cell)
-        deciding = (
-            any(value.standing for value in one.about.values()) or one.name in family.parameters for one in open_
-        )
-        return not any(deciding)
+        worst = STANDINGS.index(family.standing_of(cell))
+        open_ = [one for name, one in settings_at(family, cell).items() if name not in cell]
+        values = [value.standing for one in open_ for value in one.about.values() if value.standing]
+        lower = any(STANDINGS.index(standing) < worst for standing in values)
+        return not lower and not any(one.name in family.parameters for one in open_)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -148,9 +148,14 @@ def _verdict(cost: Cost | None) -> Verdict | None:
 
 
 def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
-    """What of a replacement is said: its choice, and the settings by which policies judge it."""
+    """What of a replacement is said: its choice, and what is not as by default or stands in the asset too."""
     family = priced.use.family
-    return ["choice", *(name for name, one in family.settings.items() if one.about and name in coordinates)]
+    said = [
+        name
+        for name, one in family.settings.items()
+        if one.about and name in coordinates and (coordinates[name] != one.default or name in priced.use.coordinates)
+    ]
+    return ["choice", *said]
 
 
 def _unprotected(priced: Priced) -> str | None:
