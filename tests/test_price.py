@@ -138,11 +138,10 @@ def test_words_and_document_say_the_same() -> None:
     titles = [one.title for one in said.listings]
     assert ["Which rules are broken", "Breaks a policy", "Cannot be said"] == titles[:3]
     (table,) = said.listings[1].tables
-    assert ["asset", "assets", "is", "standing", "replaced by", "× its cost", "interval"] == [
-        column.title for column in table.columns
-    ]
+    columns = [column.title for column in table.columns]
+    assert ["asset", "assets", "is", "standing", "replaced by", "× its cost"] == columns
     text = " ".join(f"{cell.says} {cell.small}" for cell in table.rows[0])
-    for part in ("MD5", "broken", "nothing against collision", "11.2.3", "BLAKE3", "costs less"):
+    for part in ("MD5", "broken", "nothing against collision", "11.2.3", "BLAKE3", "[0.", "costs less"):
         assert part in text
     assert ["blake3"] == [one["choice"] for one in made_.lines[0].uses[0].replacements]
     assert "no" == made_.lines[0].uses[0].mitigates["collision"]

@@ -24,7 +24,7 @@ TITLES = {
     Ruling.MEETS: "Meets every policy that has a rule on it",
 }
 COLUMNS = (*row_names("asset"), *numbers("assets"), *texts("is", leaves=1), *texts("standing", leaves=2))
-OF_COST = (*texts("replaced by"), *numbers("× its cost"), *texts("interval", leaves=3))
+OF_COST = (*texts("replaced by"), *numbers("× its cost"))
 
 
 def brief(pricing: Pricing) -> Brief:
@@ -132,7 +132,6 @@ def _use_cells(priced: Priced) -> list[TableCell]:
         ),
         TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
         TableCell(times(cost.toll.ratio.estimate) if cost and cost.toll.ratio else "", verdict=_verdict(cost)),
-        TableCell(bracket(cost.toll.ratio) if cost and cost.toll.ratio else ""),
     ]
 
 
@@ -184,8 +183,8 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
         return f"not priced: {priced.unpriced}{able}"
     family = priced.use.family
     names = [name for name in ("op", "bytes", "users", "bed", "provider") if name in cost.where]
-    said = [f"{place_of(family, cost.where, names)}: {_told(cost)}"]
-    said += [f"{other.where.get('op')}: {_ratio(other)}, {_told(other)}" for other in others]
+    places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
+    said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
     return "; ".join(said)
 
 
