@@ -35,6 +35,7 @@ COMMANDS = {
     ),
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
+    "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }
 

@@ -23,11 +23,12 @@ from tollbar.policies.checking import (
 )
 from tollbar.policies.contradictions import Contradiction, contradictions
 from tollbar.policies.definition import Except, Finding, Judged, NotJudged, Patterns, Policy, Rule, Ruling, Unlisted
-from tollbar.policies.judging import Cell, Found, day, does, is_worse, judged, threat_wanted
+from tollbar.policies.judging import STANDINGS, Cell, Found, day, does, is_worse, judged, threat_wanted
 from tollbar.policies.reading import check
 
 __all__ = [
     "NAME",
+    "STANDINGS",
     "Budget",
     "Cell",
     "CheckedUse",

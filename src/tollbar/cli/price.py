@@ -1,0 +1,122 @@
+"""`tollbar price`: an inventory of cryptography, judged by policies, and what replacing what breaks them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import console, inventory, lab, plan, policies, results, study, units
+from tollbar.cli.options import (
+    DEFAULT_LAYOUT,
+    Layout,
+    Libraries,
+    command_line,
+    full_paths,
+    read_seconds,
+    show_answer,
+    status_of,
+)
+from tollbar.document.decisions.price import document
+from tollbar.errors import ExitStatus
+from tollbar.measure import schedule
+from tollbar.policies import day
+from tollbar.present.decisions.price import brief
+from tollbar.present.names import enumeration
+from tollbar.results import Run
+from tollbar.stats import FEWEST_BLOCKS
+from tollbar.study import Study
+
+DEFAULT_FOR = "20 s"
+
+
+def price(
+    file: Path,
+    /,
+    *,
+    policy: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    on: str | None = None,
+    for_: Annotated[str | None, Parameter(name="--for")] = None,
+    library: Libraries = (),
+    runs: Path = Path("runs"),
+    layout: Layout = DEFAULT_LAYOUT,
+) -> ExitStatus:
+    """Judge an inventory of cryptography by policies, and price what must be replaced.
+
+    The inventory is a CycloneDX document, version 1.6 or 1.7, in JSON, of at most 64 MiB. Each asset is a choice that
+    Tollbar knows, or it says why not. What breaks a policy is set beside the cheapest that meets all of them.
+
+    tollbar price cbom.json --policy tr-02102-2026-01 --run runs/2026-11-21-101500-set
+    tollbar price cbom.json --policy cnsa-2.0-2024-12 --policy asvs-level-2-5.0.0 --for 40s
+    tollbar price cbom.json --policy tr-02102-2026-01 --on 2032-01-01 --for 0s --markdown
+
+    Parameters
+    ----------
+    file
+        The inventory.
+    policy
+        What the assets are to meet: a name, or a file of your own. May be given again: all of them are to be met.
+    run
+        A run whose costs are used. May be given again.
+    on
+        The day to judge on (`2032-01-01`). None: today.
+    for_
+        About how long to measure what is to be replaced and in no run: 20 seconds if no run is named, else `0s`,
+        nothing. Where the time is short, only replacements in the best standing are measured.
+    library
+        A libcrypto to measure beside the system's. May be given again.
+    runs
+        Where the directory of what is measured is made.
+    """
+    today = date.today()
+    then = day(on) if on else today
+    asked = tuple(policies.policy(name) for name in dict.fromkeys(policy))
+    within_s = read_seconds("--for", for_ or ("0 s" if run else DEFAULT_FOR))
+    read = inventory.read(file)
+    known = [_looked_at(one) for one in run]
+    found = inventory.price(read, asked, then, today, known)
+    status = ExitStatus.DONE
+    questions = inventory.to_measure(found) if within_s else {}
+    if questions:
+        measured, status = _measured(questions, within_s, library, runs)
+        found = inventory.price(read, asked, then, today, [*known, measured])
+    show_answer(brief(found), lambda: document(found), layout)
+    return status
+
+
+def _looked_at(directory: Path) -> Run:
+    """A run that is judged: blocks that are added to it afterwards pay for that look."""
+    results.look(directory)
+    return results.read(directory)
+
+
+def _measured(
+    questions: Mapping[str, inventory.Question], within_s: float, library: tuple[Path, ...], runs: Path
+) -> tuple[Run, ExitStatus]:
+    """A run that answers these questions, one study each, in about so many seconds."""
+    named = full_paths(library)
+    widest = max(len(one.able) for one in questions.values())
+    for most in range(widest, 0, -1):
+        asked = [_study(family, one, most) for family, one in questions.items()]
+        needed_s = schedule.of_plan(plan.make(asked, seed=0, named_libraries=named))
+        if needed_s <= within_s:
+            break
+    for family, one in questions.items():
+        if most < len(one.able):
+            left = enumeration(one.able[most:])
+            console.say(f"  {family:<10} not measured, for want of time: {left}")
+    if needed_s > within_s:
+        about = units.show_seconds(needed_s)
+        console.say(f"  time       {FEWEST_BLOCKS} blocks, the fewest for an interval: about {about}")
+    planned, store = lab.begin(asked, command=command_line(), runs=runs, named_libraries=named)
+    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    return judged.run, status_of(judged)
+
+
+def _study(family: str, question: inventory.Question, most: int) -> Study:
+    name = f"price-{family}"
+    return study.read(name, study.of_words(family, question.words(family, most)).text(FEWEST_BLOCKS), where=name)

@@ -1,0 +1,218 @@
+"""The JSON document of `tollbar price`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from tollbar.document.schema import Ends, Form, Number, Values
+from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
+from tollbar.judge.choosing import Reason
+from tollbar.policies import Ruling
+
+
+class ReasonForm(Form):
+    what: str
+    """What breaks the rule, or what is missing."""
+    policy: str | None
+    """The policy that the rule stands in; null where it is about none."""
+    rule: str | None
+    """Its id."""
+    clause: str | None
+    """Of the policy's source."""
+
+
+class CostForm(Form):
+    where: Values
+    """Where both were measured: the operation, sizes, the provider."""
+    ratio: Number
+    """CPU time of the first replacement over that of the asset; null where there is none."""
+    interval: Ends
+    """Of the ratio."""
+    verdict: str
+    """`costs`, `saves`, `free`, `unclear` (not told apart) or `not measured`, as of a toll."""
+    reason: str | None
+    """Why there is no ratio."""
+
+
+class UseForm(Form):
+    family: str
+    """The family of choices."""
+    cell: Values
+    """The choice, and the settings that the inventory says."""
+    standing: str
+    """Of the cell, as far as it is said."""
+    standing_is_sure: bool
+    """Whether nothing that is not given decides it or could lower it."""
+    ruling: str
+    """`meets`, `breaks` or `cannot say`, by all policies that have a rule on the family."""
+    rulings: dict[str, str]
+    """The same of each of these policies."""
+    reasons: list[ReasonForm]
+    """Why it breaks a policy, or why that cannot be said."""
+    mitigates: dict[str, str]
+    """Of each threat of the family: `yes`, `partly` or `no`."""
+    replacements: list[Values]
+    """The cheapest that was measured of what meets the policies, with what was not told apart from it."""
+    qualifying: list[str]
+    """Choices of the family that meet the policies, whatever was measured."""
+    costs: list[CostForm]
+    """Of the first replacement, by operation."""
+    unpriced: str | None
+    """Why there is no cost, where something is to be replaced."""
+
+
+class LineForm(Form):
+    kind: str
+    """Its `assetType`; `cipher-suite` for one of a protocol."""
+    name: str
+    """Of the first such asset."""
+    names: int
+    """How many names they have."""
+    count: int
+    """How many assets are alike in all that is known of them here."""
+    places: list[str]
+    """Where they occur, each once."""
+    ruling: str
+    """`meets`, `breaks` or `cannot say`."""
+    uses: list[UseForm]
+    """What it is an instance of; several where the inventory does not say which."""
+    reason: str | None
+    """Why there is none."""
+
+
+class BrokenForm(Form):
+    policy: str
+    """The policy that the rule stands in."""
+    rule: str
+    """Its id."""
+    clause: str
+    """Of the policy's source."""
+    assets: int
+    """How many break it."""
+
+
+class ContradictionForm(Form):
+    family: str
+    """The family in which nothing meets both."""
+    policies: list[str]
+    """The two policies."""
+    clauses: list[str]
+    """The clause of each."""
+
+
+class Document(Form):
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    """the number of this form"""
+    inventory: str
+    """the file"""
+    version: str
+    """the version of CycloneDX"""
+    of: str | None
+    """what it is the inventory of"""
+    others: int
+    """components that are no cryptographic assets"""
+    policies: list[str]
+    """those that were named"""
+    on: str
+    """the day that was asked about"""
+    runs: list[str]
+    """the runs whose costs are used"""
+    assets: int
+    """how many there are, each cipher suite of a protocol one"""
+    mapped: int
+    """how many are instances of a choice"""
+    rulings: dict[str, int]
+    """how many have each ruling"""
+    broken: list[BrokenForm]
+    """each rule that is broken, the one that most assets break first"""
+    contradictions: list[ContradictionForm]
+    """rules of two policies that nothing of a family meets together"""
+    lines: list[LineForm]
+    """a line for assets that are alike, what breaks a policy first, with its `uses`, or the `reason` why it has none"""
+
+
+def document(pricing: Pricing) -> Document:
+    """The document of this answer."""
+    inventory = pricing.inventory
+    return Document(
+        inventory=str(inventory.path),
+        version=inventory.version,
+        of=inventory.of,
+        others=inventory.others,
+        policies=[one.name for one in pricing.policies],
+        on=pricing.on.isoformat(),
+        runs=[run.name for run in pricing.runs],
+        assets=len(inventory.assets),
+        mapped=pricing.mapped,
+        rulings={ruling.value: pricing.count(ruling) for ruling in Ruling},
+        broken=[
+            BrokenForm(policy=policy, rule=rule, clause=clause, assets=count)
+            for (policy, rule, clause), count in pricing.broken.items()
+        ],
+        contradictions=[
+            ContradictionForm(
+                family=family.name,
+                policies=[one.policy, one.other_policy],
+                clauses=[one.rule.clause, one.other_rule.clause],
+            )
+            for family, one in pricing.contradictions
+        ],
+        lines=[_line(line) for line in pricing.lines],
+    )
+
+
+def _line(line: Line) -> LineForm:
+    return LineForm(
+        kind=line.kind,
+        name=line.name,
+        names=line.names,
+        count=line.count,
+        places=list(line.places),
+        ruling=line.ruling.value,
+        uses=[_use(one) for one in line.uses],
+        reason=line.reason,
+    )
+
+
+def _use(priced: Priced) -> UseForm:
+    use = priced.use
+    return UseForm(
+        family=use.family.name,
+        cell=dict(use.coordinates),
+        standing=use.family.standing_of(use.coordinates).value,
+        standing_is_sure=priced.is_standing_sure,
+        ruling=priced.ruling.value,
+        rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
+        reasons=_reasons(priced.reasons),
+        mitigates={name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},
+        replacements=[dict(one.coordinates) for one in priced.replacements],
+        qualifying=list(priced.qualifying),
+        costs=[_cost(one) for one in priced.costs],
+        unpriced=priced.unpriced,
+    )
+
+
+def _reasons(reasons: Sequence[Reason]) -> list[ReasonForm]:
+    return [
+        ReasonForm(
+            what=one.what,
+            policy=one.policy,
+            rule=one.rule.id if one.rule else None,
+            clause=one.rule.clause if one.rule else None,
+        )
+        for one in reasons
+    ]
+
+
+def _cost(cost: Cost) -> CostForm:
+    ratio = cost.toll.ratio
+    return CostForm(
+        where=dict(cost.where),
+        ratio=ratio.estimate if ratio else None,
+        interval=(ratio.low, ratio.high) if ratio else None,
+        verdict=cost.toll.verdict.value,
+        reason=cost.toll.reason,
+    )

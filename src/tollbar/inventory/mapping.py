@@ -1,0 +1,224 @@
+"""From an asset to what it is an instance of: a choice of a family with settings, or why that cannot be said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from tollbar import families, wire
+from tollbar.families import Family, Value, fits, settings_at
+from tollbar.inventory.reading import Asset, Inventory
+
+_TABLE = Path(__file__).with_name("mapping.toml")
+# Texts are from elsewhere, and no name of an algorithm is longer.
+_MOST_LETTERS = 200
+_BETWEEN = re.compile(r"[\s_/.:]+")
+# What both of its values may be, as a key for signatures and for transport is.
+_SEVERAL = "use"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A choice that an asset is an instance of."""
+
+    family: Family
+    coordinates: Mapping[str, Value]
+    """What is said of it: a setting that the inventory does not say is not among them."""
+    beyond: tuple[str, ...] = ()
+    """What it says besides that Tollbar cannot judge, each as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What an asset is an instance of."""
+
+    uses: tuple[Use, ...] = ()
+    """Several where the inventory does not say which of them: a key that may sign, or transport keys."""
+    reason: str | None = None
+    """Why there is none."""
+
+
+def mapped(inventory: Inventory) -> tuple[Mapped, ...]:
+    """What each asset of an inventory is an instance of, in its order."""
+    known = families.families()
+    # Names differ in what says nothing: what is alike in what they say is looked up once.
+    by_texts: dict[tuple[tuple[str, str], ...], Mapped] = {}
+    by_facts: dict[str, Mapped] = {}
+    found = []
+    for asset in inventory.assets:
+        if asset.fault:
+            found.append(Mapped(reason=f"not as CycloneDX has it: {asset.fault}"))
+            continue
+        texts = tuple(_texts(asset, inventory).items())
+        if texts not in by_texts:
+            facts = _Facts(dict(texts))
+            key = repr(facts.found)
+            if key not in by_facts:
+                by_facts[key] = _mapped(facts, known)
+            by_texts[texts] = by_facts[key]
+        found.append(by_texts[texts])
+    return tuple(found)
+
+
+def _texts(asset: Asset, inventory: Inventory) -> Mapping[str, str]:
+    """All that is said of an asset, by property, with what it refers to."""
+    said = dict(asset.said)
+    algorithms = [asset, *_referred(asset, "algorithm", inventory)]
+    if asset.kind == "certificate":
+        keys = _referred(asset, "key", inventory)
+        algorithms += keys + [one for key in keys for one in _referred(key, "algorithm", inventory)]
+    if asset.kind == "cipher suite":
+        said["algorithms"] = "|".join(_names(one) for one in algorithms[1:])
+    else:
+        # What a key does not say of itself its algorithm says.
+        for one in algorithms[1:]:
+            said = {**one.said, **{name: text for name, text in said.items() if name != "name" or len(algorithms) < 2}}
+    said |= {"kind": asset.kind, "oid": _table().oid.get(said.get("oid", ""), "")}
+    return {name: _plain(text) for name, text in said.items() if text}
+
+
+def _referred(asset: Asset, by: str, inventory: Inventory) -> list[Asset]:
+    found = (inventory.by_reference.get(reference) for reference in asset.refers.get(by, ()))
+    return [one for one in found if one is not None]
+
+
+def _names(asset: Asset) -> str:
+    return " ".join(asset.said.get(name, "") for name in ("name", "curve"))
+
+
+def _plain(text: str) -> str:
+    return _BETWEEN.sub("-", text[:_MOST_LETTERS].lower())
+
+
+def _mapped(facts: _Facts, known: Mapping[str, Family]) -> Mapped:
+    for row in _table().choice:
+        if not fits(row.where, facts.of(row.where)):
+            continue
+        if contradiction := facts.contradiction((*row.where, *row.needs)):
+            return Mapped(reason=contradiction)
+        if row.cannot_say:
+            return Mapped(reason=row.cannot_say.format_map(facts.of(row.where)))
+        if missing := [name for name in row.needs if name not in facts.values]:
+            words = " and ".join(_table().words[name] for name in missing)
+            return Mapped(reason=f"{words} {'is' if len(missing) == 1 else 'are'} not given")
+        found = [_use(said, row.settings, facts, known) for said in row.choices]
+        absent = tuple(one for one in found if isinstance(one, str))
+        uses = tuple(replace(one, beyond=one.beyond + absent) for one in found if isinstance(one, Use))
+        return Mapped(uses, None if uses else absent[0])
+    raise AssertionError("the last row fits all")
+
+
+def _use(said: str, with_: Mapping[str, Sequence[str]], facts: _Facts, known: Mapping[str, Family]) -> Use | str:
+    family_name, choice = said.format_map(facts.values).split(" ", 1)
+    family = known[family_name]
+    if choice not in family.choices:
+        return f"Tollbar's family {family_name} has no {choice}"
+    coordinates: dict[str, Value] = {"choice": choice}
+    beyond = []
+    for name, templates in with_.items():
+        filled = next(filter(None, (facts.filled(template) for template in templates)), None)
+        contradiction = facts.contradiction([field for one in templates for field in _fields(one)])
+        if filled is None or name not in settings_at(family, coordinates):
+            continue
+        try:
+            value = family.settings[name].read(filled)
+        except ValueError:
+            beyond.append(f"Tollbar's family {family_name} has no {name} {filled}")
+            continue
+        if contradiction:
+            beyond.append(contradiction)
+        else:
+            coordinates[name] = value
+    return Use(family, coordinates, tuple(beyond))
+
+
+class _Facts:
+    """What the texts of an asset say, fact by fact."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.found: dict[str, dict[str, str]] = {}
+        """Of each fact its values, each with the property that says so."""
+        table = _table()
+        for name, properties in table.reads.items():
+            for property_ in properties:
+                value = _first(table.fact[name], texts.get(property_, ""))
+                if value:
+                    self.found.setdefault(name, {}).setdefault(value, property_)
+        algorithms = self.found.get("algorithm", {})
+        for less, more in table.less_than.items():
+            if less in algorithms and not algorithms.keys().isdisjoint(more):
+                del algorithms[less]
+        self._less_own_size_of_digest()
+        self.values = {name: next(iter(values)) for name, values in self.found.items() if self._is_plain(name)}
+
+    def of(self, names: Mapping[str, object]) -> Mapping[str, str]:
+        return {name: self.values[name] for name in names if name in self.values}
+
+    def contradiction(self, names: Sequence[str]) -> str | None:
+        """Where two properties say different things: that."""
+        for name in names:
+            found = self.found.get(name, {})
+            if len(found) > 1 and name != _SEVERAL:
+                said = [f"its {property_} says {value}" for value, property_ in found.items()]
+                return f"{', and '.join(said[:2])}"
+        return None
+
+    def filled(self, template: str) -> str | None:
+        """The template with facts in it; None where one of them is not known."""
+        return template.format_map(self.values) if all(name in self.values for name in _fields(template)) else None
+
+    def _is_plain(self, name: str) -> bool:
+        return name != _SEVERAL or len(self.found[name]) == 1
+
+    def _less_own_size_of_digest(self) -> None:
+        """`parameterSetIdentifier` is 512 for SHA512withRSA too: there it is not the size of the key."""
+        for digest in self.found.get("digest", {}):
+            size = digest.rpartition("-")[2]
+            bits = self.found.get("bits", {})
+            if bits.get(size) == "parameter":
+                del bits[size]
+        if "bits" in self.found and not self.found["bits"]:
+            del self.found["bits"]
+
+
+def _first(patterns: Mapping[str, tuple[re.Pattern[str], ...]], text: str) -> str | None:
+    matches = ((value, pattern.search(text)) for value, some in patterns.items() for pattern in some) if text else ()
+    return next((match.expand(value) for value, match in matches if match), None)
+
+
+def _fields(template: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(template) if name]
+
+
+_Patterns = Annotated[
+    tuple[re.Pattern[str], ...], BeforeValidator(lambda said: (said,) if isinstance(said, str) else said)
+]
+
+
+class _Row(wire.Wire):
+    where: dict[str, tuple[str, ...]]
+    needs: tuple[str, ...] = ()
+    choices: tuple[str, ...] = Field(default=(), alias="is")
+    settings: dict[str, tuple[str, ...]] = Field(default={}, alias="with")
+    cannot_say: str | None = None
+
+
+class _Table(wire.Wire):
+    reads: dict[str, tuple[str, ...]]
+    fact: dict[str, dict[str, _Patterns]]
+    less_than: dict[str, tuple[str, ...]]
+    words: dict[str, str]
+    choice: tuple[_Row, ...]
+    oid: dict[str, str]
+
+
+@cache
+def _table() -> _Table:
+    return wire.read(_TABLE, _Table)

@@ -1,0 +1,222 @@
+"""What an inventory of cryptography comes to: what breaks which rule, what replaces it, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tollbar.families import Degree, Value
+from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
+from tollbar.judge import Verdict
+from tollbar.judge.choosing import Reason
+from tollbar.policies import Ruling
+from tollbar.present.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
+from tollbar.present.names import counted, enumeration, place_of, standing_words
+from tollbar.present.numbers import bracket, times
+
+# Rules, places and names beyond these hide the rest; the JSON document has all.
+MOST_RULES = 8
+MOST_PLACES = 1
+MOST_REPLACEMENTS = 3
+TITLES = {
+    Ruling.BREAKS: "Breaks a policy",
+    Ruling.CANNOT_SAY: "Cannot be said",
+    Ruling.MEETS: "Meets every policy that has a rule on it",
+}
+COLUMNS = (*row_names("asset"), *numbers("assets"), *texts("is", leaves=1), *texts("standing", leaves=2))
+OF_COST = (*texts("replaced by"), *numbers("× its cost"))
+
+
+def brief(pricing: Pricing) -> Brief:
+    """The whole answer."""
+    inventory = pricing.inventory
+    named = [one.name for one in pricing.policies]
+    of = inventory.of or inventory.path.name
+    to_go = f"What of the cryptography of {of} is to be replaced under {enumeration(named)}, and what does that cost?"
+    return Brief(
+        question=to_go if named else f"What is the cryptography of {of}, and what is it worth?",
+        headline=_headline(pricing),
+        how=tuple(_how(pricing)),
+        listings=tuple(_listings(pricing)),
+        notes=tuple(_notes(pricing)),
+    )
+
+
+def _headline(pricing: Pricing) -> str:
+    total = len(pricing.inventory.assets)
+    if not total:
+        others = counted(pricing.inventory.others, "component")
+        return f"No cryptographic asset among {others}: was the inventory made with cryptography in it?"
+    known = f"{counted(total, 'asset')} in {counted(len(pricing.lines), 'row')}, {pricing.mapped:,} of them known here"
+    if not pricing.policies:
+        return f"{known}; no policy was named."
+    breaks, meets, unsaid = (pricing.count(one) for one in (Ruling.BREAKS, Ruling.MEETS, Ruling.CANNOT_SAY))
+    of_all = f"{meets:,} {'meets' if meets == 1 else 'meet'} each that has a rule on it"
+    broken = f"{breaks:,} {'breaks' if breaks == 1 else 'break'} a policy"
+    return f"{known}: {broken}, {of_all}, of {unsaid:,} it cannot be said."
+
+
+def _how(pricing: Pricing) -> Iterator[str]:
+    if pricing.policies:
+        yield f"Judged as on {pricing.on}."
+    if pricing.runs:
+        runs = enumeration([run.name for run in pricing.runs])
+        yield (
+            "What replaces an asset is the cheapest that meets the policies, of what was measured; what was not told"
+            f" apart stands with it. × 0.50 is half of the asset's CPU time, as measured in {runs}."
+        )
+
+
+def _listings(pricing: Pricing) -> Iterator[Listing]:
+    rules = [
+        f"{policy}, {clause} ({rule}): {counted(count, 'asset')}"
+        for (policy, rule, clause), count in pricing.broken.items()
+    ]
+    if rules:
+        more = len(rules) - MOST_RULES
+        notes = [f"{counted(more, 'more rule')} in the JSON document."] if more > 0 else []
+        yield Listing("Which rules are broken", sentences=rules[:MOST_RULES], notes=notes)
+    if pricing.contradictions:
+        said = [
+            f"{family.name}: {one.policy} ({one.rule.clause}) and {one.other_policy} ({one.other_rule.clause}): nothing"
+            " meets both"
+            for family, one in pricing.contradictions
+        ]
+        yield Listing("Where the policies contradict each other", sentences=said)
+    groups: dict[str, list[Line]] = {}
+    for line in pricing.lines:
+        # Without a policy all that is known meets all of them, which says nothing.
+        title = TITLES[line.ruling] if pricing.policies or not line.uses else "Known here"
+        groups.setdefault(title, []).append(line)
+    for title, lines in groups.items():
+        is_priced = title == TITLES[Ruling.BREAKS]
+        columns = (*COLUMNS, *OF_COST) if is_priced else COLUMNS
+        rows = [cells[: len(columns)] for cells in _rows(lines)]
+        yield Listing(title, tables=[Table("", columns, rows)])
+
+
+def _rows(lines: Sequence[Line]) -> Iterator[tuple[TableCell, ...]]:
+    for line in lines:
+        if not line.uses:
+            yield _row(line, [TableCell(""), TableCell("")], why=line.reason)
+        for number, use in enumerate(line.uses):
+            yield _row(line, _use_cells(use), if_=use if len(line.uses) > 1 else None, first=number == 0)
+
+
+def _row(
+    line: Line, cells: Sequence[TableCell], *, if_: Priced | None = None, first: bool = True, why: str | None = None
+) -> tuple[TableCell, ...]:
+    more = f" and {counted(line.names - 1, 'other name')}" if line.names > 1 else ""
+    more_places = len(line.places) - MOST_PLACES
+    beside = f" and {counted(more_places, 'more place')}" if more_places > 0 else ""
+    where = f"in {enumeration(line.places[:MOST_PLACES])}{beside}" if line.places and first else None
+    role = f" (if for {if_.use.family.name})" if if_ else ""
+    kind = "" if line.kind == "algorithm" or line.kind in line.name else f"{line.kind.replace('-', ' ')} "
+    said = "; ".join(filter(None, (why, where))) or None
+    return TableCell(f"{kind}{line.name}{more}{role}", small=said), count_cell(line.count), *cells
+
+
+def _use_cells(priced: Priced) -> list[TableCell]:
+    family, cell = priced.use.family, priced.use.coordinates
+    what = place_of(family, cell, cell)
+    standing = family.standing_of(cell)
+    worth = standing_words(standing) if priced.is_standing_sure else _open(priced)
+    replaced = [
+        str(place_of(family, one.coordinates, _differing(one.coordinates, priced))) for one in priced.replacements
+    ]
+    cost, others = (priced.costs[0], priced.costs[1:]) if priced.costs else (None, ())
+    return [
+        TableCell(what, small=_unprotected(priced), stays=what),
+        TableCell(
+            worth, standing=standing if priced.is_standing_sure else None, small=_reasons(priced.reasons), stays=worth
+        ),
+        TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
+        TableCell(times(cost.toll.ratio.estimate) if cost and cost.toll.ratio else "", verdict=_verdict(cost)),
+    ]
+
+
+def _open(priced: Priced) -> str:
+    """Its standing, where what is not given may lower it, or decides it."""
+    family, cell = priced.use.family, priced.use.coordinates
+    choice = family.choices[str(cell["choice"])]
+    return choice.worth if choice.is_set_by_study else f"at best {standing_words(family.standing_of(cell))}"
+
+
+def _verdict(cost: Cost | None) -> Verdict | None:
+    return cost.toll.verdict if cost else None
+
+
+def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
+    """What of a replacement is said: its choice, and what is not as by default or stands in the asset too."""
+    family = priced.use.family
+    said = [
+        name
+        for name, one in family.settings.items()
+        if one.about and name in coordinates and (coordinates[name] != one.default or name in priced.use.coordinates)
+    ]
+    return ["choice", *said]
+
+
+def _unprotected(priced: Priced) -> str | None:
+    """The threats that it does nothing against, or only on a condition."""
+    said = priced.use.family.mitigations_of(priced.use.coordinates)
+    nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
+    return f"nothing against {enumeration(nothing)}" if nothing else None
+
+
+def _reasons(reasons: Sequence[Reason]) -> str | None:
+    """Each rule by its id with what breaks it; without a rule, what is missing."""
+    said: dict[str, list[str]] = {}
+    for one in reasons:
+        rule = " ".join(filter(None, (one.policy, one.rule.id if one.rule else None)))
+        said.setdefault(one.what, []).append(rule)
+    return "; ".join(f"{what} ({', '.join(by)})" if any(by) else what for what, by in said.items()) or None
+
+
+def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | None:
+    """Where the cost is from, what it is in other operations, and why there is none."""
+    if cost is None:
+        if not priced.unpriced:
+            return None
+        would = priced.qualifying if not priced.replacements else ()
+        able = f"; {_some(would, MOST_REPLACEMENTS, 'or')} would meet them" if would else ""
+        return f"not priced: {priced.unpriced}{able}"
+    family = priced.use.family
+    names = [name for name in ("op", "bytes", "users", "bed", "provider") if name in cost.where]
+    places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
+    said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
+    return "; ".join(said)
+
+
+def _told(cost: Cost) -> str:
+    return cost.toll.reason or TOLD[cost.toll.verdict]
+
+
+TOLD = {
+    Verdict.COSTS: "costs more",
+    Verdict.SAVES: "costs less",
+    Verdict.FREE: "costs the same within what is worth telling",
+    Verdict.UNCLEAR: "not told apart",
+    Verdict.NOT_MEASURED: "not measured",
+}
+
+
+def _ratio(cost: Cost) -> str:
+    return f"{times(cost.toll.ratio.estimate)} {bracket(cost.toll.ratio)}" if cost.toll.ratio else "no ratio"
+
+
+def _notes(pricing: Pricing) -> Iterator[str]:
+    if not pricing.policies:
+        yield "`--policy NAME` says what must go, and what replaces it; `docs/choosing.md` lists them."
+    elif not pricing.runs and pricing.count(Ruling.BREAKS):
+        yield "Nothing was measured: `--run RUN` prices it by a run, `--for 20s` by measuring now."
+    if pricing.inventory.others:
+        yield f"{counted(pricing.inventory.others, 'component')} that are no cryptographic assets are not looked at."
+    if any(line.kind == "certificate" for line in pricing.lines):
+        yield "A certificate is judged by its own key; what signed it has a row of its own, where the inventory has it."
+
+
+def _some(names: Sequence[str], most: int, joint: str = "and") -> str:
+    shown = list(names[:most])
+    if len(names) > most:
+        shown.append(f"{len(names) - most:,} more")
+    return enumeration(shown, joint)

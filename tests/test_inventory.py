@@ -1,0 +1,289 @@
+"""Inventories: what a CycloneDX document lists is read, whatever it holds; each asset is a choice or has a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tollbar import inventory
+from tollbar.errors import TollbarError
+from tollbar.families import families
+from tollbar.inventory import reading
+from tollbar.inventory.mapping import Mapped, mapped
+from tollbar.inventory.reading import Inventory, parse
+
+SAMPLES = sorted((Path(__file__).parent / "inventories").glob("*.json"))
+
+
+def made(*components: object, version: str = "1.6", **more: object) -> Inventory:
+    """An inventory of these components, by way of its bytes."""
+    said = {"bomFormat": "CycloneDX", "specVersion": version, "components": list(components), **more}
+    return parse(json.dumps(said).encode(), Path("cbom.json"))
+
+
+def algorithm(name: str, ref: str = "", oid: str = "", **properties: object) -> dict[str, Any]:
+    """A component that is an algorithm."""
+    crypto = {"assetType": "algorithm", "algorithmProperties": properties, "oid": oid}
+    return {"type": "cryptographic-asset", "name": name, "bom-ref": ref, "cryptoProperties": crypto}
+
+
+def asset(name: str, kind: str, ref: str = "", **properties: object) -> dict[str, Any]:
+    """A component of another kind."""
+    key = {"certificate": "certificate", "protocol": "protocol", "related-crypto-material": "relatedCryptoMaterial"}[
+        kind
+    ]
+    crypto = {"assetType": kind, f"{key}Properties": properties}
+    return {"type": "cryptographic-asset", "name": name, "bom-ref": ref, "cryptoProperties": crypto}
+
+
+def words(what: Mapped) -> list[str]:
+    """What an asset is, as `tollbar ask` has it; or why that cannot be said."""
+    return [
+        " ".join([use.family.name, *(str(v) if n == "choice" else f"{n}={v}" for n, v in use.coordinates.items())])
+        for use in what.uses
+    ] or [f"? {what.reason}"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("component", "expected"),
+    [
+        (algorithm("AES-128-GCM"), ["cipher aes-128-gcm"]),
+        (algorithm("AES/CBC/PKCS5Padding", parameterSetIdentifier="256"), ["cipher aes-256-cbc"]),
+        (algorithm("AES", oid="2.16.840.1.101.3.4.1.46"), ["cipher aes-256-gcm"]),
+        (algorithm("AES128", mode="ecb"), ["? Tollbar's family cipher has no aes-128-ecb"]),
+        (algorithm("AES"), ["? the size of its key and its mode of operation are not given"]),
+        (algorithm("DESede/CBC/PKCS5Padding"), ["cipher 3des-cbc"]),
+        (algorithm("ChaCha20-Poly1305"), ["cipher chacha20-poly1305"]),
+        (algorithm("SHA-512/256"), ["digest sha-512-256"]),
+        (algorithm("SHA3-256"), ["digest sha3-256"]),
+        (algorithm("md5", primitive="hash", parameterSetIdentifier="128"), ["digest md5"]),
+        (algorithm("HmacSHA256"), ["mac hmac-sha-256"]),
+        (algorithm("HS512"), ["mac hmac-sha-512"]),
+        (algorithm("PBKDF2WithHmacSHA512"), ["password-hash pbkdf2-sha-512"]),
+        (
+            algorithm("SHA512withRSA", parameterSetIdentifier="512", oid="1.2.840.113549.1.1.13"),
+            ["? the size of its key is not given"],
+        ),
+        (
+            algorithm("RSASSA-PSS", primitive="signature", parameterSetIdentifier="2048"),
+            ["signature rsa-2048 padding=pss"],
+        ),
+        (algorithm("RSA-OAEP", parameterSetIdentifier="2048"), ["key-exchange rsa-2048"]),
+        (algorithm("RSA-2048", primitive="pke"), ["signature rsa-2048", "key-exchange rsa-2048"]),
+        (algorithm("EC", curve="secp256r1"), ["signature ecdsa-p256", "key-exchange ecdh-p256"]),
+        (algorithm("ECDSA", ellipticCurve="nist/P-384"), ["signature ecdsa-p384"]),
+        (algorithm("ECDH", curve="curve25519", oid="1.3.132.1.12"), ["key-exchange x25519"]),
+        (algorithm("Ed25519"), ["signature ed25519"]),
+        (algorithm("ML-DSA", parameterSetIdentifier="65"), ["signature ml-dsa-65"]),
+        (algorithm("id-alg-ml-kem-768", oid="2.16.840.1.101.3.4.4.2"), ["key-exchange ml-kem-768"]),
+        (algorithm("SLH-DSA-SHA2-128s"), ["signature slh-dsa-128s"]),
+        (algorithm("SLH-DSA-SHAKE-128s"), ["? Tollbar's family signature has no slh-dsa-shake-128s"]),
+        (algorithm("DH", parameterSetIdentifier="2048"), [
+            "? its group is not given: a modulus of one size may be safe or made to be broken"]),
+        (algorithm("Blowfish"), ["? blowfish is not among Tollbar's choices"]),
+        # A universal name has `rsa` in it, and is none.
+        (algorithm("Universal hashing"), ["? neither its name nor its properties say which algorithm it is"]),
+        (algorithm("SHA384", oid="2.16.840.1.101.3.4.2.9"), ["? its name says sha-384, and its oid says sha3-384"]),
+        (algorithm("AES-128-GCM", parameterSetIdentifier="256"), ["? its name says 128, and its parameter says 256"]),
+        (asset("TLS", "protocol", type="tls"), ["? its version is not given"]),
+        (asset("SSH", "protocol", type="ssh", version="2.0"), ["? Tollbar measures no ssh"]),
+        (asset("iv", "related-crypto-material", type="nonce"), [
+            "? data that an algorithm takes or makes: nothing is chosen by it"]),
+        (asset("x", "certificate"), ["? the algorithm of its public key is not in the inventory"]),
+    ],
+    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+)  # fmt: skip
+def test_an_asset_is_a_choice_or_has_a_reason(component: Mapping[str, Any], expected: list[str]) -> None:
+    """By its name, its properties and its object identifier, which must agree."""
+    (found,) = mapped(made(component))
+    assert expected == words(found)
+
+
+def test_references_are_followed() -> None:
+    """A key is of its algorithm, a certificate of its key, a suite of what it names; one that refers to itself ends."""
+    suites = [
+        {"name": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "algorithms": ["ecdh", "rsa"]},
+        {"name": "TLS_RSA_WITH_RC4_128_MD5"},
+    ]
+    found = mapped(
+        made(
+            algorithm("RSA-2048", "rsa"),
+            algorithm("ECDH", "ecdh", curve="secp256r1"),
+            asset("key", "related-crypto-material", "key", type="public-key", algorithmRef="rsa"),
+            asset("site", "certificate", subjectPublicKeyRef="key"),
+            asset("front", "protocol", type="tls", version="1.2", cipherSuites=suites),
+            asset("loop", "related-crypto-material", "loop", type="key", algorithmRef="loop"),
+        )
+    )  # fmt: skip
+    assert [
+        ["signature rsa-2048", "key-exchange rsa-2048"],
+        ["key-exchange ecdh-p256"],
+        ["signature rsa-2048", "key-exchange rsa-2048"],
+        ["signature rsa-2048"],
+        ["tls tls-1.2 certificate=rsa-2048 key-exchange=ecdhe-p256 cipher=aes-256-gcm"],
+        ["tls tls-1.2 key-exchange=rsa"],
+        ["? the algorithm that it is a key of is not given"],
+    ] == [words(one) for one in found]
+    assert ("Tollbar's family tls has no cipher rc4",) == found[5].uses[0].beyond
+
+
+@pytest.mark.parametrize("group", ["x25519", "secp256r1", "X25519MLKEM768"])
+def test_a_suite_stands_once_for_each_group(group: str) -> None:
+    """As CycloneDX 1.7 lists them; of several signature schemes it is not said which is used."""
+    suite = {"name": "TLS_AES_128_GCM_SHA256", "tlsGroups": [group, "secp384r1"]}
+    found = mapped(made(asset("front", "protocol", type="tls", version="TLSv1.3", cipherSuites=[suite]), version="1.7"))
+    known = {"x25519": "x25519", "secp256r1": "ecdhe-p256", "X25519MLKEM768": "x25519mlkem768"}[group]
+    assert {"choice": "tls-1.3", "key-exchange": known, "cipher": "aes-128-gcm"} == dict(found[0].uses[0].coordinates)
+    assert 2 == len(found)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_every_asset_of_a_public_inventory_is_mapped_or_says_why_not(path: Path) -> None:
+    """All of them, where 95 of 100 are asked for; and not all of them by a reason, in all three together."""
+    read = inventory.read(path)
+    found = mapped(read)
+    assert read.assets
+    assert all(one.uses or one.reason for one in found)
+    for one in found:
+        for use in one.uses:
+            assert use.coordinates["choice"] in families()[use.family.name].choices
+
+
+def test_most_assets_of_public_inventories_are_known() -> None:
+    """Each cipher suite with each group is one."""
+    found = [one for path in SAMPLES for one in mapped(inventory.read(path))]
+    assert (22, 17) == (len(found), sum(bool(one.uses) for one in found))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b'{"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"na', "ends too early"),
+        (b'<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', "XML"),
+        (b"\xff\xfe\x00", "not text in UTF-8"),
+        (b"[1]", "not CycloneDX"),
+        (b'{"spdxVersion": "SPDX-2.3"}', "not CycloneDX"),
+        (b'{"bomFormat": "CycloneDX", "specVersion": "1.4"}', "CycloneDX 1.4"),
+        (b'{"bomFormat": "CycloneDX", "specVersion": 1.6}', "no `specVersion`"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"bomFormat": "CycloneDX", "version": ' + b"9" * 5000 + b"}", "too long a number"),
+    ],
+)
+def test_what_is_no_inventory_is_said_in_one_line(content: bytes, said: str) -> None:
+    """With the file that it is, and no traceback."""
+    with pytest.raises(TollbarError, match=said) as raised:
+        parse(content, Path("cbom.json"))
+    assert "cbom.json" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is said."""
+    monkeypatch.setattr(reading, "MOST_BYTES", 1024 * 1024)
+    (tmp_path / "large.json").write_bytes(b" " * (1024 * 1024 + 1))
+    with pytest.raises(TollbarError, match="larger than 1 MiB"):
+        inventory.read(tmp_path / "large.json")
+
+
+def test_hostile_texts_are_shown_without_what_a_terminal_obeys() -> None:
+    """Neither control characters nor marks that turn a line around, and no endless names; a fault is a row's."""
+    name = "AES-128-GCM\x1b[2J\u202e\n| <script>`" + "x" * 100_000
+    read = made(
+        algorithm(name),
+        {"type": "cryptographic-asset", "name": "bad", "cryptoProperties": {"assetType": 7, "oid": {}}},
+        {"type": "cryptographic-asset", "name": "bare"},
+        {"type": "cryptographic-asset", "name": "new", "cryptoProperties": {"assetType": "hologram"}},
+        "no component",
+    )
+    first, bad, bare, new = read.assets
+    assert 80 >= len(first.name)
+    assert not {"\x1b", "\u202e", "\n", "`"} & {*first.name}
+    assert 1 == read.others
+    reasons = [one.reason for one in mapped(read)]
+    assert "oid" in str(bad.fault)
+    assert str(bare.fault) in str(reasons[2])
+    assert "hologram" == new.kind
+    assert "do not have" in str(reasons[3])
+
+
+def test_components_are_found_however_deep_they_nest() -> None:
+    """Each with the one that it stands in as its place."""
+    nested: dict[str, Any] = {"name": "leaf", "components": [algorithm("SHA-256")]}
+    for number in range(300):
+        nested = {"name": f"part {number}", "components": [nested]}
+    read = made(nested)
+    assert [("SHA-256", ("leaf",))] == [(one.name, one.places) for one in read.assets]
+    assert 301 == read.others
+
+
+def test_ten_thousand_assets_are_known_by_few_lookups() -> None:
+    """What is alike is looked at once."""
+    read = made(*(algorithm("SHA-256" if number % 2 else "MD5", f"r{number}") for number in range(10_000)))
+    assert 2 == len({id(one) for one in mapped(read)})
+
+
+_TEXT = st.text(max_size=30) | st.sampled_from(
+    ["RSA", "aes-gcm", "SHA256withRSA", "1.2.840.113549.1.1.1", "tls", "1.3", "r"]
+)
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+_PROPERTIES = st.dictionaries(
+    st.sampled_from(
+        [
+            *("primitive", "algorithmFamily", "parameterSetIdentifier", "curve", "mode", "padding", "cryptoFunctions"),
+            *("type", "version", "cipherSuites", "size", "algorithmRef", "subjectPublicKeyRef"),
+            "relatedCryptographicAssets",
+        ]
+    ),
+    _TEXT
+    | _ANY
+    | st.lists(st.dictionaries(st.sampled_from(["name", "algorithms", "ref", "type", "tlsGroups"]), _TEXT | _ANY)),
+    max_size=5,
+)
+_COMPONENTS = st.fixed_dictionaries(
+    {
+        "type": st.just("cryptographic-asset"),
+        "name": _TEXT | _ANY,
+        "cryptoProperties": st.fixed_dictionaries(
+            {"assetType": st.sampled_from(["algorithm", "certificate", "protocol", "related-crypto-material"]) | _TEXT},
+            optional={
+                f"{kind}Properties": _PROPERTIES
+                for kind in ("algorithm", "certificate", "protocol", "relatedCryptoMaterial")
+            }
+            | {"oid": _TEXT | _ANY},
+        )
+        | _ANY,
+    },
+    optional={"bom-ref": _TEXT | _ANY, "evidence": st.dictionaries(st.just("occurrences"), _ANY)},
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_COMPONENTS | _ANY, max_size=5))
+def test_whatever_components_hold_each_is_an_asset_or_none(components: list[object]) -> None:
+    """Nothing that JSON can hold ends the reader; each asset has a choice that exists, or a reason."""
+    read = made(*components)
+    assert len(read.assets) + read.others >= len(components)
+    for one in mapped(read):
+        assert one.uses or one.reason
+        assert all(use.coordinates["choice"] in use.family.choices for use in one.uses)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_whatever_a_file_holds_it_is_an_inventory_or_one_line(content: bytes) -> None:
+    """Bytes and texts of any kind."""
+    try:
+        parse(content, Path("cbom.json"))
+    except TollbarError as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,205 @@
+"""Pricing an inventory: what breaks a policy, what replaces it, what that costs; and the command."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from builders import run
+from conftest import Tollbar
+from test_choosing import digests
+from test_inventory import SAMPLES, algorithm, asset, made
+from tollbar import policies
+from tollbar.document.decisions.price import document
+from tollbar.inventory import price, to_measure
+from tollbar.inventory.pricing import Pricing
+from tollbar.judge import Verdict
+from tollbar.policies import Ruling
+from tollbar.present.decisions.price import brief
+
+TODAY = date(2026, 11, 23)
+
+
+def priced(*components: object, policy: tuple[str, ...] = ("asvs-level-2-5.0.0",), measured: bool = True) -> Pricing:
+    """These components under these policies, by a run of digests."""
+    runs = [run(digests())] if measured else []
+    return price(made(*components), [policies.policy(name) for name in policy], TODAY, TODAY, runs)
+
+
+def test_what_breaks_a_policy_is_replaced_by_the_cheapest_that_meets_it() -> None:
+    """With the judge's ratio of the two, and its interval; the rule that is broken is named."""
+    found = priced(algorithm("MD5", "a"), algorithm("md5", "b"), algorithm("SHA-256"))
+    worst, good = found.lines
+    assert (Ruling.BREAKS, 2, Ruling.MEETS) == (worst.ruling, worst.count, good.ruling)
+    (use,) = worst.uses
+    assert ["blake3"] == [one.coordinates["choice"] for one in use.replacements]
+    (cost,) = use.costs
+    assert Verdict.SAVES is cost.toll.verdict
+    assert cost.toll.ratio is not None
+    assert cost.toll.ratio.low < 0.5 < cost.toll.ratio.high
+    assert ("asvs-level-2-5.0.0", "11.2.3") in [(policy, rule) for policy, rule, _ in found.broken]
+    assert {2} == {*found.broken.values()}
+    assert () == good.uses[0].replacements
+
+
+def test_what_was_not_measured_says_so() -> None:
+    """The asset's own cell, its family, or anything at all; and what would have to be measured is known."""
+    sha_1, cipher = priced(algorithm("SHA-1"), algorithm("3DES-CBC")).lines
+    assert "sha-1 is not in the runs" == sha_1.uses[0].unpriced
+    assert sha_1.uses[0].replacements
+    assert "no run here has the family cipher" == cipher.uses[0].unpriced
+    found = priced(algorithm("3DES-CBC"), algorithm("RSA-1024", primitive="signature"), measured=False)
+    assert "nothing was measured of the family cipher" == found.lines[0].uses[0].unpriced
+    questions = to_measure(found)
+    assert {"cipher", "signature"} == {*questions}
+    words = questions["cipher"].words("cipher", 2)
+    assert ("3des-cbc", 4, "op=encrypt,decrypt") == (words[0], len(words), words[-1])
+
+
+def test_what_is_chosen_by_other_than_cost_is_not_priced() -> None:
+    """A password hash is tuned; what only servers perform is measured by a study."""
+    suite = {"name": "TLS_RSA_WITH_AES_128_CBC_SHA"}
+    front = asset("front", "protocol", type="tls", version="1.2", cipherSuites=[suite])
+    found = priced(algorithm("bcrypt"), front, policy=("asvs-level-2-5.0.0", "tlsref-intermediate-6.0"), measured=False)
+    assert {} == to_measure(found)
+
+
+def test_uses_that_differ_cannot_be_said() -> None:
+    """A key of RSA may sign, which may meet the policy, or transport keys, which breaks it."""
+    (line,) = priced(algorithm("RSA-3072", primitive="pke")).lines
+    assert [Ruling.CANNOT_SAY, Ruling.BREAKS] == [use.ruling for use in line.uses]
+    assert Ruling.CANNOT_SAY is line.ruling
+
+
+def test_what_a_family_has_not_keeps_a_verdict_open() -> None:
+    """A suite whose cipher Tollbar has not may break what its other parts meet."""
+    suite = {"name": "TLS_ECDHE_ECDSA_WITH_CAMELLIA_128_GCM_SHA256", "tlsGroups": ["x25519"]}
+    front = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[suite])
+    (line,) = priced(front, policy=("cnsa-2.0-2024-12",)).lines
+    assert Ruling.BREAKS is line.ruling
+    (line,) = priced(front, policy=("bcp195-2026-07",)).lines
+    assert Ruling.CANNOT_SAY is line.ruling
+    assert "Tollbar's family tls has no cipher camellia" in [reason.what for reason in line.uses[0].reasons]
+
+
+def test_a_standing_that_rests_on_what_is_not_given_is_not_claimed() -> None:
+    """A suite whose key exchange is not known has its standing at best; a password hash has it by its settings."""
+    front = asset("front", "protocol", type="tls", version="1.3", cipherSuites=[{"name": "TLS_AES_128_GCM_SHA256"}])
+    found = priced(front, algorithm("scrypt"), algorithm("MD5"), policy=())
+    assert [False, False, True] == [line.uses[0].is_standing_sure for line in found.lines]
+    (table,) = brief(found).listings[0].tables
+    assert ["at best recommended", "by its settings", "broken"] == [row[3].says for row in table.rows]
+
+
+def test_a_policy_that_has_no_rule_on_a_family_is_not_asked() -> None:
+    """Of a family that none has rules on it cannot be said."""
+    (line,) = priced(algorithm("MD5"), policy=("tlsref-modern-6.0",)).lines
+    assert Ruling.CANNOT_SAY is line.ruling
+    assert ["no policy here has a rule on the family digest"] == [one.what for one in line.uses[0].reasons]
+    (line,) = priced(algorithm("MD5"), policy=("tlsref-modern-6.0", "asvs-level-2-5.0.0")).lines
+    assert Ruling.BREAKS is line.ruling
+
+
+def test_policies_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    """With the clause of each; nothing replaces what breaks both."""
+    for name, only in (("one", "sha-256"), ("other", "sha-512")):
+        (tmp_path / f"{name}.toml").write_text(
+            f'[policy]\ntitle = "{name}"\nby = "Us"\nedition = "1"\ndate = 2026-01-01\nsource = "s"\n'
+            'seen = 2026-01-01\nchecked = true\nunlisted = "not approved"\nnot-judged = []\n'
+            f'[[rule]]\nid = "hash"\nclause = "{name} 1"\nfamily = "digest"\nonly = {{ choice = ["{only}"] }}\n',
+            "utf-8",
+        )
+    found = priced(algorithm("MD5"), policy=tuple(str(tmp_path / f"{name}.toml") for name in ("one", "other")))
+    ((family, both),) = found.contradictions
+    assert ("digest", "one 1", "other 1") == (family.name, both.rule.clause, both.other_rule.clause)
+    assert "nothing of the family digest is known to meet the policies" == found.lines[0].uses[0].unpriced
+    assert "contradict" in brief(found).listings[1].title
+
+
+def test_the_day_decides() -> None:
+    """A rule that begins later breaks nothing before."""
+    inventory, policy = made(algorithm("X25519")), [policies.policy("tr-02102-2026-01")]
+    rules = [
+        {rule for _, rule, _ in price(inventory, policy, day, TODAY).broken} for day in (TODAY, date(2032, 1, 1))
+    ]  # fmt: skip
+    assert "kx-2031" not in rules[0]
+    assert "kx-2031" in rules[1]
+
+
+def test_words_and_document_say_the_same() -> None:
+    """Counts, the replacement, its ratio, the reasons; threats before costs."""
+    found = priced(algorithm("MD5"), algorithm("AES"), algorithm("SHA-256"))
+    said, made_ = brief(found), document(found)
+    assert "3 assets in 3 rows, 2 of them known here: 1 breaks a policy" in said.headline
+    assert {"breaks": 1, "cannot say": 1, "meets": 1} == made_.rulings
+    titles = [one.title for one in said.listings]
+    assert ["Which rules are broken", "Breaks a policy", "Cannot be said"] == titles[:3]
+    (table,) = said.listings[1].tables
+    columns = [column.title for column in table.columns]
+    assert ["asset", "assets", "is", "standing", "replaced by", "× its cost"] == columns
+    text = " ".join(f"{cell.says} {cell.small}" for cell in table.rows[0])
+    for part in ("MD5", "broken", "nothing against collision", "11.2.3", "BLAKE3", "[0.", "costs less"):
+        assert part in text
+    assert ["blake3"] == [one["choice"] for one in made_.lines[0].uses[0].replacements]
+    assert "no" == made_.lines[0].uses[0].mitigates["collision"]
+
+
+def test_without_a_policy_standings_are_shown_and_nothing_is_priced() -> None:
+    """And an inventory without cryptography says so."""
+    said = brief(priced(algorithm("MD5"), policy=()))
+    assert "no policy was named" in said.headline
+    assert "Known here" == said.listings[0].title
+    assert "No cryptographic asset" in brief(priced({"type": "library", "name": "x"})).headline
+
+
+@pytest.mark.parametrize("layout", [["--json"], ["--markdown"], []])
+def test_the_command_answers_without_measuring(tollbar: Tollbar, tmp_path: Path, layout: list[str]) -> None:
+    """In every layout, and writes the page; nothing of the inventory is markup there."""
+    component = algorithm("MD5 <script>alert(1)</script>\x1b[31m | x")
+    content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [component]}
+    (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
+    options = ["--policy", "asvs-level-2-5.0.0", "--for", "0s", "--page", "page.html", *layout]
+    done = tollbar("price", "cbom.json", *options)
+    assert 0 == done.returncode, done.stderr
+    assert "\x1b" not in done.stdout
+    assert "11.2.3" in done.stdout
+    assert "<script>alert" not in (tmp_path / "page.html").read_text("utf-8")
+    if "--json" in layout:
+        assert 1 == json.loads(done.stdout)["rulings"]["breaks"]
+
+
+def test_the_command_measures_what_is_to_be_replaced(tollbar: Tollbar, tmp_path: Path) -> None:
+    """As `ask` does, into a run, which prices it again without measuring."""
+    content = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [algorithm("MD5")]}
+    (tmp_path / "cbom.json").write_text(json.dumps(content), "utf-8")
+    asked = ("price", "cbom.json", "--policy", "cnsa-2.0-2024-12", "--json")
+    done = tollbar(*asked, "--for", "2s")
+    assert 0 == done.returncode, done.stderr
+    first = json.loads(done.stdout)
+    assert first["lines"][0]["uses"][0]["costs"][0]["ratio"] > 0
+    again = tollbar(*asked, "--run", Path("runs") / first["runs"][0])
+    use = json.loads(again.stdout)["lines"][0]["uses"][0]
+    # They are the same work, so that either may come first.
+    replacements = {one["choice"] for one in use["replacements"]}
+    assert replacements
+    assert replacements <= {"sha-384", "sha-512"}
+
+
+def test_bad_input_is_one_line(tollbar: Tollbar, tmp_path: Path) -> None:
+    """No file, another format, no such policy, no such day: what, where, what to try."""
+    (tmp_path / "bad.json").write_text("<bom/>", "utf-8")
+    sample = SAMPLES[0]
+    for arguments, said in (
+        (["none.json"], "No such file"),
+        (["bad.json"], "XML"),
+        ([sample, "--policy", "asvs-level-2"], "did you mean"),
+        ([sample, "--on", "2032-01"], "2032-01-01"),
+        ([sample, "--run", "nowhere"], "nowhere"),
+    ):
+        done = tollbar("price", *arguments)
+        assert 2 == done.returncode
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
