@@ -149,8 +149,21 @@ def test_where_nothing_qualifies_the_nearest_are_named() -> None:
     found = unpriced(asked("tls", "cnsa-2.0-2024-12"), certificate=("*",), cipher=("*",))
     assert () == found.qualifies
     assert {"tls-1.3"} == choices(found.nearest)
-    assert {"aes-256-gcm"} == {one.coordinates["cipher"] for one in found.nearest}
-    assert {("tls-kem", "tls-sign")} == {tuple(r.rule.id for r in one.broken if r.rule) for one in found.nearest}
+    assert {("ml-dsa-87", "aes-256-gcm")} == {
+        (one.coordinates["certificate"], one.coordinates["cipher"]) for one in found.nearest
+    }
+    assert {("tls-kem",)} == {tuple(r.rule.id for r in one.broken if r.rule) for one in found.nearest}
+
+
+@pytest.mark.parametrize(("client", "qualify"), [("none", 1), ("ml-dsa-87", 1), ("ecdsa-p256", 0)])
+def test_tls_meets_cnsa_by_one_key_exchange_certificate_and_cipher(client: str, qualify: int) -> None:
+    """ML-KEM-1024 alone, ML-DSA-87 on both sides, AES-256-GCM; no hybrid."""
+    every = dict.fromkeys(("key-exchange", "certificate", "cipher"), ("*",))
+    found = unpriced(asked("tls", "cnsa-2.0-2024-12"), **every, **{"client-certificate": (client,)})
+    expected = {"choice": "tls-1.3", "key-exchange": "mlkem1024", "certificate": "ml-dsa-87", "cipher": "aes-256-gcm"}
+    assert qualify == len(found.qualifies)
+    for one in found.qualifies:
+        assert expected.items() <= one.coordinates.items()
 
 
 def test_silence_of_a_policy_is_no_yes() -> None:

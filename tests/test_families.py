@@ -187,6 +187,8 @@ def test_every_family_has_its_strengths_somewhere() -> None:
 # Cells of TLS, with what they are worth: standing, strength in bits.
 TLS_CELLS = {
     ("tls-1.3", "ecdsa-p256", "x25519mlkem768"): (Standing.RECOMMENDED, 128),
+    ("tls-1.3", "ml-dsa-87", "mlkem1024"): (Standing.ACCEPTABLE, 128),
+    ("tls-1.3", "ecdsa-p384", "secp384r1mlkem1024"): (Standing.ACCEPTABLE, 128),
     ("tls-1.3", "ecdsa-p256", "x25519"): (Standing.ACCEPTABLE, 128),
     ("tls-1.2", "rsa-2048", "ecdhe-p256"): (Standing.ACCEPTABLE, 112),
     ("tls-1.2", "rsa-3072", "rsa"): (Standing.DISALLOWED, 128),

@@ -73,12 +73,13 @@ def test_a_condition_that_a_coordinate_settles_follows_the_cell() -> None:
     threat = "harvest-now-decrypt-later"
     found = {
         key_exchange: family.mitigations_of({"choice": "tls-1.3", "key-exchange": key_exchange})[threat]
-        for key_exchange in ("x25519mlkem768", "x25519", "ecdhe-p256")
+        for key_exchange in ("x25519mlkem768", "mlkem1024", "x25519", "ecdhe-p256")
     }
-    expected = {"x25519mlkem768": Degree.YES, "x25519": Degree.NO, "ecdhe-p256": Degree.NO}
+    post_quantum = {"x25519mlkem768": Degree.YES, "mlkem1024": Degree.YES}
+    expected = {**post_quantum, "x25519": Degree.NO, "ecdhe-p256": Degree.NO}
     assert expected == {name: one.degree for name, one in found.items()}
     unsettled = family.mitigations_of({"choice": "tls-1.3"})[threat]
-    assert Mitigation(Degree.PARTLY, "with a hybrid key exchange") == unsettled
+    assert Mitigation(Degree.PARTLY, "with a post-quantum key exchange") == unsettled
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,10 @@ impl KeyExchange {
             KeyExchange::EcdheP384 => "secp384r1",
             KeyExchange::X25519 => "x25519",
             KeyExchange::X25519MlKem768 => "X25519MLKEM768",
+            KeyExchange::P256MlKem768 => "SecP256r1MLKEM768",
+            KeyExchange::P384MlKem1024 => "SecP384r1MLKEM1024",
+            KeyExchange::MlKem768 => "MLKEM768",
+            KeyExchange::MlKem1024 => "MLKEM1024",
         }
     }
 
@@ -33,8 +37,14 @@ impl KeyExchange {
             KeyExchange::EcdheP256 => Some("P-256"),
             KeyExchange::EcdheP384 => Some("P-384"),
             KeyExchange::X25519 => Some("X25519"),
-            KeyExchange::X25519MlKem768 => Some("X25519MLKEM768"),
+            post_quantum => Some(post_quantum.group()),
         }
+    }
+
+    /// By ML-KEM, alone or beside a curve. TLS 1.3 only.
+    pub fn is_post_quantum(self) -> bool {
+        use KeyExchange::{Dhe, EcdheP256, EcdheP384, Rsa, X25519};
+        !matches!(self, Rsa | Dhe | EcdheP256 | EcdheP384 | X25519)
     }
 }
 
@@ -75,7 +85,7 @@ impl Asked {
                 "TLS 1.3 has no finite-field exchange over parameters of the server's own"
             }
             (Protocol::Tls13, _, Some(Cipher::Aes128Cbc), _) => "TLS 1.3 has no CBC suites",
-            (Protocol::Tls12, Some(KeyExchange::X25519MlKem768), ..) => {
+            (Protocol::Tls12, Some(exchange), ..) if exchange.is_post_quantum() => {
                 "TLS 1.2 has no post-quantum key exchange"
             }
             (Protocol::Tls12, _, _, Some(Signer::MlDsa)) => "TLS 1.2 has no ML-DSA certificates",
@@ -194,6 +204,8 @@ pub fn group(number: u16) -> String {
         0x0100 => "ffdhe2048".to_owned(),
         0x0101 => "ffdhe3072".to_owned(),
         0x0102 => "ffdhe4096".to_owned(),
+        0x0201 => "MLKEM768".to_owned(),
+        0x0202 => "MLKEM1024".to_owned(),
         0x11eb => "SecP256r1MLKEM768".to_owned(),
         0x11ec => "X25519MLKEM768".to_owned(),
         0x11ed => "SecP384r1MLKEM1024".to_owned(),

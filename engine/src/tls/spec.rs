@@ -22,6 +22,14 @@ pub enum KeyExchange {
     X25519,
     #[serde(rename = "x25519mlkem768")]
     X25519MlKem768,
+    #[serde(rename = "secp256r1mlkem768")]
+    P256MlKem768,
+    #[serde(rename = "secp384r1mlkem1024")]
+    P384MlKem1024,
+    #[serde(rename = "mlkem768")]
+    MlKem768,
+    #[serde(rename = "mlkem1024")]
+    MlKem1024,
 }
 
 #[derive(Deserialize, Serialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -36,6 +36,7 @@ AUTHORITY = {
     "ecdsa-p384": "ecdsa-p256",
     "ed25519": "ed25519",
     "ml-dsa-65": "ml-dsa-65",
+    "ml-dsa-87": "ml-dsa-87",
 }
 KINDS = tuple(AUTHORITY)
 """The kinds of key a certificate can be made for."""
@@ -217,6 +218,7 @@ def _make_key(kind: str) -> CertificateIssuerPrivateKeyTypes:
         "ecdsa-p384": lambda: ec.generate_private_key(ec.SECP384R1()),
         "ed25519": ed25519.Ed25519PrivateKey.generate,
         "ml-dsa-65": mldsa.MLDSA65PrivateKey.generate,
+        "ml-dsa-87": mldsa.MLDSA87PrivateKey.generate,
     }
     return make[kind]()
 

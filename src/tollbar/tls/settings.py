@@ -13,7 +13,16 @@ PLAINTEXT = "plaintext"
 
 # The registered names, as OpenSSL's configuration has them.
 PROTOCOLS = {"tls-1.2": "TLSv1.2", "tls-1.3": "TLSv1.3"}
-GROUPS = {"ecdhe-p256": "prime256v1", "ecdhe-p384": "secp384r1", "x25519": "X25519", "x25519mlkem768": "X25519MLKEM768"}
+GROUPS = {
+    "ecdhe-p256": "prime256v1",
+    "ecdhe-p384": "secp384r1",
+    "x25519": "X25519",
+    "x25519mlkem768": "X25519MLKEM768",
+    "secp256r1mlkem768": "SecP256r1MLKEM768",
+    "secp384r1mlkem1024": "SecP384r1MLKEM1024",
+    "mlkem768": "MLKEM768",
+    "mlkem1024": "MLKEM1024",
+}
 KEY_EXCHANGES = ("rsa", "dhe", *GROUPS)
 # TLS 1.3, then the end of a TLS 1.2 suite's name; None where there is no such suite.
 CIPHERS: Mapping[str, tuple[str | None, str]] = {
@@ -23,7 +32,7 @@ CIPHERS: Mapping[str, tuple[str | None, str]] = {
     "chacha20-poly1305": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
 }
 RESUMPTIONS = ("none", "session-id", "ticket")
-CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048")
+CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048", "ml-dsa-87")
 # Whether a server looks clients' certificates up in their authority's list of those that it revoked.
 REVOCATIONS = ("none", "list")
 # Below the level that distributions set, and below level 1: nothing lesser is refused any more.
@@ -83,9 +92,9 @@ class Settings:
             if CIPHERS[self.cipher][0] is None:
                 raise Impossible(f"TLS 1.3 has no cipher `{self.cipher}`")
         else:
-            if self.key_exchange == "x25519mlkem768":
-                raise Impossible("TLS 1.2 has no hybrid groups")
-            if "ml-dsa" in signers:
+            if "mlkem" in self.key_exchange:
+                raise Impossible("TLS 1.2 has no hybrid groups and no ML-KEM")
+            if "ml-dsa" in (*signers, signer(self.client_certificate)):
                 raise Impossible("TLS 1.2 has no ML-DSA certificates")
             if self.key_exchange == "rsa" and self.cipher == "chacha20-poly1305":
                 raise Impossible("TLS 1.2 has no ChaCha20 suite with RSA key exchange")

@@ -17,6 +17,7 @@ pub fn lacks(asked: &Asked, rsa_bits: Option<u32>) -> Option<String> {
     match (asked.key_exchange, asked.cipher, rsa_bits) {
         (Some(KeyExchange::Rsa), ..) => Some("rustls has no RSA key exchange".to_owned()),
         (Some(KeyExchange::Dhe), ..) => Some("rustls has no finite-field Diffie–Hellman".to_owned()),
+        (Some(KeyExchange::P384MlKem1024), ..) => Some(format!("{} has no SecP384r1MLKEM1024", library())),
         (_, Some(Cipher::Aes128Cbc), _) => Some("rustls has no CBC suites".to_owned()),
         (.., Some(bits)) if bits < LEAST_RSA_BITS => Some(format!(
             "rustls on AWS-LC refuses RSA keys under {LEAST_RSA_BITS} bits; this one has {bits}"
@@ -50,7 +51,10 @@ fn groups(asked: &Asked) -> Vec<&'static dyn SupportedKxGroup> {
         Some(KeyExchange::EcdheP384) => vec![kx_group::SECP384R1],
         Some(KeyExchange::X25519) => vec![kx_group::X25519],
         Some(KeyExchange::X25519MlKem768) => vec![kx_group::X25519MLKEM768],
-        Some(KeyExchange::Rsa | KeyExchange::Dhe) | None => {
+        Some(KeyExchange::P256MlKem768) => vec![kx_group::SECP256R1MLKEM768],
+        Some(KeyExchange::MlKem768) => vec![kx_group::MLKEM768],
+        Some(KeyExchange::MlKem1024) => vec![kx_group::MLKEM1024],
+        Some(KeyExchange::Rsa | KeyExchange::Dhe | KeyExchange::P384MlKem1024) | None => {
             vec![kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1, kx_group::X25519MLKEM768]
         }
     };

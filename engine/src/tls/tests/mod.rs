@@ -35,6 +35,7 @@ pub fn identity(name: &str) -> Identity {
         "ecdsa-p384" => (fixture!("ecdsa-p384"), fixture!("ecdsa-p384.key")),
         "ed25519" => (fixture!("ed25519"), fixture!("ed25519.key")),
         "ml-dsa-65" => (fixture!("ml-dsa-65"), fixture!("ml-dsa-65.key")),
+        "ml-dsa-87" => (fixture!("ml-dsa-87"), fixture!("ml-dsa-87.key")),
         "client" => (fixture!("client"), fixture!("client.key")),
         "revoked" => (fixture!("revoked"), fixture!("revoked.key")),
         "stale" => (fixture!("stale"), fixture!("stale.key")),
