@@ -16,8 +16,9 @@ from tollbar.console import show_judgement, streams
 from tollbar.families import Value
 from tollbar.judge import CrossCell, CrossTableResult, StudyJudgement, Verdict, judge_study
 from tollbar.present.comparisons import study_table
+from tollbar.present.page import page
 from tollbar.records import Outcome
-from tollbar.report.page import page
+from tollbar.report.page import html
 from tollbar.results import Row
 from tollbar.study import CrossTable
 
@@ -184,7 +185,7 @@ def test_the_terminal_has_a_line_for_each_row(capsys: pytest.CaptureFixture[str]
 
 def test_the_page_has_the_table_with_a_scope_for_each_row() -> None:
     """Under its own heading, titles in words, and below it why a row has no number."""
-    text = page(judgement([shown()]))
+    text = html(page(judgement([shown()])))
     section = text.partition("<h3>What it costs by <code>library</code></h3>")[2].partition("</section>")[0]
     assert "as a multiple of that for SHA-256, all else alike; at 64 B; with 99.5 % intervals" in section
     assert 3 == section.count('scope="row"')

@@ -15,7 +15,7 @@ from fabricated import fabricated, shipped
 from report_example import NO_BLAKE3, digests, example, judgement, passwords
 from served_example import arrivals, handshakes
 from tollbar import document
-from tollbar.document.schema import SCHEMA_FILE, DocumentForm, json_schema, with_tables
+from tollbar.document.schema import DocumentForm, documents, json_schema, with_tables
 from tollbar.judge import StudyJudgement
 from tollbar.present.against import first_sentences
 from tollbar.present.answer import answer
@@ -91,6 +91,7 @@ def test_the_document_has_the_form_of_its_schema() -> None:
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "json.md").read_text("utf-8")
+OF_A_RUN = REFERENCE.partition("\n## ")[0]
 
 
 def test_the_documents_are_what_the_schema_says() -> None:
@@ -107,14 +108,15 @@ def test_the_documents_are_what_the_schema_says() -> None:
 
 
 def test_what_ships_is_written_from_the_schema() -> None:
-    """The JSON Schema, and the tables of the reference."""
-    assert json_schema() == (ROOT / SCHEMA_FILE).read_text("utf-8")
+    """The JSON Schemas, and the tables of the reference."""
+    for file, form in documents().items():
+        assert json_schema(form) == (ROOT / file).read_text("utf-8")
     assert REFERENCE == with_tables(REFERENCE)
 
 
 def test_the_reference_has_every_key_of_a_document_and_of_a_study() -> None:
     """What stands in the document and what its reference explains are the same keys, in the same order."""
-    tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in REFERENCE.split("Each study:")]
+    tables = [re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in OF_A_RUN.split("Each study:")]
     found = document.of_run(example())
     assert [list(found), list(found["studies"][0])] == tables
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from pydantic import BaseModel
 
-from tollbar import console, document, plan, results, study, units
+from tollbar import console, document, plan, report, results, study, units
 from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge import Judgement
 from tollbar.plan import Plan
+from tollbar.present.decisions import page_of
+from tollbar.present.page import Brief
 from tollbar.records import Outcome
 from tollbar.study import Study
 from tollbar.tls.url import DEFAULT_USERS, of_urls, with_servers
@@ -72,6 +75,45 @@ class Options:
 
 
 DEFAULTS = Options()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a decision's answer is laid out. What is not printed as Markdown or JSON is the terminal's."""
+
+    markdown: Annotated[bool, Parameter(negative="")] = False
+    """Print Markdown, for a pull request."""
+    json: AsJson = False
+    """Print one JSON document instead of tables."""
+    page: Path | None = None
+    """A file to write the answer to as one self-contained page too; what it held before is gone."""
+
+    def __post_init__(self) -> None:
+        if self.markdown and self.json:
+            raise TollbarError("`--markdown` and `--json`: one of them is printed")
+        # Before anything is measured for it.
+        if self.page is not None and (self.page.is_dir() or not self.page.parent.is_dir()):
+            raise TollbarError("is no file that can be written", where=f"--page {self.page}")
+
+
+DEFAULT_LAYOUT = Layout()
+
+
+def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:
+    """Prints a decision's answer as it was asked for, and writes its page where one is named.
+
+    `document_of` makes its JSON document, where that is asked for.
+    """
+    if layout.json:
+        console.print_json(document_of().model_dump(mode="json", by_alias=True))
+    elif layout.markdown:
+        console.show_brief_markdown(answer)
+    else:
+        console.show_brief(answer)
+    if layout.page is not None:
+        report.write_page(page_of(answer, command_line()), layout.page)
+        console.say(f"  page       {layout.page}")
 
 
 def command_line() -> tuple[str, ...]:

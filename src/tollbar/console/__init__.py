@@ -1,9 +1,9 @@
 """The terminal: data to standard output, messages to standard error, readable without colour."""
 
-from tollbar.console.markdown import show_comparison_markdown, show_markdown
+from tollbar.console.markdown import show_brief_markdown, show_comparison_markdown, show_markdown
 from tollbar.console.progress import Progress
 from tollbar.console.streams import print_json, say, say_error, say_log, stderr, stdout
-from tollbar.console.tables import show_comparison, show_judgement, show_published, show_rows
+from tollbar.console.tables import show_brief, show_comparison, show_judgement, show_published, show_rows
 
 __all__ = [
     "Progress",
@@ -11,6 +11,8 @@ __all__ = [
     "say",
     "say_error",
     "say_log",
+    "show_brief",
+    "show_brief_markdown",
     "show_comparison",
     "show_comparison_markdown",
     "show_judgement",

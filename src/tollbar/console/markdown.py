@@ -22,7 +22,12 @@ def show_markdown(judgement: Judgement, *, everything: bool = False) -> None:
     for part in together(judgement):
         print_markdown((f"### {escaped(part.heading)}", "", *_listing(replace(source_listing(part), title=""))))
     for brief in briefs(judgement, everything=everything):
-        print_markdown(_brief(brief))
+        show_brief_markdown(brief)
+
+
+def show_brief_markdown(brief: Brief) -> None:
+    """Prints what is said of a study, or in answer to a decision, as Markdown."""
+    print_markdown(_brief(brief))
 
 
 def show_comparison_markdown(

@@ -25,7 +25,25 @@ def show_judgement(judgement: Judgement, *, everything: bool = False) -> None:
     for part in together(judgement):
         show_published(part)
     for brief in briefs(judgement, everything=everything):
-        _show_brief(brief, table_width())
+        show_brief(brief)
+
+
+def show_brief(brief: Brief) -> None:
+    """Prints what is said of a study, or in answer to a decision, as wide as there is room."""
+    width = table_width()
+    _print([Text("")])
+    _say(brief.question, width, "bold", indent="")
+    _say(brief.headline, width, indent="")
+    for line in brief.how:
+        _say(line, width, "dim", indent="")
+    for listing in brief.listings:
+        _show_listing(listing, width)
+    for fact in brief.missing:
+        _say(fact, width)
+    for note in brief.notes:
+        _say(note, width, "dim")
+    for warning in brief.warnings:
+        _say(f"warning: {warning}", width, "yellow")
 
 
 def show_published(part: Published) -> None:
@@ -53,22 +71,6 @@ def show_rows(rows: Sequence[Mapping[str, object]]) -> None:
     for row in rows:
         table.add_row(*("" if row.get(name) is None else escape(str(row[name])) for name in names))
     stdout().print(table)
-
-
-def _show_brief(brief: Brief, width: int) -> None:
-    _print([Text("")])
-    _say(brief.question, width, "bold", indent="")
-    _say(brief.headline, width, indent="")
-    for line in brief.how:
-        _say(line, width, "dim", indent="")
-    for listing in brief.listings:
-        _show_listing(listing, width)
-    for fact in brief.missing:
-        _say(fact, width)
-    for note in brief.notes:
-        _say(note, width, "dim")
-    for warning in brief.warnings:
-        _say(f"warning: {warning}", width, "yellow")
 
 
 def _show_listing(listing: Listing, width: int) -> None:

@@ -1,4 +1,4 @@
-"""The form of the JSON document, which `schema.json` and the tables of docs/json.md are written from.
+"""The form of the JSON documents, which their JSON Schemas and the tables of docs/json.md are written from.
 
 `python -m tollbar.document.schema` writes both again, into the folder of a checkout that is given.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from importlib import import_module
+from math import isfinite
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Number = float | None
+Number = Annotated[float | None, BeforeValidator(lambda value: value if value is None or isfinite(value) else None)]
 """Null where it is not known, the end of an interval that has none included."""
 Ends = tuple[Number, Number] | None
 """The low and the high end of an interval."""
@@ -328,24 +332,42 @@ class DocumentForm(Form):
     """each study, in the run's order"""
 
 
-SCHEMA_FILE = Path("src/tollbar/document/schema.json")
+FOLDER = Path("src/tollbar/document")
+SCHEMA_FILE = FOLDER / "schema.json"
 REFERENCE_FILE = Path("docs/json.md")
 
 
-def json_schema() -> str:
-    """The document's JSON Schema, as it ships."""
-    return json.dumps(DocumentForm.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
+def documents() -> Mapping[Path, type[BaseModel]]:
+    """The form of each document, by the file that its JSON Schema ships in: a run's, then each decision's."""
+    from tollbar.document import decisions
+
+    names = sorted(module.name for module in iter_modules(decisions.__path__))
+    found = {FOLDER / "decisions" / f"{n}.json": import_module(f"{decisions.__name__}.{n}").Document for n in names}
+    return {SCHEMA_FILE: DocumentForm, **found}
+
+
+def json_schema(form: type[BaseModel]) -> str:
+    """A document's JSON Schema, as it ships."""
+    return json.dumps(form.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def with_tables(reference: str) -> str:
-    """The reference with its tables written anew: that of the document, then that of each study."""
-    tables = iter([_table(DocumentForm), _table(StudyForm)])
+    """The reference with its tables written anew: of a run's document, of each study, then of each decision's.
+
+    Raises ValueError where it has fewer or more.
+    """
+    tables = [_table(form) for form in documents().values()]
+    tables.insert(1, _table(StudyForm))
     lines: list[str] = []
     for line in reference.split("\n"):
         if not line.startswith("|"):
             lines.append(line)
         elif not lines[-1].startswith("|"):
-            lines += next(tables)
+            if not tables:
+                raise ValueError(f"no document has the table of {line}")
+            lines += tables.pop(0)
+    if tables:
+        raise ValueError(f"no table for {tables[0][2]}")
     return "\n".join(lines)
 
 
@@ -359,6 +381,7 @@ def _table(form: type[BaseModel]) -> list[str]:
 
 if __name__ == "__main__":
     checkout = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    (checkout / SCHEMA_FILE).write_text(json_schema(), "utf-8")
+    for file, form in documents().items():
+        (checkout / file).write_text(json_schema(form), "utf-8")
     path = checkout / REFERENCE_FILE
     path.write_text(with_tables(path.read_text("utf-8")), "utf-8")

@@ -92,19 +92,20 @@ MORE = "`tollbar judge RUN --all`, or the report"
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What terminal and Markdown have of a study."""
+    """What terminal and Markdown have of a study, and all that is said in answer to a decision."""
 
     question: str
     headline: str
-    paragraphs: Sequence[str]
-    how: Sequence[str]
+    paragraphs: Sequence[str] = ()
+    """What a terminal goes without."""
+    how: Sequence[str] = ()
     """What the ratios are of, against what, and how sure they are; what all rows have in common."""
-    listings: Sequence[Listing]
-    missing: Sequence[str]
+    listings: Sequence[Listing] = ()
+    missing: Sequence[str] = ()
     """What was not measured, and what is compared with nothing."""
-    notes: Sequence[str]
+    notes: Sequence[str] = ()
     """What there is more of, and where."""
-    warnings: Sequence[str]
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is said of a run."""
+    """All that is said of a run, or in answer to a decision."""
 
+    name: str
+    """What stands in its window's title."""
     title: str
     note: str
     contents: Sequence[Entry]
@@ -136,6 +139,7 @@ def page(judgement: Judgement) -> Page:
         *(Entry(_study_name(one), one.about.question, said[0]) for one, said in zip(studies, answers, strict=True)),
     ]
     return Page(
+        judgement.run.name,
         f"What security costs: {judgement.run.name}",
         "Each line names what costs least here of the recommended and acceptable choices, as far as the run can tell.",
         entries if len(studies) > 1 else (),

@@ -11,15 +11,21 @@ from pathlib import Path
 from tollbar.errors import TollbarError
 from tollbar.files import write_atomically
 from tollbar.judge import Judgement
+from tollbar.present import page as present
 
-__all__ = ["write"]
+__all__ = ["write", "write_page"]
 
 
 def write(judgement: Judgement, path: Path) -> None:
     """Writes the report of a run, whole or not at all. Raises TollbarError if the charts cannot be made."""
-    from tollbar.report.page import page
+    write_page(present.page(judgement), path)
 
-    text = page(judgement)
+
+def write_page(said: present.Page, path: Path) -> None:
+    """Writes a page, whole or not at all. Raises TollbarError if its charts cannot be made."""
+    from tollbar.report.page import html
+
+    text = html(said)
     try:
         write_atomically(path, text)
     except OSError as error:

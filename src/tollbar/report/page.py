@@ -9,10 +9,9 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tollbar.judge import Judgement
-from tollbar.present import page as present
 from tollbar.present.blocks import Chart, Figures
 from tollbar.present.chart import Strengths
+from tollbar.present.page import Page
 from tollbar.report import bundle, drawing, palette
 from tollbar.report.drawing import Spec
 from tollbar.report.layout import needs_width
@@ -21,7 +20,7 @@ from tollbar.report.layout import needs_width
 MOST_LETTERS = 34
 
 
-def page(judgement: Judgement) -> str:
+def html(said: Page) -> str:
     """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
     drawn: dict[str, Spec] = {}
 
@@ -46,11 +45,9 @@ def page(judgement: Judgement) -> str:
         "line_shape": palette.line_shape,
         "part_colour": palette.part_colour,
     }
-    said = present.page(judgement)
     # The body first: it is what places the drawings.
     main = templates.get_template("blocks.html.jinja").module.laid_out(said.sections, 2)  # type: ignore[attr-defined]
     return templates.get_template("page.html.jinja").render(
-        name=judgement.run.name,
         page=said,
         main=main,
         style=Markup(data("style.css")),

@@ -1,0 +1,54 @@
+"""What decisions say: a module for each command makes its answer, in the brief form that all three layouts have.
+
+Terminal and Markdown lay an answer out as they do what is said of a study; `page_of` makes the page of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tollbar.present.blocks import Block, Boxed, Commands, Items, Listing, Paragraph, Section
+from tollbar.present.page import Brief, Page
+
+__all__ = ["page_of"]
+
+
+def page_of(answer: Brief, command: Sequence[str]) -> Page:
+    """The answer as a page, with the command that gives it again."""
+    again = Section("Do it again", (Commands({"The same question": shlex.join(command)}),), "again")
+    return Page(
+        name=answer.question,
+        title=answer.question,
+        note="",
+        contents=(),
+        sections=(
+            Section(
+                "The answer",
+                (
+                    Paragraph(answer.headline, "answer"),
+                    Items(answer.paragraphs),
+                    *(Paragraph(line, "note") for line in answer.how),
+                    *([Boxed("warnings", [Items(answer.warnings)])] if answer.warnings else []),
+                    *(block for one in answer.listings for block in _part(one)),
+                    Items([*answer.missing, *answer.notes]),
+                ),
+                "answer",
+            ),
+            again,
+        ),
+    )
+
+
+def _part(listing: Listing) -> Sequence[Block]:
+    blocks = tuple(_blocks(listing))
+    return (Section(listing.title, blocks),) if listing.title else blocks
+
+
+def _blocks(listing: Listing) -> Iterator[Block]:
+    yield Items(listing.sentences)
+    if listing.caption:
+        yield Paragraph(listing.caption, "note")
+    yield from (replace(table, caption=table.caption or listing.title) for table in listing.tables)
+    yield from (Paragraph(note, "note") for note in listing.notes)
