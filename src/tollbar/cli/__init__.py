@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": ("runs:compare", "Set two runs' costs and ratios side by side: what has changed?"),
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
+    "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }
 

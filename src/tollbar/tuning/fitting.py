@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from tollbar import libraries, machine, policies
+from tollbar import libraries, machine, policies, units
 from tollbar.errors import TollbarError, unknown
 from tollbar.families import Choice, Family, Standing, Value, at_defaults
 from tollbar.judge.choosing import Candidate, Wanted, candidate, wanted
@@ -148,12 +148,12 @@ def asked(
     limits = machine.limits()
     number = at_once if at_once is not None else max(1, int(limits.cores.amount))
     if not 1 <= number <= together.MOST_AT_ONCE:
-        what = f"from 1 to {together.MOST_AT_ONCE}: as many processes are started"
+        what = f"from 1 to {together.MOST_AT_ONCE}: each is a process here"
         raise TollbarError(what, where=f"--at-once {number}")
     if memory_bytes is not None and memory_bytes > limits.memory.amount:
         raise TollbarError(
-            f"more than there is: {int(limits.memory.amount) // 1024**2:,} MiB, {limits.memory.by}",
-            where=f"--memory {memory_bytes // 1024**2} MiB",
+            f"more than there is: {units.show_bytes(limits.memory.amount)}, {limits.memory.by}",
+            where=f"--memory {units.show_size(memory_bytes)}",
         )
     found = libraries.resolve(tuple(providers) or DEFAULT_PROVIDERS)
     return Asked(

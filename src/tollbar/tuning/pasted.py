@@ -15,7 +15,6 @@ PLACES = ("PHC string", "Django", "Spring Security", "Keycloak")
 
 # Salt and hash of so many bytes, as is usual.
 _SALT, _HASH = 16, 32
-_DJANGO = "from django.contrib.auth.hashers import {base}\n\nclass Tuned{base}({base}):\n    {settings}"
 _PBKDF2 = {
     "pbkdf2-sha-1": ("pbkdf2-sha1", "PBKDF2SHA1PasswordHasher", "PBKDF2WithHmacSHA1", "pbkdf2"),
     "pbkdf2-sha-256": ("pbkdf2-sha256", "PBKDF2PasswordHasher", "PBKDF2WithHmacSHA256", "pbkdf2-sha256"),
@@ -80,6 +79,5 @@ def _pbkdf2(choice: str, iterations: int) -> tuple[str | None, ...]:
     )
 
 
-def _django(base: str, **settings: int) -> str:
-    lines = (f"{name} = {value}" for name, value in settings.items())
-    return _DJANGO.format(base=base, settings="\n    ".join(lines))
+def _django(base: str, **settings: int | str) -> str:
+    return f"class Tuned({base}): {'; '.join(f'{name} = {value}' for name, value in settings.items())}"
