@@ -13,8 +13,8 @@ Parameters = Mapping[str, int]
 # Of what is asked for, by how much the work of parameters may differ from it where their grain is that fine.
 BELOW, ABOVE = 0.98, 1.01
 # r below 8 makes scrypt's blocks smaller than is usual; beyond these there is nothing that smaller ones do not reach.
-R_FROM, R_TO, P_TO = 8, 64, 64
-MOST_PASSES = 64
+R_FROM, R_TO = 8, 64
+MOST_PASSES = 1000
 KIB = 1024
 
 
@@ -49,8 +49,7 @@ def _scrypt(work: float, most_bytes: float) -> Iterator[Parameters]:
         {"n": 1 << power, "r": r, "p": p}
         for power in range(1, 25)
         for r in range(R_FROM, R_TO + 1)
-        for p in range(1, P_TO + 1)
-        if (r << power) * p <= ABOVE * work and 128 * (r << power) <= most_bytes
+        if (p := int(ABOVE * work) // (r << power)) and 128 * (r << power) <= most_bytes
     ]
     near = [one for one in found if _scrypt_work(one) >= BELOW * work]
     yield from sorted(near, key=lambda one: (-one["n"] * one["r"], one["r"]))

@@ -67,9 +67,9 @@ def _bcrypt(one: Parameters) -> tuple[str | None, ...]:
 
 def _pbkdf2(choice: str, iterations: int) -> tuple[str | None, ...]:
     phc, base, factory, keycloak = _PBKDF2[choice]
-    django = _django(base, iterations=iterations)
-    if choice == "pbkdf2-sha-512":
-        django = f'import hashlib\n{django}\n    algorithm = "pbkdf2_sha512"\n    digest = hashlib.sha512'
+    # Django has two digests of its own, and a third needs a name of its own.
+    other = {"algorithm": '"pbkdf2_sha512"', "digest": "hashlib.sha512"} if choice == "pbkdf2-sha-512" else {}
+    django = _django(base, **other, iterations=iterations)
     spring = f"Pbkdf2PasswordEncoder.SecretKeyFactoryAlgorithm.{factory}"
     return (
         f"${phc}$i={iterations},l={_HASH}",

@@ -38,9 +38,8 @@ def tune_answer(found: Tuning) -> Brief:
     return Brief(
         f"Which password hash takes at most {_time(asked.within_s)}, {_at_once(asked)}, and meets {names}?",
         _headline(found),
-        how=tuple(_how(asked)),
+        how=tuple(_how(found)),
         listings=tuple(_listings(found, [table for table in tables if table.rows])),
-        missing=tuple(_missed(asked, one) for one in found.missed),
         notes=tuple(_notes(asked)),
         warnings=tuple(_warnings(found)),
     )
@@ -92,10 +91,13 @@ def _headline(found: Tuning) -> str:
         took_s = found.nearest.measured.elapsed.median_s
         words = parameter_words(asked.family, found.nearest.measured.parameters)
         return f"{said}. The nearest is {one.choice.title} with {words}: {_time(took_s)}."
-    return f"{said}."
+    needs = min((one.needs_bytes for one in found.missed if one.needs_bytes), default=None)
+    more = f" and in less memory than {units.show_bytes(needs)}" if needs else ""
+    return f"{said}{more}."
 
 
-def _how(asked: Asked) -> Iterator[str]:
+def _how(found: Tuning) -> Iterator[str]:
+    asked = found.asked
     cores, memory = asked.limits.cores, asked.limits.memory
     waits = ", so each waits for others" if asked.at_once > cores.amount else ""
     yield (
@@ -110,10 +112,11 @@ def _how(asked: Asked) -> Iterator[str]:
             f" {units.show_bytes(memory.amount)} ({memory.by})."
         )
     card = attackers().card[asked.card]
-    yield (
-        f"Guesses a second are those of a {card.title}: as published, scaled by the work; and what its memory could"
-        f" feed, {card.bytes_per_second / 1e9:,.0f} GB a second, were that the only limit."
-    )
+    if found.tuned or found.unsaid:
+        yield (
+            f"Guesses a second are those of a {card.title}: as published, scaled by the work; and what its memory could"
+            f" feed, {card.bytes_per_second / 1e9:,.0f} GB a second, were that the only limit."
+        )
 
 
 def figure_cores(cores: float) -> str:
@@ -123,11 +126,15 @@ def figure_cores(cores: float) -> str:
 
 def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
     tuned = [*found.tuned, *found.unsaid]
+    missed = Listing("What is found with no parameters", [_missed(found.asked, one) for one in found.missed])
     if not tuned:
+        yield missed
         return
     fed = sorted((one for one in found.tuned if one.guesses.by_memory), key=lambda one: one.guesses.by_memory or 0)
     notes = [f"By what a card's memory could feed, {fed[0].choice.title} comes first."] if len(fed) > 1 else []
     yield Listing("From what an attacker gets least of, as published", tables=tables, heads="the policies", notes=notes)
+    if found.missed:
+        yield missed
     yield Listing(
         "To paste",
         tables=[
@@ -226,15 +233,14 @@ def _missed(asked: Asked, one: Missed) -> str:
     name = one.choice.title
     if one.reason:
         return f"{name}: {one.reason}"
+    least = "the least that is not refused"
     if one.measured:
-        times = one.measured.elapsed.median_s / asked.within_s
-        least = "the least that meets them, " if one.candidate and not one.candidate.broken else ""
-        return f"{name}: {least}{_took(asked, one.measured)}, ×\u00a0{units.show_ratio(times)} of what may be."
+        times = units.show_ratio(one.measured.elapsed.median_s / asked.within_s)
+        words = parameter_words(asked.family, one.measured.parameters)
+        return f"{name}: {least}, {words}, takes {_time(one.measured.elapsed.median_s)}, ×\u00a0{times} of what may be."
     if one.needs_bytes:
-        return (
-            f"{name}: the least that meets them takes {units.show_bytes(one.needs_bytes)} of memory {_at_once(asked)},"
-            f" and {units.show_bytes(asked.memory_bytes)} may be taken."
-        )
+        needs, most = units.show_bytes(one.needs_bytes), units.show_bytes(asked.memory_bytes)
+        return f"{name}: {least} takes {needs} of memory, {_at_once(asked)}, and {most} may be taken."
     broken = [reason_words(reason) for reason in one.candidate.broken] if one.candidate else []
     return f"{name}: {'; '.join(broken) or 'with no parameters is it in better standing than disallowed'}."
 
