@@ -25,6 +25,7 @@ from bench import (
     sign_in,
     storage,
     true,
+    tune,
     warm,
 )
 from bench.figures import Figure
@@ -45,12 +46,14 @@ PARTS = {
     "sign-in": sign_in.figures,
     "anonymous": anonymous.figures,
     "questions": questions.figures,
+    "tune": tune.figures,
 }
 # What takes long, piece by piece.
 PIECES = {
     "repeatable:six": repeatable.six,
     "repeatable:twice": repeatable.twice,
     "repeatable:quick": repeatable.quick,
+    "tune:others": tune.others,
     "true:rehearsal": true.rehearsals,
     "true:loop": true.loops,
     "true:openssl": true.openssl,

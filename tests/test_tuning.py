@@ -370,7 +370,7 @@ def test_the_engine_hashes_so_many_at_once() -> None:
     """By the contract that every runner speaks."""
     asked = tuning.asked(["pbkdf2-sha-256"], [], within_s=0.05, at_once=2, providers=["rustcrypto"])
     (provider,) = asked.providers
-    point = fitting._measured(replace(asked, within_s=0.01), asked.choices[0], provider, {"iterations": 2000})
+    point = tuning.measure(replace(asked, within_s=0.01), asked.choices[0], provider, {"iterations": 2000})
     assert 2 == point.elapsed.at_once
     assert point.elapsed.hashes > 2 * together.FEWEST
     assert point.elapsed.cpu_s > 0

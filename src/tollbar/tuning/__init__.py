@@ -6,7 +6,7 @@ than cores, each waits for the others. What is proposed was itself measured so.
 
 from tollbar.tuning.algorithms import ALGORITHMS, Algorithm, Parameters
 from tollbar.tuning.attackers import Attackers, Card, Guesses, Moved, Rate, attackers, guesses
-from tollbar.tuning.fitting import FAMILY, NEAR, Asked, Measured, Missed, Tuned, Tuning, asked, of, tune
+from tollbar.tuning.fitting import FAMILY, NEAR, Asked, Measured, Missed, Tuned, Tuning, asked, measure, of, tune
 from tollbar.tuning.pasted import PLACES, pasted
 from tollbar.tuning.together import MOST_AT_ONCE, Elapsed
 
@@ -32,6 +32,7 @@ __all__ = [
     "asked",
     "attackers",
     "guesses",
+    "measure",
     "of",
     "pasted",
     "tune",

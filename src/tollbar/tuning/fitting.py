@@ -224,7 +224,7 @@ def _fitted(asked: Asked, choice: Choice, floor: Parameters, provider: Provider,
         if any(point.parameters == parameters for point in points):
             # It comes back to one that was not near enough: there is nothing between.
             break
-        points.append(_measured(asked, choice, provider, parameters))
+        points.append(measure(asked, choice, provider, parameters))
         took_s = points[-1].elapsed.median_s
         if (1 - NEAR) * asked.within_s <= took_s <= asked.within_s or (parameters == floor and took_s > asked.within_s):
             break
@@ -311,7 +311,8 @@ def _fastest(asked: Asked, choice: Choice, floor: Parameters) -> tuple[Provider,
     return "; ".join(reasons)
 
 
-def _measured(asked: Asked, choice: Choice, provider: Provider, parameters: Parameters) -> Measured:
+def measure(asked: Asked, choice: Choice, provider: Provider, parameters: Parameters) -> Measured:
+    """How long one hash takes with these parameters while so many are under way. Raises Stopped."""
     command, task = _work(asked, choice, provider, parameters)
     found = together.elapsed(command, task, asked.at_once, max(LEAST_S, EACH * asked.within_s))
     return Measured(parameters, choice.memory_bytes(parameters), found)
