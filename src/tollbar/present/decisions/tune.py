@@ -34,7 +34,7 @@ def tune_answer(found: Tuning) -> Brief:
     """All that is said of a tuning."""
     asked = found.asked
     names = enumeration([f"`{policy.name}`" for policy in asked.wanted.policies])
-    tables = [_table(asked, "", found.tuned), _table(asked, "cannot say", found.unsaid)]
+    tables = [_table(asked, "meets" if found.unsaid else "", found.tuned), _table(asked, "cannot say", found.unsaid)]
     return Brief(
         f"Which password hash takes at most {_time(asked.within_s)}, {_at_once(asked)}, and meets {names}?",
         _headline(found),
@@ -58,7 +58,7 @@ def reason_words(one: Reason) -> str:
 def rate_words(rate: Rate) -> str:
     """Who published a rate, and how it was seen."""
     dated = f", {rate.dated}" if rate.dated else ""
-    return f"{rate.source}{dated}; {'read' if rate.checked else 'not read itself'} {rate.seen}"
+    return f"{rate.source}{dated}; {'read' if rate.checked else 'seen'} {rate.seen}"
 
 
 def _time(seconds: float) -> str:
@@ -96,6 +96,12 @@ def _headline(found: Tuning) -> str:
     return f"{said}{more}."
 
 
+def _first_by_memory(found: Tuning) -> Tuned | None:
+    """What leaves the fewest guesses by what a card's memory could feed; None where that bounds fewer than two."""
+    fed = [(one.guesses.by_memory, one) for one in found.tuned if one.guesses.by_memory]
+    return min(fed, key=lambda pair: pair[0])[1] if len(fed) > 1 else None
+
+
 def _how(found: Tuning) -> Iterator[str]:
     asked = found.asked
     cores, memory = asked.limits.cores, asked.limits.memory
@@ -130,9 +136,7 @@ def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
     if not tuned:
         yield missed
         return
-    fed = sorted((one for one in found.tuned if one.guesses.by_memory), key=lambda one: one.guesses.by_memory or 0)
-    notes = [f"By what a card's memory could feed, {fed[0].choice.title} comes first."] if len(fed) > 1 else []
-    yield Listing("From what an attacker gets least of, as published", tables=tables, heads="the policies", notes=notes)
+    yield Listing("From what an attacker gets least of, as published", tables=tables, heads="the policies")
     if found.missed:
         yield missed
     yield Listing(
@@ -142,7 +146,7 @@ def _listings(found: Tuning, tables: Sequence[Table]) -> Iterator[Listing]:
                 one.choice.title,
                 (*row_names("where"), Column("what")),
                 [
-                    [TableCell(place), TableCell(text or "has no such hash")]
+                    [TableCell(place), TableCell(f"`{text}`" if text else "has no such hash")]
                     for place, text in pasted(one.choice.name, one.measured.parameters).items()
                 ],
             )
