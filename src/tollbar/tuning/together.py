@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles
-from threading import Event
 from typing import Any
 
 from tollbar.records import ChunkRecord
@@ -49,18 +48,19 @@ def alone_s(command: tuple[str, ...], task: Mapping[str, Any]) -> float:
 
 def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
     """Has so many hash at once, for so long and at least `FEWEST` each. Raises Stopped; leaves nothing behind."""
-    stop = Event()
     with ExitStack() as runners:
         sessions = [runners.enter_context(Session(command, task)) for _ in range(at_once)]
-        # Threads end before the runners do: each waits for the hash that is under way, and for no other.
         with ThreadPoolExecutor(at_once) as threads:
             try:
                 list(threads.map(lambda session: session.ready(READY_LIMIT_S), sessions))
                 until_s = time.monotonic() + for_s
-                waited = [threads.submit(_hash_on, session, until_s, stop) for session in sessions]
+                waited = [threads.submit(_hash_on, session, until_s) for session in sessions]
                 found = [future.result() for future in waited]
-            finally:
-                stop.set()
+            except BaseException:
+                # The threads are waited for, and each of them for the hash that is under way.
+                for session in sessions:
+                    session.terminate()
+                raise
     # From the first that was done on there were fewer at once.
     end_s = min(hashes[-1][0] for hashes in found)
     chunks = [chunk for hashes in found for ended_s, chunk in hashes if ended_s <= end_s]
@@ -70,10 +70,10 @@ def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for
     return Elapsed(at_once, len(chunks), median(walls_s), tail_s, cpu_s, at_once * cpu_s / fmean(walls_s))
 
 
-def _hash_on(session: Session, until_s: float, stop: Event) -> list[tuple[float, ChunkRecord]]:
+def _hash_on(session: Session, until_s: float) -> list[tuple[float, ChunkRecord]]:
     """Hash after hash, each with the moment at which it ended."""
     found: list[tuple[float, ChunkRecord]] = []
-    while not stop.is_set() and (time.monotonic() < until_s or len(found) < FEWEST):
+    while time.monotonic() < until_s or len(found) < FEWEST:
         chunk = session.advance(0.0, 1, HASH_LIMIT_S)
         found.append((time.monotonic(), chunk))
     return found
