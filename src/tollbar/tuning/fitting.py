@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -31,6 +31,8 @@ DEFAULT_PROVIDERS = ("libcrypto", "aws-lc", "rustcrypto")
 NEAR, AIM = 0.05, 0.975
 # How long is measured at least, and how many hashes of each runner.
 LEAST_S, EACH = 2.5, 10
+# Memory of another size may cost so much more or less.
+AGREES = 1.3
 # The model is off by what memory costs at another size, which two or three measurements find; noise never settles.
 MOST_MEASUREMENTS = 7
 # Nothing that authorities disallow is proposed, where the policies that are named have no word on parameters.
@@ -216,21 +218,24 @@ def _tuned(asked: Asked, choice: Choice) -> Tuned | Missed:
 def _fitted(asked: Asked, choice: Choice, floor: Parameters, provider: Provider, alone_s: float) -> Tuned | Missed:
     work_of = ALGORITHMS[choice.name].work
     points: list[Measured] = []
+    latest: dict[frozenset[tuple[str, int]], Measured] = {}
     # Of one hash by itself, until it was measured with so many at once.
     expected_s = alone_s * max(1.0, asked.at_once / asked.limits.cores.amount)
     work = work_of(floor) * AIM * asked.within_s / expected_s
     while len(points) < MOST_MEASUREMENTS:
         parameters = _proposed(asked, choice, work) or floor
-        if any(point.parameters == parameters for point in points):
-            # It comes back to one that was not near enough: there is nothing between.
+        before = latest.get(key := frozenset(parameters.items()))
+        if before and _agree(work_of, before, points[-1]):
+            # What is wanted lies between the two, where there is nothing; else one of them was disturbed.
             break
         points.append(measure(asked, choice, provider, parameters))
+        latest[key] = points[-1]
         took_s = points[-1].elapsed.median_s
         if (1 - NEAR) * asked.within_s <= took_s <= asked.within_s or (parameters == floor and took_s > asked.within_s):
             break
         work = work_of(parameters) * AIM * asked.within_s / took_s
-    fits = [point for point in points if point.elapsed.median_s <= asked.within_s]
-    beyond = [point for point in points if point.elapsed.median_s > asked.within_s]
+    fits = [point for point in latest.values() if point.elapsed.median_s <= asked.within_s]
+    beyond = [point for point in latest.values() if point.elapsed.median_s > asked.within_s]
     least_beyond = min(beyond, key=lambda one: work_of(one.parameters), default=None)
     if not fits:
         assert least_beyond is not None
@@ -248,6 +253,12 @@ def _fitted(asked: Asked, choice: Choice, floor: Parameters, provider: Provider,
         guesses=guesses(asked.family, choice.name, best.parameters, asked.card),
         points=tuple(points),
     )
+
+
+def _agree(work_of: Callable[[Parameters], float], one: Measured, other: Measured) -> bool:
+    """Whether two measurements are as far apart as their work is."""
+    took, work = (of(one) / of(other) for of in (lambda it: it.elapsed.median_s, lambda it: work_of(it.parameters)))
+    return 1 / AGREES < took / work < AGREES
 
 
 def _proposed(asked: Asked, choice: Choice, work: float) -> Parameters | None:

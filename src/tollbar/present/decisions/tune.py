@@ -78,11 +78,11 @@ def _headline(found: Tuning) -> str:
         rate = first.guesses.published
         if rate is None:
             return f"{took}."
-        fewest = "the fewest guesses, " if len(found.tuned) > 1 else "guesses, "
-        card = first.guesses.card.title
-        return (
-            f"{took}, and leaves an attacker {fewest}{figure_words(rate)} a second on a {card}, by what was published."
+        guesses = (
+            f"{figure_words(rate)} guesses" if len(found.tuned) == 1 else f"the fewest guesses, {figure_words(rate)}"
         )
+        card = first.guesses.card.title
+        return f"{took}, and leaves an attacker {guesses} a second on a {card}, by what was published."
     said = f"Nothing is found that meets them within {_time(asked.within_s)}"
     if found.unsaid:
         return f"{said}; of {enumeration([one.choice.title for one in found.unsaid])} it cannot be said."
