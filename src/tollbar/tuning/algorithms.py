@@ -30,6 +30,8 @@ class Algorithm:
     """Parameters of about so much work and at most so many bytes of memory each, the ones to prefer first."""
     moved: Callable[[Parameters], float] | None = None
     """Bytes that a guess reads and writes of memory; None: it needs none that caches have not."""
+    shape: Callable[[Parameters], int] = lambda _: 0
+    """Parameters of one shape take longer the more work they ask for; of two shapes, the less work may take longer."""
 
 
 def _argon2id(work: float, most_bytes: float) -> Iterator[Parameters]:
@@ -77,6 +79,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         "memory × passes",
         _argon2id,
         lambda one: one["memory"] * (3 * one["passes"] - 1),
+        shape=lambda one: one["passes"],
     ),
     "scrypt": Algorithm(_scrypt_work, "N × r × p", _scrypt, lambda one: 1.25 * 128 * _scrypt_work(one)),
     "bcrypt": Algorithm(lambda one: 2 ** one["cost"], "2^cost", _bcrypt),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from math import inf, log
 from typing import Any
 
 from tollbar import libraries, machine, policies, units
@@ -31,10 +32,8 @@ DEFAULT_PROVIDERS = ("libcrypto", "aws-lc", "rustcrypto")
 NEAR, AIM = 0.05, 0.975
 # How long is measured at least, and how many hashes of each runner.
 LEAST_S, EACH = 2.5, 10
-# Memory of another size may cost so much more or less.
-AGREES = 1.3
-# The model is off by what memory costs at another size, which two or three measurements find; noise never settles.
-MOST_MEASUREMENTS = 7
+# What memory costs at another size takes two to five measurements to find; noise never settles.
+MOST_MEASUREMENTS = 8
 # Nothing that authorities disallow is proposed, where the policies that are named have no word on parameters.
 _WORST = (Standing.BROKEN, Standing.DISALLOWED, Standing.NULL)
 
@@ -199,9 +198,12 @@ def _guessed(one: Tuned) -> tuple[bool, float]:
 
 
 def _tuned(asked: Asked, choice: Choice) -> Tuned | Missed:
-    floor = _floor(asked, choice)
-    if floor is None:
+    leasts = _leasts(asked, choice)
+    if not leasts:
         return Missed(choice, candidate(asked.wanted, _cell(asked, choice, {})))
+    # Of those that need least memory: all of them may need more than there is.
+    leasts = {shape: one for shape, one in leasts.items() if choice.memory_bytes(one) <= asked.each_bytes} or leasts
+    floor = next(iter(leasts.values()))
     least = candidate(asked.wanted, _cell(asked, choice, floor))
     memory = choice.memory_bytes(floor)
     if memory > asked.each_bytes:
@@ -210,32 +212,28 @@ def _tuned(asked: Asked, choice: Choice) -> Tuned | Missed:
         found = _fastest(asked, choice, floor)
         if isinstance(found, str):
             return Missed(choice, least, reason=found)
-        return _fitted(asked, choice, floor, *found)
+        return _fitted(asked, choice, leasts, *found)
     except Stopped as stopped:
         return Missed(choice, least, reason=stopped.record.reason)
 
 
-def _fitted(asked: Asked, choice: Choice, floor: Parameters, provider: Provider, alone_s: float) -> Tuned | Missed:
+def _fitted(
+    asked: Asked, choice: Choice, leasts: Mapping[int, Parameters], provider: Provider, alone_s: float
+) -> Tuned | Missed:
     work_of = ALGORITHMS[choice.name].work
-    points: list[Measured] = []
-    latest: dict[frozenset[tuple[str, int]], Measured] = {}
+    floor = next(iter(leasts.values()))
     # Of one hash by itself, until it was measured with so many at once.
     expected_s = alone_s * max(1.0, asked.at_once / asked.limits.cores.amount)
     work = work_of(floor) * AIM * asked.within_s / expected_s
-    while len(points) < MOST_MEASUREMENTS:
-        parameters = _proposed(asked, choice, work) or floor
-        before = latest.get(key := frozenset(parameters.items()))
-        if before and _agree(work_of, before, points[-1]):
-            # What is wanted lies between the two, where there is nothing; else one of them was disturbed.
-            break
+    parameters: Parameters | None = next(_proposals(asked, choice, work), floor)
+    points: list[Measured] = []
+    while parameters and len(points) < MOST_MEASUREMENTS:
         points.append(measure(asked, choice, provider, parameters))
-        latest[key] = points[-1]
-        took_s = points[-1].elapsed.median_s
-        if (1 - NEAR) * asked.within_s <= took_s <= asked.within_s or (parameters == floor and took_s > asked.within_s):
+        if (1 - NEAR) * asked.within_s <= points[-1].elapsed.median_s <= asked.within_s:
             break
-        work = work_of(parameters) * AIM * asked.within_s / took_s
-    fits = [point for point in latest.values() if point.elapsed.median_s <= asked.within_s]
-    beyond = [point for point in latest.values() if point.elapsed.median_s > asked.within_s]
+        parameters = _next(asked, choice, leasts, points)
+    fits = [point for point in points if point.elapsed.median_s <= asked.within_s]
+    beyond = [point for point in points if point.elapsed.median_s > asked.within_s]
     least_beyond = min(beyond, key=lambda one: work_of(one.parameters), default=None)
     if not fits:
         assert least_beyond is not None
@@ -255,24 +253,58 @@ def _fitted(asked: Asked, choice: Choice, floor: Parameters, provider: Provider,
     )
 
 
-def _agree(work_of: Callable[[Parameters], float], one: Measured, other: Measured) -> bool:
-    """Whether two measurements are as far apart as their work is."""
-    took, work = (of(one) / of(other) for of in (lambda it: it.elapsed.median_s, lambda it: work_of(it.parameters)))
-    return 1 / AGREES < took / work < AGREES
+def _next(
+    asked: Asked, choice: Choice, leasts: Mapping[int, Parameters], points: Sequence[Measured]
+) -> Parameters | None:
+    """What to measure next, between what fits and what does not; None: there is nothing between.
+
+    Within a shape time is taken to be in proportion to the work, or, between two measurements, a power of it. Where the
+    least of a shape takes too long, or the most of it not long enough, there are others.
+    """
+    algorithm, aim_s = ALGORITHMS[choice.name], AIM * asked.within_s
+    known = [(algorithm.work(one.parameters), one.elapsed.median_s) for one in points]
+    shapes = [algorithm.shape(one.parameters) for one in points]
+    below, above = _bracket(asked, [pair for pair, shape in zip(known, shapes, strict=True) if shape == shapes[-1]])
+    if below[0] and above[0] < inf:
+        work = below[0] * (above[0] / below[0]) ** (log(aim_s / below[1]) / log(above[1] / below[1]))
+    else:
+        work = known[-1][0] * aim_s / known[-1][1]
+    proposals = list(_proposals(asked, choice, work))
+    of_shape = [one for one in proposals if algorithm.shape(one) == shapes[-1]]
+    if not below[0]:
+        of_shape += [leasts[shapes[-1]]] if shapes[-1] in leasts else []
+    others = [one for one in (*proposals, *leasts.values()) if algorithm.shape(one) not in shapes]
+    if below[0] and above[0] < inf:
+        others = []
+    return next(
+        (one for one in of_shape if below[0] < algorithm.work(one) < above[0] and not _is_known(one, points)),
+        next(iter(others), None),
+    )
 
 
-def _proposed(asked: Asked, choice: Choice, work: float) -> Parameters | None:
-    """Of the parameters that ask for about so much work, the first that the policies do not refuse; None: none."""
+def _is_known(parameters: Parameters, points: Sequence[Measured]) -> bool:
+    return any(parameters == one.parameters for one in points)
+
+
+def _bracket(asked: Asked, known: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Of pairs of work and time, the nearest below and above the time asked for."""
+    below = max((one for one in known if one[1] <= asked.within_s), default=(0.0, 0.0))
+    above = min((one for one in known if one[1] > asked.within_s), default=(inf, inf))
+    # Where less work took longer, one of them was disturbed.
+    return (below, above) if below[0] < above[0] else ((0.0, 0.0), (inf, inf))
+
+
+def _proposals(asked: Asked, choice: Choice, work: float) -> Iterator[Parameters]:
+    """Parameters that ask for about so much work and that the policies do not refuse, the ones to prefer first."""
     settings = asked.family.settings
     for one in ALGORITHMS[choice.name].near(work, asked.each_bytes):
         bounds = ((settings[name], value) for name, value in one.items())
         if all((s.least or 0) <= value <= (s.most or value) for s, value in bounds) and _is_allowed(asked, choice, one):
-            return one
-    return None
+            yield one
 
 
-def _floor(asked: Asked, choice: Choice) -> Parameters | None:
-    """The least parameters that are named by a policy or by the family and are not refused; None: all are."""
+def _leasts(asked: Asked, choice: Choice) -> Mapping[int, Parameters]:
+    """Of each shape the least parameters that are named and not refused, by a policy or the family; the least first."""
     named = [level.at_least for level in choice.levels if level.at_least]
     named += [
         {name: int(asked.family.settings[name].read(value)) for name, value in one.items()}
@@ -285,9 +317,10 @@ def _floor(asked: Asked, choice: Choice) -> Parameters | None:
     defaults = {name: int(value) for name, value in _cell(asked, choice, {}).items() if name in asked.family.parameters}
     found = [{**defaults, **one} for one in ({}, *named) if one.keys() <= defaults.keys()]
     allowed = [one for one in found if _is_allowed(asked, choice, one)]
-    # Of several that are as much work the one that needs least memory: it is only where the search ends.
-    work = ALGORITHMS[choice.name].work
-    return min(allowed, key=lambda one: (work(one), choice.memory_bytes(one)), default=None)
+    algorithm, leasts = ALGORITHMS[choice.name], dict[int, Parameters]()
+    for one in sorted(allowed, key=lambda one: (algorithm.work(one), choice.memory_bytes(one))):
+        leasts.setdefault(algorithm.shape(one), one)
+    return leasts
 
 
 def _is_allowed(asked: Asked, choice: Choice, parameters: Parameters) -> bool:
