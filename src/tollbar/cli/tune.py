@@ -52,7 +52,7 @@ def tune(
     policy
         What the parameters must meet: a name or a file, again for more. None: the newest of OWASP's password storage.
     provider
-        Whose code hashes (`rustcrypto`, `python`, `runner:./mine`), again for more; the fastest is taken. None: the
+        Whose code hashes (`libcrypto`, `rustcrypto`, `runner:./mine`), again for more; the fastest is taken. None: the
         engine's own and the system's libcrypto.
     """
     if families.family(family).name != tuning.FAMILY:
