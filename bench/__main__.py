@@ -26,6 +26,7 @@ from bench import (
     sign_in,
     storage,
     true,
+    tune,
     warm,
 )
 from bench.figures import Figure
@@ -47,12 +48,14 @@ PARTS = {
     "anonymous": anonymous.figures,
     "questions": questions.figures,
     "check-tolls": check_tolls.figures,
+    "tune": tune.figures,
 }
 # What takes long, piece by piece.
 PIECES = {
     "repeatable:six": repeatable.six,
     "repeatable:twice": repeatable.twice,
     "repeatable:quick": repeatable.quick,
+    "tune:others": tune.others,
     "true:rehearsal": true.rehearsals,
     "true:loop": true.loops,
     "true:openssl": true.openssl,

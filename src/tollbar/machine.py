@@ -7,9 +7,10 @@ import os
 import platform
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 # Instruction sets that change what a choice costs by more than any other property of the processor.
@@ -150,18 +151,75 @@ def _kernel_configuration(root: Path) -> str:
     return _read(str(root / f"boot/config-{platform.release()}"))
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much there is of something here, and what says so."""
+
+    amount: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What this process, and all that it starts, may use at most."""
+
+    cores: Limit
+    """Cores' worth of CPU time; a quota may be a fraction."""
+    memory: Limit
+    """Bytes that may still be taken before others are swapped out or ended."""
+
+
+def limits(root: Path = Path("/"), cores: int | None = None) -> Limits:
+    """The least of what the machine has and of what the control groups up the path allow, of version 2 and 1.
+
+    `cores` are those that the process may run on, which its cpuset has part in; None: those of this process.
+    """
+    found = [Limit(cores or len(os.sched_getaffinity(0)), "the cores that this process may run on, by its cpuset")]
+    for folder, name in _groups("cpu", root):
+        quota, period = [*_read(str(folder / "cpu.max")).split(), "", ""][:2]
+        if not quota:
+            quota, period = (_read(str(folder / f"cpu.cfs_{part}_us")).strip() for part in ("quota", "period"))
+        # Without a quota it is `max`, or -1.
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            found.append(Limit(int(quota) / int(period), f"the quota of the control group {name}"))
+    return Limits(min(found, key=_amount), _memory_limit(root))
+
+
 def available_memory_bytes(root: Path = Path("/")) -> int:
     """What a program may still take before others are swapped out or ended: of the machine, and of its container."""
-    limits = [_memory_bytes("MemAvailable", root)]
+    return int(_memory_limit(root).amount)
+
+
+def _memory_limit(root: Path) -> Limit:
+    found = [Limit(_memory_bytes("MemAvailable", root), "what is free on the machine")]
+    for folder, name in _groups("memory", root):
+        # What is kept of files is given back when a program needs the memory.
+        for limit, taken in (("memory.max", "anon"), ("memory.limit_in_bytes", "total_rss")):
+            text = _read(str(folder / limit)).strip()
+            if text.isdecimal():
+                used = re.search(rf"^{taken} (\d+)$", _read(str(folder / "memory.stat")), re.MULTILINE)
+                free = max(0, int(text) - (int(used[1]) if used else 0))
+                found.append(Limit(free, f"what is free in the control group {name}"))
+    return min(found, key=_amount)
+
+
+def _amount(limit: Limit) -> float:
+    return limit.amount
+
+
+def _groups(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
+    """The folders of this process's control groups that have a controller, and their names, from its own up.
+
+    Inside a container its own group is the root of what can be seen.
+    """
     for line in _read(str(root / "proc/self/cgroup")).splitlines():
         _, controllers, group = line.split(":", 2)
-        if controllers in ("", "memory"):
-            folder = root / "sys/fs/cgroup" / controllers
-            name = "memory.limit_in_bytes" if controllers else "memory.max"
-            # Inside a container its own group is the root of what can be seen.
-            said = (_read(str(place / name)).strip() for place in (folder / group.lstrip("/"), folder))
-            limits += [int(text) for text in said if text.isdecimal()]
-    return min(limits)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mounted = root / "sys/fs/cgroup" / controllers
+        path = PurePosixPath(group)
+        for part in (path, *path.parents):
+            yield mounted / str(part).lstrip("/"), str(part)
 
 
 def _memory_bytes(field: str = "MemTotal", root: Path = Path("/")) -> int:

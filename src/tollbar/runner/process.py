@@ -157,6 +157,10 @@ class Process:
         reason = self._how_it_ended(max(0.0, deadline - time.monotonic()))
         return None if self._process.returncode == 0 else reason
 
+    def terminate(self) -> None:
+        """Tells it to end, from whichever thread: the one that waits for its next line finds that it has ended."""
+        self._process.terminate()
+
     def kill(self) -> None:
         """Ends it and whatever it started, if that is still there, and reaps it."""
         deadline = time.monotonic() + KILL_LIMIT_S

@@ -66,6 +66,10 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
 
+    def terminate(self) -> None:
+        """Ends the runner from another thread than the one that waits for it, where that is Stopped then."""
+        self._process.terminate()
+
     @property
     def pid(self) -> int:
         """The process that guards the runner: the runner, and what that has started, are below it."""

@@ -1,0 +1,41 @@
+"""Tune: five times the same question; what is proposed is measured again, by fresh processes. A minute for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.figures import Figure
+from tollbar import tuning
+
+TIMES = 5
+AT_ONCE = 8
+
+
+def figures() -> Iterator[Figure]:
+    """The question of the goal: 250 ms."""
+    yield _figure("argon2id", 0.25)
+
+
+def others() -> Iterator[Figure]:
+    """Those whose least parameters take longer than that on few cores, and whose grain is fine enough."""
+    for choice in ("scrypt", "pbkdf2-sha-256", "pbkdf2-sha-512"):
+        yield _figure(choice, 1.0)
+
+
+def _figure(choice: str, within_s: float) -> Figure:
+    asked = tuning.asked([choice], [], within_s=within_s, at_once=AT_ONCE)
+    found = [one for _ in range(TIMES) for one in tuning.tune(asked)]
+    said, near = [], 0
+    for one in found:
+        if isinstance(one, tuning.Missed):
+            said.append(one.reason or "not found")
+            continue
+        again_s = tuning.measure(asked, one.choice, one.provider, one.measured.parameters).elapsed.median_s
+        near += abs(one.measured.elapsed.median_s / within_s - 1) <= tuning.NEAR
+        said.append(f"{one.measured.elapsed.median_s / within_s:.3f} (again {again_s / within_s:.3f})")
+    return Figure(
+        f"tune: {choice}, of {within_s * 1e3:.0f} ms at {AT_ONCE} at once, within {tuning.NEAR:.0%}",
+        f"{TIMES} of {TIMES}",
+        f"{near} of {TIMES}: {', '.join(said)}",
+        near == TIMES,
+    )
