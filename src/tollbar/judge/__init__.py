@@ -11,6 +11,7 @@ from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms, apart, reach
+from tollbar.judge.factors import factors
 from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.noise import twins, worst_noise
 from tollbar.judge.tolls import Compared, tolls
@@ -22,10 +23,13 @@ from tollbar.judge.verdicts import (
     Contrast,
     CrossCell,
     CrossTableResult,
+    FactorsResult,
     Judgement,
     Limit,
     Measurement,
+    Part,
     StudyJudgement,
+    Together,
     Toll,
     Trust,
     Verdict,
@@ -43,13 +47,16 @@ __all__ = [
     "Contrast",
     "CrossCell",
     "CrossTableResult",
+    "FactorsResult",
     "Increase",
     "Judgement",
     "LeftOut",
     "Limit",
     "Measurement",
+    "Part",
     "RowChange",
     "StudyJudgement",
+    "Together",
     "Toll",
     "Trust",
     "Verdict",
@@ -87,6 +94,7 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         drift=drift(ledger),
         trust=trust(study_run, ledger),
         tables=crosstables(study_run, ledger),
+        factors=factors(study_run, ledger),
         twins=twins(ledger),
         compare=ledger.compare,
     )

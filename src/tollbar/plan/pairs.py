@@ -57,6 +57,23 @@ def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
     return [(cell, found[id(cell)]) for cell in shown]
 
 
+def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
+    """The cells of all combinations of a study's factors, for each place where all were planned.
+
+    In counting order: that without any first, then that with the first factor alone, that with the second, that with
+    these two, …, and that with all last.
+    """
+    found: dict[frozenset[tuple[str, Value]], dict[int, P]] = defaultdict(dict)
+    for cell in cells:
+        at = cell.coordinates
+        if study.factors and all(at.get(name) in levels for name, levels in study.factors.items()):
+            rest = frozenset(item for item in at.items() if item[0] not in study.factors)
+            number = sum((at[name] == levels[1]) << bit for bit, (name, levels) in enumerate(study.factors.items()))
+            found[rest][number] = cell
+    whole = 1 << len(study.factors)
+    return [tuple(group[number] for number in range(whole)) for group in found.values() if len(group) == whole]
+
+
 def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
     """The cells whose coordinates have these values, as far as they have these coordinates."""
     return [

@@ -44,6 +44,7 @@ from tollbar.present.cpu import (
     shares_section,
     timeline_section,
 )
+from tollbar.present.factors import factors_listing, factors_section
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
     load_section,
@@ -169,6 +170,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> 
     part = within(judgement, study)
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
+        factors_section(study),
         uses_section(study),
         effects_section(study),
         strength_section(study, at),
@@ -266,7 +268,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *filter(None, [uses_listing(study)]),
+        *filter(None, [factors_listing(study), uses_listing(study)]),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]
