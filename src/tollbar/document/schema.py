@@ -179,7 +179,7 @@ class FactorCostForm(WhereForm):
     interval: Ends
 
 
-class PartForm(Form):
+class FactorPartForm(Form):
     factors: list[str]
     added: float
     interval: Ends
@@ -189,7 +189,7 @@ class FactorsForm(RatioForm):
     factors: dict[str, tuple[Value, Value]]
     at: Values
     costs: list[FactorCostForm]
-    parts: list[PartForm]
+    parts: list[FactorPartForm]
     beyond: Number
     beyond_interval: Ends
     moments: str | None

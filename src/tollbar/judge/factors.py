@@ -7,7 +7,7 @@ from itertools import combinations
 
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import decide, reach
-from tollbar.judge.verdicts import FactorsResult, Part, Together, Verdict
+from tollbar.judge.verdicts import FactorPart, FactorsResult, Together, Verdict
 from tollbar.plan.pairs import factored
 from tollbar.results import Row, StudyRun
 
@@ -48,7 +48,7 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
         # All are of the same blocks: where one is known, so are the others.
         tuple(cost for cost in costs if cost is not None),
         tuple(
-            Part(tuple(names[bit] for bit in bits), added)
+            FactorPart(tuple(names[bit] for bit in bits), added)
             for bits, added in zip(together, effects, strict=True)
             if added is not None
         ),

@@ -210,7 +210,7 @@ class Together(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FactorPart:
     """What factors add to the cost: one by itself, or several beyond what fewer of them add."""
 
     factors: tuple[str, ...]
@@ -226,7 +226,7 @@ class FactorsResult:
     """That without any factor first, then that with the first, with the second, with these two, …, with all."""
     costs: tuple[Interval, ...] = ()
     """Nanoseconds per operation of each, over the blocks that all have."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FactorPart, ...] = ()
     """Each factor's own, then of each two, then of all three: with the cost of the first cell they add up to that of
     the last one."""
     beyond: Interval | None = None
@@ -243,7 +243,7 @@ class FactorsResult:
         return tuple(zip(self.rows, self.costs, strict=False))
 
     @property
-    def own(self) -> tuple[Part, ...]:
+    def own(self) -> tuple[FactorPart, ...]:
         """Of each factor by itself, in the study's order."""
         return tuple(part for part in self.parts if len(part.factors) == 1)
 

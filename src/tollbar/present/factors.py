@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tollbar.judge import FactorsResult, Part, StudyJudgement, Together
+from tollbar.judge import FactorPart, FactorsResult, StudyJudgement, Together
 from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Paragraph, Section, Table, TableCell, numbers
 from tollbar.present.names import (
     capitalised,
@@ -126,7 +126,7 @@ def _table(study: StudyJudgement, found: FactorsResult) -> Table:
     return Table(_place(study, found), columns, rows)
 
 
-def _label(study: StudyJudgement, found: FactorsResult, part: Part) -> str:
+def _label(study: StudyJudgement, found: FactorsResult, part: FactorPart) -> str:
     names = [_with(study, found, name) for name in part.factors]
     return f"{enumeration(names)} together, beyond their sum" if len(names) > 1 else f"+ {names[0]}"
 
