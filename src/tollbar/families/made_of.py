@@ -153,7 +153,7 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
     own: dict[str, Setting] = {}
     for name, setting in member.family.settings.items():
         stays = name in member.given or name in before or any(fnmatch(name, one) for one in member.left_out)
-        only = None if stays else _only(member, setting.only, own)
+        only = None if stays else _only(whole, member, setting.only, own)
         if only is not None:
             # What its values are worth is asked of the member itself.
             about = {value: _named(one.name, one.title, one.spec, one.note) for value, one in setting.about.items()}
@@ -166,7 +166,7 @@ def _named(name: str, title: str, spec: str | None, note: str | None) -> Setting
 
 
 def _only(
-    member: Member, only: Mapping[str, tuple[str, ...]], own: Mapping[str, Setting]
+    whole: Family, member: Member, only: Mapping[str, tuple[str, ...]], own: Mapping[str, Setting]
 ) -> dict[str, tuple[str, ...]] | None:
     """Where a member's setting means something in the whole; None where it means nothing to any cell.
 
@@ -176,15 +176,15 @@ def _only(
     for name, patterns in only.items():
         if name == "choice":
             found[member.name] = tuple(one for one in patterns if any(fnmatch(of, one) for of in member.choices))
-            if not found[member.name]:
-                return None
         elif name in own:
             found[member.name_of(name)] = patterns
-        elif (name == "op" and member.op is None) or name in ("provider", "bed"):
+        elif name == "op" and member.op is None:
+            found[name] = tuple(one for one in whole.operations if any(fnmatch(one, pattern) for pattern in patterns))
+        elif name in ("provider", "bed"):
             found[name] = patterns
         elif not any(fnmatch(_fixed(member, name), pattern) for pattern in patterns):
             return None
-    return found
+    return found if all(found.values()) else None
 
 
 def _fixed(member: Member, name: str) -> str:

@@ -18,6 +18,8 @@ from tollbar.workloads import Given
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
 SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
+# The server that has the table in its own process, and what stands behind the others.
+EMBEDDED, APPLICATION = "embedded", "application"
 # Who encrypts a row's columns: the database's own build, or beside a server the application.
 ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
 
@@ -32,13 +34,13 @@ class FamilyWorkload(RequestWorkload):
         signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
         words = {name: value for name, value in signed.words.items() if name not in asked.words}
         words |= {"rows": _rows(cell, seed)}
-        database = _database(cell)
+        behind = [one for one in (_database(cell), _application(found)) if one]
         return replace(
             asked,
-            settings=settings_of(cell),
+            settings={**signed.settings, **settings_of(cell)},
             words={**asked.words, **words},
             shown_words={**(asked.shown_words or asked.words), **words},
-            services=(*signed.services, *([database] if database else [])),
+            services=(*signed.services, *behind),
         )
 
     def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
@@ -92,6 +94,11 @@ def _database(cell: Cell) -> Installed | None:
         raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
     bed = beds.all_beds().get(database)
     return beds.here(bed) if bed else None
+
+
+def _application(found: Installed) -> Installed | None:
+    """What has the table behind a web server; None: the server has it itself. Raises NotStarted."""
+    return None if found.bed.name == EMBEDDED else beds.service(APPLICATION)
 
 
 def _rows(cell: Cell, seed: int) -> dict[str, Any]:
