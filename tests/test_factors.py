@@ -22,6 +22,7 @@ from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import Terms
 from tollbar.plan.heats import blocks
 from tollbar.plan.pairs import factored
+from tollbar.present.answer import answer
 from tollbar.present.factors import factors_listing, factors_section
 from tollbar.records import Outcome
 from tollbar.stats import Moments
@@ -95,10 +96,8 @@ def test_a_missing_cell_is_a_reason() -> None:
     judgement = judged(0.0, gone=3)
     found = only(judgement)
     assert (None, Together.CANNOT_TELL) == (found.ratio, found.verdict)
-    listing = factors_listing(judgement)
-    assert listing is not None
-    assert "no such part" in listing.sentences[0]
-    assert factors_section(judgement) is not None
+    assert "no such part" in answer(judgement)[0]
+    assert (None, None) == (factors_listing(judgement), factors_section(judgement))
 
 
 def test_what_is_said_has_the_judged_numbers() -> None:
@@ -106,7 +105,8 @@ def test_what_is_said_has_the_judged_numbers() -> None:
     judgement = judged(400.0)
     listing = factors_listing(judgement)
     assert listing is not None
-    assert "cost more together than what each of them adds by itself" in listing.sentences[0]
+    assert "cost more together than what each of them adds by itself" in answer(judgement)[0]
+    assert factors_section(judgement) is not None
     (table,) = listing.tables
     assert 10 == len(table.rows)
     names = [line[0].says for line in table.rows]

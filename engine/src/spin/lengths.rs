@@ -83,7 +83,8 @@ impl Period {
         }
         let operations = stretch * stretches;
         let parts = [setting(task, "first", 0)?, setting(task, "second", 0)?, setting(task, "third", 0)?];
-        let beyond = if parts.contains(&0) { 0 } else { setting(task, "together", 0)? };
+        let together = setting(task, "together", 0)?;
+        let beyond = if parts.contains(&0) { 0 } else { together };
         let steps = setting(task, "iterations", 0)? + parts.iter().sum::<u64>() + beyond;
         Ok(Period { steps, operations, dear: dear * stretch, extra, at: random.under(operations) })
     }

@@ -63,15 +63,28 @@ def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
     In counting order: that without any first, then that with the first factor alone, that with the second, that with
     these two, …, and that with all last.
     """
-    found: dict[frozenset[tuple[str, Value]], dict[int, P]] = defaultdict(dict)
+    if not study.factors:
+        return []
+    by_number: dict[int, list[P]] = defaultdict(list)
     for cell in cells:
         at = cell.coordinates
-        if study.factors and all(at.get(name) in levels for name, levels in study.factors.items()):
-            rest = frozenset(item for item in at.items() if item[0] not in study.factors)
-            number = sum((at[name] == levels[1]) << bit for bit, (name, levels) in enumerate(study.factors.items()))
-            found[rest][number] = cell
-    whole = 1 << len(study.factors)
-    return [tuple(group[number] for number in range(whole)) for group in found.values() if len(group) == whole]
+        if all(at.get(name) in levels for name, levels in study.factors.items()):
+            levels = enumerate(study.factors.items())
+            by_number[sum((at[name] == both[1]) << bit for bit, (name, both) in levels)].append(cell)
+    whole = (1 << len(study.factors)) - 1
+    groups = []
+    for last in by_number[whole]:
+        # A setting of a factor means nothing to cells that are without that.
+        alike = [[one for one in by_number[number] if _agree(one, last, study.factors)] for number in range(whole)]
+        if all(len(some) == 1 for some in alike):
+            groups.append((*(one for (one,) in alike), last))
+    return groups
+
+
+def _agree(one: Placed, other: Placed, but: Collection[str]) -> bool:
+    """Whether two cells stand alike in all that both have, these coordinates aside."""
+    at = other.coordinates
+    return all(at.get(name, value) == value for name, value in one.coordinates.items() if name not in but)
 
 
 def _within(cells: Sequence[P], where: Coordinates) -> list[P]:

@@ -15,6 +15,7 @@ from tollbar.families import Standing, Value
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.chart import frontier
+from tollbar.present.factors import factor_sentences
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
     baseline_words,
@@ -42,11 +43,18 @@ MOST_FINDINGS = 6
 
 def headline(study: StudyJudgement) -> str:
     """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
+    if study.factors:
+        return factor_sentences(study)[0]
     return _Telling(study).headline
 
 
 def answer(study: StudyJudgement) -> tuple[str, ...]:
-    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest.
+
+    Of a study with factors, whether they add up: its cells are no alternatives, and none is to be taken for its cost.
+    """
+    if study.factors:
+        return factor_sentences(study)
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]

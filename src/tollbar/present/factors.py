@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tollbar.judge import FactorPart, FactorsResult, StudyJudgement, Together
-from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Paragraph, Section, Table, TableCell, numbers
+from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Section, Table, TableCell, numbers
 from tollbar.present.names import (
     capitalised,
     cost_words,
@@ -47,34 +47,32 @@ class Waterfall:
         return max(max(step.start, step.end) for step in self.steps)
 
 
+def factor_sentences(study: StudyJudgement) -> tuple[str, ...]:
+    """Whether the factors add up, place by place."""
+    return tuple(_sentence(study, found) for found in study.factors)
+
+
 def factors_section(study: StudyJudgement) -> Section | None:
     """A waterfall, its sentence and its table for each place in which all combinations were measured."""
-    blocks = [block for found in study.factors for block in _blocks(study, found)]
+    blocks = [block for found in study.factors if found.reason is None for block in _blocks(study, found)]
     return Section(TITLE, blocks) if blocks else None
 
 
 def factors_listing(study: StudyJudgement) -> Listing | None:
     """The same in brief."""
-    if not study.factors:
-        return None
     told = [found for found in study.factors if found.reason is None]
-    return Listing(
-        TITLE,
-        [_sentence(study, found) for found in study.factors],
-        [_table(study, found) for found in told],
-        caption=cost_words(study).title,
-    )
+    if not told:
+        return None
+    return Listing(TITLE, tables=[_table(study, found) for found in told], heads="at", caption=cost_words(study).title)
 
 
 def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:
-    yield Paragraph(_sentence(study, found))
-    if found.reason is None:
-        steps, title = _steps(study, found), _place(study, found)
-        said = "; ".join(f"{step.label}: {step.note}" for step in steps)
-        data = Waterfall(steps, cost_words(study).title)
-        letters = max(len(step.label) for step in steps)
-        yield Figures([Chart(title, f"{TITLE}. {said}.", data, letters)], "panels wide")
-        yield _table(study, found)
+    steps, title = _steps(study, found), _place(study, found)
+    said = "; ".join(f"{step.label}: {step.note}" for step in steps)
+    letters = max(len(step.label) for step in steps)
+    chart = Chart(title, f"{TITLE}. {said}.", Waterfall(steps, cost_words(study).title), letters)
+    yield Figures([chart], "panels wide")
+    yield _table(study, found)
 
 
 def _sentence(study: StudyJudgement, found: FactorsResult) -> str:

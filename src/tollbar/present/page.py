@@ -171,7 +171,8 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Sequence[str]) -> 
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
         factors_section(study),
-        uses_section(study),
+        # Cells of all combinations are no alternatives.
+        None if study.factors else uses_section(study),
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
@@ -268,7 +269,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *filter(None, [factors_listing(study), uses_listing(study)]),
+        *filter(None, [factors_listing(study), None if study.factors else uses_listing(study)]),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]
