@@ -29,13 +29,15 @@ MEANS = {
     "spin-drifting": Fraction(5, 4),
     "spin-wide-1": Fraction(10),
     "spin-wide-2": Fraction(20),
+    "spin-parts": Fraction(1),
 }
 
 
 def lengths(setting: Mapping[str, object]) -> list[int]:
     """The steps of each operation of a whole period, or every size that may be drawn."""
     number = {name: value for name, value in setting.items() if isinstance(value, int)}
-    iterations = number["iterations"]
+    parts = [number.get(name, 0) for name in ("first", "second", "third")]
+    iterations = number["iterations"] + sum(parts) + (number.get("together", 0) if all(parts) else 0)
     if "sizes" in number:
         sizes, least = number["sizes"], number["least"]
         drawn = [isqrt(2 * sizes * least**2 // (2 * larger + 1)) for larger in range(1, sizes)]

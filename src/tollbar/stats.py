@@ -11,7 +11,7 @@ leaving one block out (the jackknife), with Student's distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -113,6 +113,41 @@ def ratio(
     return _interval(paired if enough else apart, moments, confidence)
 
 
+def added(
+    of: Sequence[Sequence[Visit]], weights: Sequence[float], moments: Moments, *, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """The sum of several mean costs, each times its weight, in nanoseconds; it may be negative.
+
+    Over the blocks that all have; None where there is none.
+    """
+    return _interval(_together(of, moments), moments, confidence, lambda sums: _means(sums) @ weights, float)
+
+
+def ratio_of_sums(
+    of: Sequence[Sequence[Visit]],
+    above: Sequence[float],
+    below: Sequence[float],
+    moments: Moments,
+    *,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """One weighted sum of mean costs over another, over the blocks that all have.
+
+    None where there is none, or where what is left of the sums without some block is not above nought.
+    """
+    sides = _together(of, moments)
+    weights = np.array([above, below])
+
+    def logs(sums: np.ndarray) -> np.ndarray:
+        both = np.maximum(_means(sums) @ weights.T, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: np.ndarray = np.log(both[..., 0]) - np.log(both[..., 1])
+        return found
+
+    found = _interval(sides, moments, confidence, logs)
+    return found if found is not None and all(map(math.isfinite, (found.estimate, found.low))) else None
+
+
 def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval | None:
     """The undisturbed interval where its blocks are enough for one, else that as disturbed if its blocks are."""
     if undisturbed is None or (not undisturbed.is_bounded and disturbed is not None and disturbed.is_bounded):
@@ -171,27 +206,51 @@ def _add(sums: Sums, visit: Visit, selected: np.ndarray) -> None:
         sums[visit.block] = sums.get(visit.block, 0.0) + found
 
 
-def _interval(sides: Sequence[Sums], moments: Moments, confidence: float) -> Interval | None:
-    """The first side's mean cost, over the second's where there is one, with an interval over blocks."""
+def _together(of: Sequence[Sequence[Visit]], moments: Moments) -> list[Sums]:
+    """The sums of each over the blocks that all have."""
+    sides = [_by_block(visits, moments) for visits in of]
+    shared = set.intersection(*(set(side) for side in sides))
+    return [{block: side[block] for block in shared} for side in sides]
+
+
+def _means(sums: np.ndarray) -> np.ndarray:
+    """(…, side, 3) → (…, side): what an operation cost of each."""
+    found: np.ndarray = sums[..., 0] / sums[..., 1]
+    return found
+
+
+def _interval(
+    sides: Sequence[Sums],
+    moments: Moments,
+    confidence: float,
+    statistic: Callable[[np.ndarray], np.ndarray] | None = None,
+    shown: Callable[[float], float] = math.exp,
+) -> Interval | None:
+    """What is made of the sides' sums, with an interval over blocks.
+
+    By default the logarithm of the first side's mean cost, over the second's where there is one. `shown` takes the
+    statistic to the scale that is reported.
+    """
+    statistic = statistic or _log
     blocks = sorted(set().union(*sides))
     # (side, block, spent | operations | rounds)
     table = np.array([[side.get(block, np.zeros(3)) for block in blocks] for side in sides])
     if not blocks or (table.sum(axis=1) <= 0).any():
         return None
-    log = float(_log(table.sum(axis=1)))
+    value = float(statistic(table.sum(axis=1)))
     n = min(len(side) for side in sides)
     # What is left of each side without each block in turn.
     left = table.sum(axis=1, keepdims=True) - table
     if n < FEWEST_BLOCKS or (left <= 0).any():
-        return Interval(math.exp(log), 0.0, math.inf, confidence, n, moments)
-    without = _log(left.swapaxes(0, 1))
+        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
+    without = statistic(left.swapaxes(0, 1))
     variance = (len(blocks) - 1) / len(blocks) * float(((without - without.mean()) ** 2).sum())
     rounds = table[:, :, 2]
     # Kish's effective number of blocks, which is their number where all have equally many rounds.
     effective = float((rounds.sum(axis=1) ** 2 / (rounds**2).sum(axis=1)).min())
     freedom = round(max(effective - 1.0, 1.0), 1)
     half = student(freedom, confidence) * math.sqrt(variance)
-    return Interval(math.exp(log), math.exp(log - half), math.exp(log + half), confidence, n, moments, freedom)
+    return Interval(shown(value), shown(value - half), shown(value + half), confidence, n, moments, freedom)
 
 
 def _log(sums: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ use crate::contract::{Mode, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::runner::say;
 use crate::sign_in::Gate;
+use crate::store::{self, Rows};
 use crate::{calls, guard, tls};
 
 use event_loop::Loop;
@@ -79,6 +80,9 @@ struct Config {
     /// How users sign in before they are given `/bytes/N`; without, none has to.
     #[serde(default)]
     sign_in: Option<Gate>,
+    /// A table of which each `/bytes/N` reads or writes a row before it is given, once its user has signed in.
+    #[serde(default)]
+    rows: Option<store::Task>,
     /// What is made ready to be performed, each under a path of its own.
     #[serde(default)]
     operations: Vec<Task>,
@@ -89,7 +93,8 @@ impl Config {
         let config: Config = serde_json::from_str(text).map_err(|error| {
             Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
         })?;
-        match config.operations.iter().find(|task| task.mode != Mode::Measure) {
+        let rows = config.rows.iter().map(|rows| &rows.task);
+        match config.operations.iter().chain(rows).find(|task| task.mode != Mode::Measure) {
             Some(task) => Err(Failure::Failed(format!(
                 "a server measures its operations; {} {} asks for something else",
                 task.family, task.choice
@@ -125,7 +130,9 @@ fn prepare() -> Result<Ready, Failure> {
         let words = "this sign-in needs certificates of clients: `tls` with `client_authority_pem`";
         return Err(Failure::Unsupported(words.to_owned()));
     }
-    let service = Service::new(operations, sign_in);
+    let rows = config.rows.as_ref().map(Rows::prepare).transpose()?;
+    let receipt = receipt.or_else(|| rows.as_ref().map(|rows| rows.receipt().clone()));
+    let service = Service::new(operations, sign_in, rows);
     Ok(Ready { listen: config.listen, service, tls, library, receipt })
 }
 

@@ -4,11 +4,13 @@ use super::answers::{Answer, Answers, MOST_BYTES};
 use super::operations::{Operations, Query, Refusal};
 use crate::http::request::{Body, Method, Persistence, Refused, Request, Status};
 use crate::sign_in::scheme::{Reply, Server, Verdict};
+use crate::store::Rows;
 
 /// What answers requests.
 pub struct Service {
     operations: Operations,
     sign_in: Option<Box<dyn Server>>,
+    rows: Option<Rows>,
     pub answers: Answers,
 }
 
@@ -23,8 +25,12 @@ pub enum Route<'a> {
 }
 
 impl Service {
-    pub fn new(operations: Operations, sign_in: Option<Box<dyn Server>>) -> Service {
-        Service { operations, sign_in, answers: Answers::new() }
+    pub fn new(
+        operations: Operations,
+        sign_in: Option<Box<dyn Server>>,
+        rows: Option<Rows>,
+    ) -> Service {
+        Service { operations, sign_in, rows, answers: Answers::new() }
     }
 
     /// Whether requests have to say whose certificate their connection has.
@@ -95,7 +101,10 @@ impl Service {
                         return self.answers.text_with(status, headers, text, persistence, head_only);
                     }
                 };
-                return self.answers.bytes(bytes, user, persistence, head_only);
+                match self.rows.as_mut().map_or(Ok(()), Rows::perform) {
+                    Ok(()) => return self.answers.bytes(bytes, user, persistence, head_only),
+                    Err(failure) => (Status::OperationFailed, format!("{}\n", failure.into_words())),
+                }
             }
             Route::Operation(asked) => match self.operations.perform(asked) {
                 Ok(done) => return self.answers.text(Status::Done, done, persistence, head_only),

@@ -82,7 +82,10 @@ impl Period {
             )));
         }
         let operations = stretch * stretches;
-        let steps = setting(task, "iterations", 0)?;
+        let parts = [setting(task, "first", 0)?, setting(task, "second", 0)?, setting(task, "third", 0)?];
+        let together = setting(task, "together", 0)?;
+        let beyond = if parts.contains(&0) { 0 } else { together };
+        let steps = setting(task, "iterations", 0)? + parts.iter().sum::<u64>() + beyond;
         Ok(Period { steps, operations, dear: dear * stretch, extra, at: random.under(operations) })
     }
 
@@ -170,6 +173,9 @@ mod tests {
     fn a_period_ends_with_what_is_dear() {
         let even = lengths(json!({"iterations": 100}), 0).expect("lengths");
         assert_eq!(vec![100], even.whole());
+        let parts = |third| json!({"iterations": 2, "first": 1, "second": 2, "third": third, "together": 4});
+        assert_eq!(vec![5], lengths(parts(0), 0).expect("lengths").whole());
+        assert_eq!(vec![12], lengths(parts(3), 0).expect("lengths").whole());
         let dear = lengths(stepped(50, 50), 0).expect("lengths");
         assert_eq!(vec![100, 100, 100, 100, 150, 150], dear.whole());
         let line = json!({"iterations": 100, "stretch": 5, "dear": 1, "extra-least": 0, "extra-most": 20});

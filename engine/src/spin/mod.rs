@@ -25,6 +25,7 @@ const CHOICES: &[&str] = &[
     "spin-drifting",
     "spin-wide-1",
     "spin-wide-2",
+    "spin-parts",
 ];
 
 /// Wide work that takes 25 to 60 µs: the witness of a moment. It is the same amount on every machine, so that

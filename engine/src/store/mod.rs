@@ -8,6 +8,7 @@ mod nothing;
 mod openpgp;
 mod postgresql;
 mod protection;
+mod served;
 mod sqlite;
 mod table;
 mod task;
@@ -23,8 +24,11 @@ use crate::{families, op};
 use card::Cards;
 use database::Database;
 use table::Table;
-use task::{Place, ServerKind, Settings, Task};
+use task::{Place, ServerKind, Settings};
 use trial::Trial;
+
+pub use served::Rows;
+pub use task::Task;
 
 pub fn main() -> i32 {
     runner::run(perform)

@@ -59,7 +59,7 @@ pub struct Trial {
 }
 
 /// The operations themselves.
-struct Work {
+pub struct Work {
     database: Box<dyn Database>,
     settings: Settings,
     random: Sequence,
@@ -78,8 +78,7 @@ impl Trial {
         receipt: Receipt,
     ) -> Result<(Trial, Ready), Failure> {
         let accounts = Accounts::open(&place.components).map_err(Failure::Failed)?;
-        let random = Sequence::of(task.seed, [u64::MAX, 0]);
-        let work = Work { database, settings: *settings, random, next_id: 1, ids: Vec::new() };
+        let work = Work::new(database, *settings, task.seed);
         let directory = place.directory.clone();
         let pace = Pace::new(settings.rows_per_commit);
         let mut trial = Trial { work, accounts, directory, pace, lead: task.lead, size: 0, value_size: None };
@@ -161,15 +160,28 @@ impl Trial {
     /// Has the database do what it put off. CPU nanoseconds, of this process and of all components.
     fn put_off(&mut self) -> Result<u64, Failure> {
         let opening = self.accounts.begin();
-        self.work.database.put_off()?;
+        self.work.put_off()?;
         let bill = self.accounts.bill(&opening);
         Ok(bill.cpu_ns + bill.components_ns())
     }
 }
 
 impl Work {
+    pub fn new(database: Box<dyn Database>, settings: Settings, seed: u64) -> Work {
+        Work { database, settings, random: Sequence::of(seed, [u64::MAX, 0]), next_id: 1, ids: Vec::new() }
+    }
+
+    pub fn inserts(&self) -> bool {
+        self.settings.access.inserts()
+    }
+
+    /// Has the database do what it put off.
+    pub fn put_off(&mut self) -> Result<(), Failure> {
+        self.database.put_off()
+    }
+
     /// Makes the table, with the rows that are to be there before the first operation.
-    fn prepare(&mut self) -> Result<(), Failure> {
+    pub fn prepare(&mut self) -> Result<(), Failure> {
         self.database.create()?;
         self.next_id = 1;
         // What a choice cannot do is said before rows are written for it.
@@ -204,7 +216,7 @@ impl Work {
         Ok(Some(longest))
     }
 
-    fn batch(&mut self, operations: u64) -> Result<(), Failure> {
+    pub fn batch(&mut self, operations: u64) -> Result<(), Failure> {
         if self.settings.access.inserts() {
             let ids = self.next_id..self.next_id + operations as i64;
             self.next_id = ids.end;

@@ -14,6 +14,7 @@ from tollbar.judge import (
     Contrast,
     CrossCell,
     CrossTableResult,
+    FactorsResult,
     Increase,
     Judgement,
     Measurement,
@@ -141,6 +142,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "contrasts": [_contrast(contrast, judged.study) for contrast in judged.contrasts],
         "claims": [_claim(claim, judged.study) for claim in judged.claims],
         "tables": [_crosstable(result, judged.study) for result in judged.tables],
+        "factors": [_factors(result, judged.study) for result in judged.factors],
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
@@ -342,6 +344,25 @@ def _crosstable(result: CrossTableResult, study: StudyRun) -> dict[str, Any]:
             {"row": study.named(table.rows, row), "cells": [_cross_cell(cell, table, study) for cell in found]}
             for row, found in cells
         ],
+    }
+
+
+def _factors(result: FactorsResult, study: StudyRun) -> dict[str, Any]:
+    bare = result.rows[0]
+    return {
+        "factors": {name: [study.named(name, v) for v in values] for name, values in study.study.factors.items()},
+        "at": _named({n: v for n, v in bare.coordinates.items() if n not in study.study.factors}, study),
+        "costs": [{**_where(row), "cost": cost.estimate, "interval": _ends(cost)} for row, cost in result.reckoned],
+        "parts": [
+            {"factors": list(part.factors), "added": part.added.estimate, "interval": _ends(part.added)}
+            for part in result.parts
+        ],
+        "beyond": result.beyond.estimate if result.beyond else None,
+        "beyond_interval": _ends(result.beyond),
+        **_ratio(result.ratio),
+        "moments": result.beyond.moments if result.beyond else None,
+        "verdict": result.verdict,
+        "reason": result.reason,
     }
 
 

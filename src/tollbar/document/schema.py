@@ -178,6 +178,29 @@ class StudyTableForm(Form):
     rows: list[TableRowForm]
 
 
+class FactorCostForm(WhereForm):
+    cost: float
+    interval: Ends
+
+
+class FactorPartForm(Form):
+    factors: list[str]
+    added: float
+    interval: Ends
+
+
+class FactorsForm(RatioForm):
+    factors: dict[str, tuple[Value, Value]]
+    at: Values
+    costs: list[FactorCostForm]
+    parts: list[FactorPartForm]
+    beyond: Number
+    beyond_interval: Ends
+    moments: str | None
+    verdict: str
+    reason: str | None
+
+
 class LeftOutForm(Form):
     coordinates: Values
     because: str
@@ -276,6 +299,11 @@ class StudyForm(Form):
     figure) or `not testable here`, whose `reason` says why"""
     tables: list[StudyTableForm]
     """the study's own tables"""
+    factors: list[FactorsForm]
+    """all combinations of the study's factors taken apart, in nanoseconds per operation: `costs` of each, `parts`
+    (each factor's own, then of each two and of all three what they add beyond that), `beyond`, all that goes
+    beyond the sum of each one's own, and `ratio`, the cost with all of them over that sum; `verdict` is `adds up`,
+    `cheaper together`, `dearer together` or `cannot tell`"""
     left_out: list[LeftOutForm]
     """combinations that were not planned, and why"""
     set_aside: list[SetAsideForm]

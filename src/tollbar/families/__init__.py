@@ -33,6 +33,7 @@ from tollbar.families.definition import (
     fits,
     whole,
 )
+from tollbar.families.made_of import MadeOf, Member
 from tollbar.families.reading import name_of, read_family
 from tollbar.files import folders_with
 
@@ -44,6 +45,8 @@ __all__ = [
     "Degree",
     "Family",
     "Level",
+    "MadeOf",
+    "Member",
     "Mitigation",
     "Mitigations",
     "Part",

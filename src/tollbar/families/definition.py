@@ -47,7 +47,7 @@ class Standing(StrEnum):
         return _WORST_FIRST.index(self) > _WORST_FIRST.index(other)
 
 
-_WORST_FIRST = (
+WORST_FIRST = (
     Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
 )  # fmt: skip
 
@@ -364,7 +364,7 @@ class Family:
     def standing_of(self, coordinates: Mapping[str, Value]) -> Standing:
         """The worst standing among a cell's parts: what is broken in one of them is broken."""
         found = [part.standing for part in self.parts_of(coordinates) if part.standing is not None]
-        return Standing.NULL if Standing.NULL in found else min(found, key=_WORST_FIRST.index)
+        return Standing.NULL if Standing.NULL in found else min(found, key=WORST_FIRST.index)
 
     def lowered_by(self, coordinates: Mapping[str, Value]) -> str | None:
         """The setting whose value alone gives a cell its standing; None where its choice has that by itself."""

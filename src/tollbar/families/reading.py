@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,6 +34,7 @@ from tollbar.families.definition import (
     Unsupported,
     Value,
 )
+from tollbar.families.made_of import Member, made_of
 from tollbar.metrics import METRICS, Metric
 from tollbar.wire import Wire, read
 
@@ -188,6 +190,16 @@ class _WireHead(Wire):
         return self
 
 
+class _WirePart(Wire):
+    title: str
+    family: str
+    choices: tuple[str, ...] = ("*",)
+    default: str
+    op: str | None = None
+    leave_out: tuple[str, ...] = ()
+    given: dict[str, Value | dict[str, Value]] = {}
+
+
 def _completed(choices: Any) -> Any:
     """Choices with what those that are `like` another one do not say themselves."""
     if not isinstance(choices, dict):
@@ -207,6 +219,7 @@ class _WireFamily(Wire):
     threat: dict[str, _WireThreat] = {}
     metric: dict[str, _WireMetric] = {}
     setting: dict[str, _WireSetting] = {}
+    part: dict[str, _WirePart] = {}
     choice: Annotated[dict[str, _WireChoice], BeforeValidator(_completed)]
 
 
@@ -236,6 +249,8 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
             metrics={name: Metric(name, **dict(one)) for name, one in wire.metric.items()},
             folder=folder,
         )
+        if wire.part:
+            found = made_of(found, [_member(name, one, folder, with_answers) for name, one in wire.part.items()])
         # A run keeps families as they were: what is asked of them since is not asked of those. Tollbar's own are held
         # against it by its tests, as that takes tens of milliseconds.
         is_known = not with_answers or folder.parent == SHARED_KEYS.parent
@@ -244,6 +259,28 @@ def read_family(folder: Path, *, with_answers: bool = True) -> Family:
     except (OSError, ValueError) as error:
         raise TollbarError(str(error), where=str(path)) from error
     return found
+
+
+def _member(name: str, wire: _WirePart, folder: Path, with_answers: bool) -> Member:
+    """A family that this one is made of: it lies beside it, or is Tollbar's own."""
+    own = SHARED_KEYS.parent
+    places = [root / of for root in (folder.parent, own) for of in (wire.family, wire.family.replace("-", "_"))]
+    found = next((place for place in places if (place / "family.toml").exists()), None)
+    if found is None:
+        known = nearest(wire.family, [name_of(one.parent) for one in own.glob("*/family.toml")])
+        raise ValueError(f"`part.{name}.family`: no such family: `{wire.family}`; {known}")
+    family = read_family(found, with_answers=with_answers)
+    choices = tuple(choice for choice in family.choices if any(fnmatch(choice, one) for one in wire.choices))
+    if wire.default not in choices:
+        raise ValueError(
+            f"`part.{name}.default`: `{wire.default}` is none of its choices; {nearest(wire.default, choices)}"
+        )
+    if wire.op is not None and wire.op not in family.operations:
+        raise ValueError(f"`part.{name}.op`: no such operation: `{wire.op}`; {nearest(wire.op, family.operations)}")
+    for setting in wire.given:
+        if setting not in family.settings:
+            raise ValueError(f"`part.{name}.given`: no such setting: `{setting}`; {nearest(setting, family.settings)}")
+    return Member(name, wire.title, family, choices, wire.default, wire.op, wire.leave_out, wire.given)
 
 
 def _complaints(family: Family) -> Iterator[str]:

@@ -11,6 +11,7 @@ from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
 from tollbar.judge.crosstables import crosstables
 from tollbar.judge.decisions import Terms, apart, reach
+from tollbar.judge.factors import factors
 from tollbar.judge.measurements import limit_of, measurements
 from tollbar.judge.noise import twins, worst_noise
 from tollbar.judge.tolls import Compared, tolls
@@ -22,10 +23,13 @@ from tollbar.judge.verdicts import (
     Contrast,
     CrossCell,
     CrossTableResult,
+    FactorPart,
+    FactorsResult,
     Judgement,
     Limit,
     Measurement,
     StudyJudgement,
+    Together,
     Toll,
     Trust,
     Verdict,
@@ -43,6 +47,8 @@ __all__ = [
     "Contrast",
     "CrossCell",
     "CrossTableResult",
+    "FactorPart",
+    "FactorsResult",
     "Increase",
     "Judgement",
     "LeftOut",
@@ -50,6 +56,7 @@ __all__ = [
     "Measurement",
     "RowChange",
     "StudyJudgement",
+    "Together",
     "Toll",
     "Trust",
     "Verdict",
@@ -92,6 +99,7 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         drift=drift(ledger),
         trust=trust(study_run, ledger),
         tables=crosstables(study_run, ledger),
+        factors=factors(study_run, ledger),
         twins=twins(ledger),
         compare=ledger.compare,
     )

@@ -145,6 +145,19 @@ class Ledger:
             quiet_blocks=quiet.n if quiet else 0,
         )
 
+    def added(self, rows: Sequence[Row], weights: Sequence[float]) -> Interval | None:
+        """The sum of these cells' costs, each times its weight: nanoseconds per operation, undisturbed where it was.
+
+        None where no block holds all of them.
+        """
+        of = [self.visits(row) for row in rows]
+        return self._best(lambda moments: stats.added(of, weights, moments, confidence=self.confidence))
+
+    def ratio_of_sums(self, rows: Sequence[Row], above: Sequence[float], below: Sequence[float]) -> Interval | None:
+        """One weighted sum of these cells' costs over another; None as `added`."""
+        of = [self.visits(row) for row in rows]
+        return self._best(lambda moments: stats.ratio_of_sums(of, above, below, moments, confidence=self.confidence))
+
     def noise_for(self, rows: Sequence[Row], what: Quantity = COST) -> Interval | None:
         """The twins that say what noise may do to a ratio of these cells: those of their baselines, and of their kind.
 

@@ -200,6 +200,54 @@ class CrossTableResult:
         return next((c for c in self.cells if tuple(c.row.coordinates[name] for name in names) == place), None)
 
 
+class Together(StrEnum):
+    """Whether choices that are made together cost the sum of what each costs by itself."""
+
+    ADDS_UP = "adds up"
+    CHEAPER = "cheaper together"
+    DEARER = "dearer together"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class FactorPart:
+    """What factors add to the cost: one by itself, or several beyond what fewer of them add."""
+
+    factors: tuple[str, ...]
+    added: Interval
+    """Nanoseconds per operation, perhaps below nought."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactorsResult:
+    """All combinations of a study's factors in one place, taken apart."""
+
+    rows: tuple[Row, ...]
+    """That without any factor first, then that with the first, with the second, with these two, …, with all."""
+    costs: tuple[Interval, ...] = ()
+    """Nanoseconds per operation of each, over the blocks that all have."""
+    parts: tuple[FactorPart, ...] = ()
+    """Each factor's own, then of each two, then of all three: with the cost of the first cell they add up to that of
+    the last one."""
+    beyond: Interval | None = None
+    """Nanoseconds per operation: the cost with all of them, less the sum of each one's own on top of the first's."""
+    ratio: Interval | None = None
+    """The same as a share: the cost with all of them over that sum."""
+    verdict: Together = Together.CANNOT_TELL
+    reason: str | None = None
+    """Why there is none."""
+
+    @property
+    def reckoned(self) -> tuple[tuple[Row, Interval], ...]:
+        """Each cell with its cost; none where they could not be taken apart."""
+        return tuple(zip(self.rows, self.costs, strict=False))
+
+    @property
+    def own(self) -> tuple[FactorPart, ...]:
+        """Of each factor by itself, in the study's order."""
+        return tuple(part for part in self.parts if len(part.factors) == 1)
+
+
 @dataclass(frozen=True, slots=True)
 class BySource:
     """One cell by the statistic of a study's source: a typical cost, or a rate."""
@@ -298,6 +346,7 @@ class StudyJudgement:
     """The median change of the cells' cost from the first to the last third of the blocks, as a ratio."""
     trust: Trust
     tables: tuple[CrossTableResult, ...] = ()
+    factors: tuple[FactorsResult, ...] = ()
     twins: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
     compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)

@@ -1,7 +1,8 @@
 """Heats: which cells of a block are up at once, so that what is compared is measured milliseconds apart.
 
 Each heat holds a few cells and the baselines that they are compared with. They are drawn anew in each block, such that
-the pairs that claims, tables and contrasts compare meet, those first that have met least.
+the pairs that claims, tables and contrasts compare meet, those first that have met least. All combinations of a study's
+factors share a heat.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from tollbar.families import Standing
 from tollbar.plan import Cell, StudyPlan
-from tollbar.plan.pairs import claimed, contrasted, tabled
+from tollbar.plan.pairs import claimed, contrasted, factored, tabled
 
 # More sessions on one core drive the sides of a ratio apart, and each waits longer for its turn: with four cells and
 # a baseline of 5 ms each, two that are compared lie some 10 ms apart.
@@ -79,6 +80,7 @@ class _Draw:
         self._wanted: dict[str, dict[str, float]] = defaultdict(dict)
         self._met: Counter[frozenset[str]] = Counter()
         proven = [cell for cell in plan.cells if cell.key not in excluded]
+        self._together = [[cell.key for cell in group] for group in factored(plan.study, plan.cells)]
         self._twice = {cell.key for cell in plan.cells if cell.is_baseline} | _of_another_kind(proven)
         for claim in plan.study.claims:
             for of, over, _ in claimed(claim, plan.cells):
@@ -103,6 +105,12 @@ class _Draw:
         for key in left:
             by_baseline[self._cells[key].against][key] = None
         heats: list[list[str]] = []
+        for group in self._together:
+            there = [key for key in group if key in waiting]
+            for key in there:
+                del waiting[key]
+                del by_baseline[self._cells[key].against][key]
+            heats.append(list(dict.fromkeys([*self._baselines(there), *group])))
         while waiting:
             heat: list[str] = []
             drawn: str | None = next(iter(waiting))
@@ -113,8 +121,8 @@ class _Draw:
                 drawn = self._next(heat, waiting, by_baseline) if len(heat) < MOST_CELLS else None
             heats.append([*self._baselines(heat), *heat])
         alone = [key for key, cell in self._cells.items() if cell.is_baseline]
-        there = {key for heat in heats for key in heat}
-        heats += [[key] for key in alone if key not in there]
+        drawn_already = {key for heat in heats for key in heat}
+        heats += [[key] for key in alone if key not in drawn_already]
         for heat in heats:
             self._meet(heat)
         return self._with_twins(block, heats, source)

@@ -57,6 +57,36 @@ def tabled(table: CrossTable, cells: Sequence[P]) -> list[tuple[P, list[P]]]:
     return [(cell, found[id(cell)]) for cell in shown]
 
 
+def factored(study: Study, cells: Sequence[P]) -> list[tuple[P, ...]]:
+    """The cells of all combinations of a study's factors, for each place where all were planned.
+
+    In counting order: that without any first, then that with the first factor alone, that with the second, that with
+    these two, …, and that with all last.
+    """
+    if not study.factors:
+        return []
+    by_number: dict[int, list[P]] = defaultdict(list)
+    for cell in cells:
+        at = cell.coordinates
+        if all(at.get(name) in levels for name, levels in study.factors.items()):
+            levels = enumerate(study.factors.items())
+            by_number[sum((at[name] == both[1]) << bit for bit, (name, both) in levels)].append(cell)
+    whole = (1 << len(study.factors)) - 1
+    groups = []
+    for last in by_number[whole]:
+        # A setting of a factor means nothing to cells that are without that.
+        alike = [[one for one in by_number[number] if _agree(one, last, study.factors)] for number in range(whole)]
+        if all(len(some) == 1 for some in alike):
+            groups.append((*(one for (one,) in alike), last))
+    return groups
+
+
+def _agree(one: Placed, other: Placed, but: Collection[str]) -> bool:
+    """Whether two cells stand alike in all that both have, these coordinates aside."""
+    at = other.coordinates
+    return all(at.get(name, value) == value for name, value in one.coordinates.items() if name not in but)
+
+
 def _within(cells: Sequence[P], where: Coordinates) -> list[P]:
     """The cells whose coordinates have these values, as far as they have these coordinates."""
     return [

@@ -16,6 +16,7 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
+from tollbar.present.factors import factor_sentences
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
     baseline_words,
@@ -47,6 +48,8 @@ MOST_STEPS = 2
 
 def headline(study: StudyJudgement) -> str:
     """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
+    if study.factors:
+        return factor_sentences(study)[0]
     return _Telling(study).headline
 
 
@@ -65,7 +68,13 @@ def answer(study: StudyJudgement) -> tuple[str, ...]:
 
 
 def whole_answer(study: StudyJudgement) -> Answer:
-    """The answer, with what may be taken in place of what costs least."""
+    """The answer, with what may be taken in place of what costs least.
+
+    Of a study with factors, whether they add up: its cells are no alternatives, and none is to be taken for its cost.
+    """
+    if study.factors:
+        says = factor_sentences(study)
+        return Answer(says, Choices(says[0]))
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]

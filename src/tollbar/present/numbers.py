@@ -171,6 +171,11 @@ def amount(value: float, unit: str = "ns") -> str:
     return f"{value:,.4g} {unit}"
 
 
+def signed(value_ns: float) -> str:
+    """What is added or taken away, as `+1.2 µs` or `−340 ns`."""
+    return f"{'−' if value_ns < 0 else '+'}{amount(abs(value_ns))}"
+
+
 def figure_words(value: float) -> str:
     """Three figures, however small: `13,700`, `0.512`, `0.0484`."""
     return _short(value) if value >= 1 else f"{value:.3g}"

@@ -48,6 +48,7 @@ from tollbar.present.cpu import (
     shares_section,
     timeline_section,
 )
+from tollbar.present.factors import factors_listing, factors_section
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
     load_section,
@@ -205,7 +206,9 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     part = within(judgement, study)
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
-        uses_section(study),
+        factors_section(study),
+        # Cells of all combinations are no alternatives.
+        None if study.factors else uses_section(study),
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
@@ -304,7 +307,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *filter(None, [uses_listing(study)]),
+        *filter(None, [factors_listing(study), None if study.factors else uses_listing(study)]),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]

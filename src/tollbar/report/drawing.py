@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tollbar.present.chart import SECOND_LINE, Dot, Dots, Drift, Scale, Strengths
 from tollbar.present.cpu import Bars, Timeline
+from tollbar.present.factors import Waterfall
 from tollbar.present.load import Curves, is_hollow
 from tollbar.present.names import STANDINGS, standing_words
 from tollbar.present.numbers import amount
@@ -152,6 +153,18 @@ def _strength(data: Strengths) -> Mapping[str, object]:
     }
 
 
+def _waterfall(data: Waterfall) -> Mapping[str, object]:
+    steps = data.steps
+    return {
+        "rows": [
+            {"label": s.label, "from": _short(s.start), "to": _short(s.end), "kind": s.kind, "note": s.note}
+            for s in steps
+        ],
+        "colours": [palette.part_colour(i) for i in range(3)],
+        "height": ROW_PX * len(steps),
+    }
+
+
 def _short(value: float | None) -> float | None:
     """To five figures: more are noise, and weigh."""
     return None if value is None else float(f"{value:.5g}")
@@ -164,5 +177,6 @@ _CHARTS: Mapping[type, tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     Bars: ("bars", _bars),
     Timeline: ("timeline", _timeline),
     Strengths: ("strength", _strength),
+    Waterfall: ("waterfall", _waterfall),
     Drift: ("drift", lambda _: {}),
 }

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from tollbar import __version__
 from tollbar.errors import TollbarError
-from tollbar.families import Family
+from tollbar.families import Family, MadeOf
 from tollbar.files import write_atomically
 from tollbar.plan import Plan, StudyPlan
 from tollbar.records import Outcome, Proven, SetAside, Trial, TrialKey
@@ -235,6 +235,8 @@ def _keep(family: Family, folder: Path) -> None:
     assert family.folder is not None, "a family that is measured was read from a folder"
     (folder / family.name).mkdir(parents=True, exist_ok=True)
     shutil.copyfile(family.folder / "family.toml", folder / family.name / "family.toml")
+    for member in family.members.values() if isinstance(family, MadeOf) else ():
+        _keep(member.family, folder)
 
 
 def reopen(directory: Path) -> Store:

@@ -228,6 +228,9 @@ class Study:
     statistic: Statistic | None = None
     """What the claims' source prints of each cell, to be shown of what was measured here too."""
     tables: tuple[CrossTable, ...] = ()
+    factors: Mapping[str, tuple[Value, Value]] = field(default_factory=dict)
+    """Coordinates of two values each, the first without and the second with something: all of their combinations are
+    measured in one heat, so that what they cost together is told from the sum of what each costs."""
     remotes: tuple[Remote, ...] = ()
     """Servers of the user's own, instead of beds; once they were found each with its address, not looked up again."""
 

@@ -172,6 +172,7 @@ class WireStudy(Wire):
     load: WireLoad | None = None
     baseline: str | dict[str, Value] | None = None
     vary: dict[str, tuple[Value, ...]] = {}
+    factors: tuple[str, ...] = ()
     leave_out: tuple[WireLeaveOut, ...] = ()
     measure: WireMeasure = WireMeasure()
     judge: WireJudge = WireJudge()

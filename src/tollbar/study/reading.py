@@ -37,6 +37,9 @@ JUDGED = ("capacity", "cost")
 ELAPSED = ("wall",)
 NOTICED = ("throughput", "latency-p50")
 
+# How many a study may have: all combinations of two values each are up at once, on one core.
+FACTORS = (2, 3)
+
 Named = TypeVar("Named", bound=Value)
 
 
@@ -66,6 +69,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
         choices=choices,
         providers=wire.providers or family.providers,
         beds=reader.known("bed", wire.beds, reader.beds, "beds"),
+        factors=reader.factors(wire, choices),
         remotes=tuple(Remote(url) for url in wire.url),
         load=load,
         vary={key: reader.varied(key, values) for key, values in wire.vary.items()},
@@ -235,6 +239,23 @@ class _Reader:
             raise TollbarError(f"`table.columns`: `{wire.columns}` has the rows already", where=self.where)
         sides = {side: self.coordinates(f"table.{side}", getattr(wire, side)) for side in ("over", "where")}
         return CrossTable(**dict(wire) | sides)
+
+    def factors(self, wire: WireStudy, choices: Sequence[str]) -> dict[str, tuple[Value, Value]]:
+        """The two values of each factor, in the study's order."""
+        if wire.factors and len(set(wire.factors)) not in FACTORS:
+            hint = "with one there is nothing to add up, and with four there are more cells than one heat can hold"
+            raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
+        found = {}
+        for name in wire.factors:
+            given = choices if name == "choice" else self.varied(name, wire.vary.get(name, ()))
+            if len(given) != 2:
+                what = f"`factors`: `{name}` has {len(given)} values, where a factor has two"
+                place = "choices" if name == "choice" else f"vary.{name}"
+                raise TollbarError(
+                    what, where=self.where, hint=f"say in `{place}` what is without it, and what with it"
+                )
+            found[name] = (given[0], given[1])
+        return found
 
     def _has_metric(self, key: str, name: str, *others: str) -> None:
         known = (*others, *self.family.metrics)

@@ -6,6 +6,7 @@ mod http;
 mod life;
 mod operations;
 mod pressure;
+mod rows;
 mod secured;
 mod sign_in;
 

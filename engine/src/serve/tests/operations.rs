@@ -146,7 +146,7 @@ fn a_failing_operation_is_answered_with_its_reason() {
     assert_eq!(Ok("done 0\n"), operations.perform(asked));
     assert_eq!(Err(Refusal::NotPrepared), operations.perform(Query { choice: "d", ..asked }));
 
-    let mut service = Service::new(operations, None);
+    let mut service = Service::new(operations, None, None);
     // `bytes` is not asked of an operation that has none.
     let text = get("/op/f/c?bytes=7");
     let request = request::parse(text.as_bytes()).unwrap().unwrap();

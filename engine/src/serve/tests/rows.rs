@@ -1,0 +1,79 @@
+//! A row of a table for each page: read or written once its user is known.
+
+use serde_json::{Value, json};
+
+use super::{Served, get, refused};
+
+/// A directory of a test, which is removed with it.
+struct Directory(std::path::PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = std::env::temp_dir().join(format!("tollbar-rows-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a new directory");
+        Directory(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn config(directory: &Directory, op: &str, setting: Value) -> Value {
+    let store = json!({"directory": directory.0.join("rows"), "server": null});
+    json!({"listen": "127.0.0.1:0", "rows": {
+        "mode": "measure", "provider": {"kind": "sqlite"}, "family": "storage", "op": op, "choice": "aes-256-gcm",
+        "setting": setting, "seed": 7, "store": store,
+    }})
+}
+
+#[test]
+fn each_page_reads_a_row() {
+    let directory = Directory::new("read");
+    let served = Served::start(&config(&directory, "read", json!({"rows": 20})), None);
+    let file = directory.0.join("rows/store.db");
+    for _ in 0..3 {
+        let reply = served.ask("/bytes/10");
+        assert_eq!((200, 10), (reply.status, reply.body.len()));
+    }
+    // A table that another has emptied has no row to give.
+    let files: Vec<_> = std::fs::read_dir(directory.0.join("rows")).unwrap().flatten().collect();
+    assert!(!files.is_empty(), "{file:?}");
+    for entry in files {
+        std::fs::OpenOptions::new().write(true).open(entry.path()).unwrap().set_len(0).unwrap();
+    }
+    assert_eq!(500, served.ask("/bytes/10").status);
+}
+
+#[test]
+fn each_page_writes_a_row() {
+    let directory = Directory::new("insert");
+    let served = Served::start(&config(&directory, "insert", json!({"rows-per-commit": 1})), None);
+    let size = || -> u64 {
+        let files = std::fs::read_dir(directory.0.join("rows")).unwrap().flatten();
+        files.map(|entry| entry.metadata().unwrap().len()).sum()
+    };
+    let before = size();
+    let mut client = served.client();
+    for _ in 0..1100 {
+        client.send(get("/bytes/1"));
+        assert_eq!(200, client.reply().status);
+    }
+    assert!(size() > before + 100_000, "{} to {}", before, size());
+}
+
+#[test]
+fn what_no_page_can_do_is_refused() {
+    for (op, setting, words) in [
+        ("find", json!({"rows": 20}), "a page reads one row"),
+        ("insert", json!({"rows-per-commit": 250}), "a page reads one row"),
+        ("read", json!({"rows": 20, "unknown": 1}), "unknown"),
+    ] {
+        let directory = Directory::new(&format!("refused-{op}-{}", words.len()));
+        let (status, line, _) = refused(&config(&directory, op, setting).to_string());
+        assert_eq!(Some(3), status.code(), "{line}");
+        assert!(line.contains(words), "{line}");
+    }
+}

@@ -1,0 +1,112 @@
+"""The workload of a whole request: one server that signs users in, speaks TLS, and has a table behind its page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tollbar import beds, families, workloads
+from tollbar.beds import Installed, NotStarted
+from tollbar.beds.configuration import Request
+from tollbar.beds.sandbox import Sandbox
+from tollbar.families import MadeOf
+from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
+from tollbar.libraries import look_up
+from tollbar.plan import Cell
+from tollbar.records import Outcome, Proven
+from tollbar.workloads import Given
+from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
+
+SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
+# The server that has the table in its own process, and what stands behind the others.
+EMBEDDED, APPLICATION = "embedded", "application"
+# Who encrypts a row's columns: the database's own build, or beside a server the application.
+ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
+
+
+class FamilyWorkload(RequestWorkload):
+    """A page for those who may see it, with a row of a table."""
+
+    def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
+        """The server as its transport asks for it, with the words of its sign-in and of its table."""
+        transport, sign_in = _part(cell, TRANSPORT), _part(cell, SIGN_IN)
+        asked = _requests(transport).request(transport, found, seed, sandbox)
+        signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
+        words = {name: value for name, value in signed.words.items() if name not in asked.words}
+        words |= {"rows": _rows(cell, seed)}
+        behind = [one for one in (_database(cell), _application(found)) if one]
+        return replace(
+            asked,
+            settings={**signed.settings, **settings_of(cell)},
+            words={**asked.words, **words},
+            shown_words={**(asked.shown_words or asked.words), **words},
+            services=(*signed.services, *behind),
+        )
+
+    def clients(self, cell: Cell, sandbox: Sandbox | None) -> list[Client]:
+        """Those of its transport."""
+        transport = _part(cell, TRANSPORT)
+        return _requests(transport).clients(transport, sandbox)
+
+    def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
+        """How its users sign in."""
+        sign_in = _part(cell, SIGN_IN)
+        return _requests(sign_in).exchange(sign_in, server, sandbox)
+
+    def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """The table by itself: each wrong thing that its protection refuses, and the database's files searched."""
+        return workloads.of(_part(cell, STORAGE)).prove(_part(cell, STORAGE), seed, given)
+
+
+def _requests(cell: Cell) -> RequestWorkload:
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    return workload
+
+
+def _part(cell: Cell, name: str) -> Cell:
+    """The cell of one of the families that the whole is made of."""
+    whole = families.family(cell.family)
+    assert isinstance(whole, MadeOf)
+    member = whole.members[name]
+    at = member.cell({**cell.coordinates, **cell.choice.setting})
+    family, bed, provider = member.family, cell.bed, cell.provider
+    if name == STORAGE:
+        database = str(cell.coordinates["database"])
+        bed = beds.all_beds().get(database)
+        at = member.cell({**cell.coordinates, **cell.choice.setting, "bed": bed.name if bed else ""})
+        ((provider,), _) = look_up((ENCRYPTED_BY[database],), ())
+    return replace(
+        cell,
+        family=family.name,
+        choice=family.choices[str(at["choice"])],
+        bed=bed,
+        provider=provider,
+        coordinates=at,
+        standing=family.standing_of(at),
+    )
+
+
+def _database(cell: Cell) -> Installed | None:
+    """What stands behind the server; None: the table is in the server itself. Raises NotStarted."""
+    storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
+    if storage.choice.name not in CHOICES[database]:
+        raise NotStarted(Outcome.UNSUPPORTED, f"{database} has no {storage.choice.name}")
+    bed = beds.all_beds().get(database)
+    return beds.here(bed) if bed else None
+
+
+def _application(found: Installed) -> Installed | None:
+    """What has the table behind a web server; None: the server has it itself. Raises NotStarted."""
+    return None if found.bed.name == EMBEDDED else beds.service(APPLICATION)
+
+
+def _rows(cell: Cell, seed: int) -> dict[str, Any]:
+    """The table's own task; where it lies the bed's template says."""
+    storage, database = _part(cell, STORAGE), str(cell.coordinates["database"])
+    task = {name: value for name, value in storage.task("measure", seed).items() if name != "contract"}
+    server = None
+    if database in REACHED:
+        _, name = REACHED[database]
+        server = {"kind": database, "user": USER, "database": name, "answer_limit_s": ANSWER_LIMIT_S}
+    return {**task, "store": {"server": server}}

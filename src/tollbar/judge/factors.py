@@ -1,0 +1,68 @@
+"""What each factor of a study costs, and whether what they cost together is the sum of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from tollbar.judge.costs import Ledger
+from tollbar.judge.decisions import decide, reach
+from tollbar.judge.verdicts import FactorPart, FactorsResult, Together, Verdict
+from tollbar.plan.pairs import factored
+from tollbar.results import Row, StudyRun
+
+_TOGETHER = {
+    Verdict.FREE: Together.ADDS_UP,
+    Verdict.SAVES: Together.CHEAPER,
+    Verdict.COSTS: Together.DEARER,
+    Verdict.UNCLEAR: Together.CANNOT_TELL,
+}
+
+
+def factors(study_run: StudyRun, ledger: Ledger) -> tuple[FactorsResult, ...]:
+    """One result for each place in which all combinations of the study's factors were planned."""
+    names = tuple(study_run.study.factors)
+    return tuple(_result(names, rows, ledger) for rows in factored(study_run.study, ledger.rows))
+
+
+def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> FactorsResult:
+    """Cells are numbered by their factors: bit by bit, in the order of the names."""
+    for row in rows:
+        why = ledger.why_unmeasured(row)
+        if why is not None:
+            return FactorsResult(rows, reason=f"{row.title} was not measured: {why}")
+    singles = [1 << bit for bit in range(len(names))]
+    together = [bits for some in range(1, len(names) + 1) for bits in combinations(range(len(names)), some)]
+    whole = _weights(len(rows), {len(rows) - 1: 1.0})
+    # The sum of what each costs by itself, on top of what is there without any.
+    summed = _weights(len(rows), {0: 1.0 - len(names), **dict.fromkeys(singles, 1.0)})
+    costs = [ledger.added(rows, _weights(len(rows), {cell: 1.0})) for cell in range(len(rows))]
+    effects = [ledger.added(rows, _effect(sum(1 << bit for bit in bits), len(rows))) for bits in together]
+    beyond = ledger.added(rows, [one - other for one, other in zip(whole, summed, strict=True)])
+    ratio = ledger.ratio_of_sums(rows, whole, summed)
+    if beyond is None or ratio is None:
+        return FactorsResult(rows, reason="no block holds all of its cells")
+    noise = ledger.noise_for(rows)
+    return FactorsResult(
+        rows,
+        # All are of the same blocks: where one is known, so are the others.
+        tuple(cost for cost in costs if cost is not None),
+        tuple(
+            FactorPart(tuple(names[bit] for bit in bits), added)
+            for bits, added in zip(together, effects, strict=True)
+            if added is not None
+        ),
+        beyond,
+        ratio,
+        _TOGETHER[decide(ratio, reach(noise) if noise else None, ledger.terms)],
+    )
+
+
+def _effect(of: int, cells: int) -> list[float]:
+    """Weights that make of the cells' costs what these factors cost together, beyond what fewer of them cost."""
+    within = [cell for cell in range(cells) if cell & of == cell]
+    return _weights(cells, {cell: (-1.0) ** (of.bit_count() - cell.bit_count()) for cell in within})
+
+
+def _weights(cells: int, of: dict[int, float]) -> list[float]:
+    return [of.get(cell, 0.0) for cell in range(cells)]

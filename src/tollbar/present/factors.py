@@ -1,0 +1,158 @@
+"""What each factor of a study costs, one by one and together: a waterfall, its table and its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tollbar.judge import FactorPart, FactorsResult, StudyJudgement, Together
+from tollbar.present.blocks import Block, Chart, Column, Figures, Listing, Section, Table, TableCell, numbers
+from tollbar.present.names import (
+    capitalised,
+    cost_words,
+    enumeration,
+    interval_title,
+    named_value,
+    place_words,
+    varying,
+)
+from tollbar.present.numbers import TOO_FEW, amount, change_ends, change_words, percent, percent_of, signed
+from tollbar.stats import Interval
+
+TITLE = "What each part adds, and all together"
+# Each of what is drawn from nought; what is drawn from where the one before it ends; and what is left over.
+WHOLE, ADDS, LEFT = "whole", "adds", "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A bar of a waterfall, from one cost to another, in nanoseconds."""
+
+    label: str
+    note: str
+    start: float
+    end: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """From what is there without any factor to what all of them cost, step by step, on an axis from nought."""
+
+    steps: Sequence[Step]
+    title: str
+
+    @property
+    def most(self) -> float:
+        return max(max(step.start, step.end) for step in self.steps)
+
+
+def factor_sentences(study: StudyJudgement) -> tuple[str, ...]:
+    """Whether the factors add up, place by place."""
+    return tuple(_sentence(study, found) for found in study.factors)
+
+
+def factors_section(study: StudyJudgement) -> Section | None:
+    """A waterfall, its sentence and its table for each place in which all combinations were measured."""
+    blocks = [block for found in study.factors if found.reason is None for block in _blocks(study, found)]
+    return Section(TITLE, blocks) if blocks else None
+
+
+def factors_listing(study: StudyJudgement) -> Listing | None:
+    """The same in brief."""
+    told = [found for found in study.factors if found.reason is None]
+    if not told:
+        return None
+    return Listing(TITLE, tables=[_table(study, found) for found in told], heads="at", caption=cost_words(study).title)
+
+
+def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:
+    steps, title = _steps(study, found), _place(study, found)
+    said = "; ".join(f"{step.label}: {step.note}" for step in steps)
+    letters = max(len(step.label) for step in steps)
+    chart = Chart(title, f"{TITLE}. {said}.", Waterfall(steps, cost_words(study).title), letters)
+    yield Figures([chart], "panels wide")
+    yield _table(study, found)
+
+
+def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
+    """What the judge says of the parts and the whole."""
+    names = enumeration([_with(study, found, part.factors[0]) for part in found.own] or list(study.about.factors))
+    where = f" ({place})" if (place := _place(study, found)) else ""
+    if found.reason is not None or found.ratio is None or found.beyond is None:
+        return f"{capitalised(names)}{where} could not be taken apart: {found.reason}."
+    change = f"{change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
+    how = {
+        Together.ADDS_UP: f"cost together what each of them adds by itself, within {percent(study.about.worth)}",
+        Together.CHEAPER: "cost less together than what each of them adds by itself",
+        Together.DEARER: "cost more together than what each of them adds by itself",
+        Together.CANNOT_TELL: "may cost together more or less than what each of them adds by itself: cannot tell",
+    }[found.verdict]
+    beyond = found.beyond
+    ends = f"[{signed(beyond.low)}, {signed(beyond.high)}]" if beyond.is_bounded else TOO_FEW
+    return f"{capitalised(names)}{where} {how}: {signed(beyond.estimate)} {ends}, {change} of that sum."
+
+
+def _steps(study: StudyJudgement, found: FactorsResult) -> list[Step]:
+    bare, whole = found.costs[0].estimate, found.costs[-1].estimate
+    steps = [Step(_without(study, found), amount(bare), 0.0, bare, WHOLE)]
+    at = bare
+    for part in found.own:
+        added = part.added.estimate
+        steps.append(Step(f"+ {_with(study, found, part.factors[0])}", signed(added), at, at + added, ADDS))
+        at += added
+    steps.append(Step("beyond their sum", signed(whole - at), at, whole, LEFT))
+    return [*steps, Step("all together", amount(whole), 0.0, whole, WHOLE)]
+
+
+def _table(study: StudyJudgement, found: FactorsResult) -> Table:
+    columns = (
+        Column("part", names=True),
+        *numbers("adds"),
+        *numbers(interval_title(study), leaves=0),
+        *numbers("of the whole", leaves=1),
+    )
+    parts = [(_label(study, found, part), part.added) for part in found.parts]
+    if len(found.parts) > len(found.own) + 1 and found.beyond is not None:
+        parts.append(("all that is beyond their sum", found.beyond))
+    whole = found.costs[-1].estimate
+    rows = [
+        _cells(_without(study, found), found.costs[0], whole, amount),
+        *(_cells(label, added, whole, signed) for label, added in parts),
+        _cells("all together", found.costs[-1], whole, amount),
+    ]
+    return Table(_place(study, found), columns, rows)
+
+
+def _label(study: StudyJudgement, found: FactorsResult, part: FactorPart) -> str:
+    names = [_with(study, found, name) for name in part.factors]
+    return f"{enumeration(names)} together, beyond their sum" if len(names) > 1 else f"+ {names[0]}"
+
+
+def _cells(label: str, of: Interval, whole: float, words: Callable[[float], str]) -> list[TableCell]:
+    ends = f"[{words(of.low)}, {words(of.high)}]" if of.is_bounded else TOO_FEW
+    share = f"{'−' if of.estimate < 0 else ''}{percent_of(abs(of.estimate) / whole)}"
+    return [
+        TableCell(label),
+        TableCell(words(of.estimate), of.estimate),
+        TableCell(ends),
+        TableCell(share, of.estimate / whole),
+    ]
+
+
+def _without(study: StudyJudgement, found: FactorsResult) -> str:
+    at = found.rows[0].coordinates
+    return ", ".join(named_value(study.about.family, name, at[name]) for name in study.about.factors)
+
+
+def _with(study: StudyJudgement, found: FactorsResult, name: str) -> str:
+    return named_value(study.about.family, name, found.rows[-1].coordinates[name])
+
+
+def _place(study: StudyJudgement, found: FactorsResult) -> str:
+    """Where these cells stand, where a study has several such places."""
+    if len(study.factors) < 2:
+        return ""
+    at = {name: value for name, value in found.rows[0].coordinates.items() if name not in study.about.factors}
+    names = varying([one.rows[0] for one in study.factors])
+    return place_words(study)(at, [name for name in names if name in at])
