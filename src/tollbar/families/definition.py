@@ -44,7 +44,7 @@ class Standing(StrEnum):
 
     def is_above(self, other: Standing) -> bool:
         """Whether it is better than another one; neither is the null choice's."""
-        return _WORST_FIRST.index(self) > _WORST_FIRST.index(other)
+        return WORST_FIRST.index(self) > WORST_FIRST.index(other)
 
 
 WORST_FIRST = (
@@ -418,7 +418,7 @@ class Family:
 
         def worth(value: Value) -> int:
             known = self._value_at(name, {**coordinates, name: value})
-            return _WORST_FIRST.index(known.standing if known and known.standing else Standing.RECOMMENDED)
+            return WORST_FIRST.index(known.standing if known and known.standing else Standing.RECOMMENDED)
 
         possible = [value for value in others if not self._refusal(name, {**coordinates, name: value})]
         return max(possible, key=worth, default=default)

@@ -57,8 +57,10 @@ class Member:
                 own[name] = next((v for pattern, v in said.items() if fnmatch(at, pattern)), setting.default)
             elif said is not None:
                 own[name] = said
+            elif (set_by := next((n for n in (self.name_of(name), name) if n in coordinates), None)) is not None:
+                own[name] = coordinates[set_by]
             else:
-                own[name] = coordinates.get(self.name_of(name), coordinates.get(name, setting.default))
+                own[name] = self.family.default_at(name, own)
         return own
 
 
@@ -100,6 +102,24 @@ class MadeOf(Family):
             for member, cell in self.cells_at(coordinates)
             for threat, done in member.family.mitigations_of(cell, of_choice=of_choice).items()
         }
+
+    def default_at(self, name: str, coordinates: Mapping[str, Value]) -> Value:
+        """What a setting is there unless it is said; of a member's what it is in the member's cell."""
+        for member, cell in self.cells_at(coordinates):
+            for inner in member.family.settings:
+                if member.name_of(inner) == name:
+                    return member.family.default_at(inner, cell)
+        return self.settings[name].default
+
+    def why_unsupported(self, coordinates: Mapping[str, Value]) -> str | None:
+        """Why one of its members' cells cannot be had there; None: all can."""
+        for member, cell in self.cells_at(coordinates):
+            reason = member.family.why_unsupported(cell)
+            if reason is not None:
+                for inner in member.family.settings:
+                    reason = reason.replace(f"`{inner}=", f"`{member.name_of(inner)}=")
+                return reason
+        return None
 
     def parts_of(self, coordinates: Mapping[str, Value]) -> tuple[Part, ...]:
         """The choice, and the parts of its members' cells."""
@@ -157,7 +177,7 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
         if only is not None:
             # What its values are worth is asked of the member itself.
             about = {value: _named(one.name, one.title, one.spec, one.note) for value, one in setting.about.items()}
-            own[name] = replace(setting, name=member.name_of(name), only=only, about=about)
+            own[name] = replace(setting, name=member.name_of(name), only=only, about=about, unsupported=())
     yield from own.values()
 
 
