@@ -112,6 +112,43 @@ def ratio(
     return _interval(paired if enough else apart, moments, confidence)
 
 
+def crossing(
+    at: Sequence[float],
+    line: Sequence[Sequence[Visit]],
+    level: Sequence[Visit],
+    moments: Moments,
+    *,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """The place where the straight line through mean costs, which stand `at` these places, falls to the `level`'s.
+
+    By the blocks that all have. None where there are none, or where the line does not fall.
+    """
+    sides = [_by_block(of, moments) for of in (*line, level)]
+    blocks = sorted(set.intersection(*map(set, sides)))
+    if not blocks:
+        return None
+    # (side, block, spent | operations | rounds)
+    table = np.array([[side[block] for block in blocks] for side in sides])
+
+    def falls_to(sums: np.ndarray) -> np.ndarray:
+        """(side, …, 3) → (…)"""
+        costs = sums[..., 0] / sums[..., 1]
+        slope, intercept = np.polyfit(at, costs[:-1], 1)
+        found: np.ndarray = np.where(slope < 0, (costs[-1] - intercept) / slope, np.nan)
+        return found
+
+    place, n = float(falls_to(table.sum(axis=1))), len(blocks)
+    if math.isnan(place):
+        return None
+    how = confidence, n, moments
+    without = falls_to(table.sum(axis=1, keepdims=True) - table) if n >= FEWEST_BLOCKS else np.array([math.nan])
+    if np.isnan(without).any():
+        return Interval(place, -math.inf, math.inf, *how)
+    half = student(n - 1.0, confidence) * math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
+    return Interval(place, place - half, place + half, *how, n - 1.0)
+
+
 def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval | None:
     """The undisturbed interval where its blocks are enough for one, else that as disturbed if its blocks are."""
     if undisturbed is None or (not undisturbed.is_bounded and disturbed is not None and disturbed.is_bounded):

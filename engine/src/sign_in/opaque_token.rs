@@ -22,8 +22,8 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::NoCredentials,
         Wrong::Own(UNKNOWN),
         Wrong::Own(EXPIRED),
-        Wrong::Own(ENDED),
         Wrong::Own(REVOKED),
+        Wrong::Own(ENDED),
     ],
 };
 
