@@ -9,6 +9,7 @@ use super::lookup::Entry;
 use super::negotiate::refused;
 use super::returning::Returning;
 use super::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending};
+use crate::clock;
 use crate::failure::{self, Failure, Fault};
 use crate::http::prebuilt::Prebuilt;
 use crate::http::response::{Expected, Response};
@@ -139,7 +140,10 @@ impl<I: Issuer> ShownClient<I> {
                 std::thread::sleep(Duration::from_secs(cache.time_to_live_s) + SOME_MORE);
             }
             (Step::ShowRunOut, _) => {
-                std::thread::sleep(Duration::from_secs(RUNS_OUT_AFTER_S + 1) + SOME_MORE);
+                let until_s = clock::unix_s() + RUNS_OUT_AFTER_S + 1;
+                while clock::unix_s() < until_s {
+                    std::thread::sleep(SOME_MORE);
+                }
             }
             _ => {}
         }

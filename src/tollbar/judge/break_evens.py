@@ -21,7 +21,7 @@ def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
 
 
 def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tuple[Row, tuple[Row, ...]]]:
-    """Each measured cell at these values; and measured ones that differ from it, and among each other in the setting."""
+    """Each measured cell at these values, and those that differ from it in them and among each other in the setting."""
     rows = [row for row in ledger.rows if ledger.why_unmeasured(row) is None]
     for row in rows:
         if any(row.coordinates.get(other) != value for other, value in without.items()):

@@ -261,7 +261,7 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
     where = _where_alike(study, one.row, list(without))
     by = f"by a line through {counted(len(one.line), 'share')}, {where}" if where else "by a line through them"
     if one.at is None:
-        return f"{way} is not found to cost less the higher the {share} is, {where}."
+        return f"{capitalised(way)} is not found to cost less the higher the {share} is, {where}."
     low, high = max(one.at.low, 0.0), min(one.at.high, 100.0)
     between = f"[{_share(low)}, {_share(high)}]"
     if one.at.low > 100:
@@ -271,7 +271,8 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
     elif not one.at.is_bounded or (low, high) == (0.0, 100.0):
         said = f"from which {share} on {way} costs less than {other} cannot be told"
     else:
-        said = f"{way} costs less than {other} from a {share} of {_share(min(max(one.at.estimate, 0.0), 100.0))} on {between}"
+        place = _share(min(max(one.at.estimate, 0.0), 100.0))
+        said = f"{way} costs less than {other} from a {share} of {place} on {between}"
     return capitalised(f"{said}: {by}.")
 
 
