@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tollbar.families import Standing, Value
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
-from tollbar.present.against import against_baseline
+from tollbar.present.against import against_baseline, break_even
 from tollbar.present.chart import frontier
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
@@ -46,14 +46,14 @@ def headline(study: StudyJudgement) -> str:
 
 
 def answer(study: StudyJudgement) -> tuple[str, ...]:
-    """The headline, then a paragraph for each finding: what others in good standing cost, then the rest."""
+    """The headline, a paragraph for each finding: what others in good standing cost, then the rest; and what pays when."""
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
     more = len(telling.findings) - MOST_FINDINGS
     if more > 0:
         rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
-    return (telling.headline, *filter(None, rest))
+    return (telling.headline, *filter(None, rest), *(break_even(study, one) for one in study.break_evens))
 
 
 @dataclass(frozen=True, slots=True)
