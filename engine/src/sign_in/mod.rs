@@ -18,7 +18,7 @@ mod negotiate;
 mod ntlm;
 mod opaque_token;
 mod password;
-pub mod returning;
+mod returning;
 pub mod scheme;
 mod session_cookie;
 mod shown;
@@ -34,8 +34,8 @@ use crate::failure::Failure;
 use crate::http::page::Site;
 use crate::random::UserRandom;
 use accounts::{Accounts, AccountsSpec};
-use returning::CacheSpec;
 use scheme::{Client, PLACE, Scheme, Server, Settings, Setup, Visit, VisitKind, Wrong};
+use verified::KnownCache;
 
 /// The schemes that there are.
 const SCHEMES: &[Scheme] = &[
@@ -69,7 +69,7 @@ pub struct SignInSpec {
     #[serde(default)]
     operation: VisitKind,
     /// Whom the server remembers, and how many of those come.
-    pub cache: Option<CacheSpec>,
+    pub cache: Option<KnownCache>,
     /// The server's own store of what it knows users by, which a proof changes as another than the server would.
     store: Option<PathBuf>,
     /// The scheme's own.

@@ -1,23 +1,11 @@
 //! Which account each visit is of: one that is drawn, or where the server remembers whom it has verified, one of those
 //! that come again and again at just the share that was asked for, and else one that comes as if for the first time.
 
-use serde::Deserialize;
-
 use super::accounts::Accounts;
 use super::scheme::Visit;
+use super::verified::KnownCache;
 use crate::failure::Failure;
 use crate::random::Sequence;
-
-/// `load.exchange.cache`, as it comes in: what a client knows of the server's.
-#[derive(Deserialize, Debug, Clone, Copy)]
-#[serde(deny_unknown_fields)]
-pub struct CacheSpec {
-    /// Of a hundred visits so many come with a credential that the server remembers.
-    pub hit_percent: u64,
-    pub time_to_live_s: u64,
-    /// How many the server remembers.
-    pub entries: u64,
-}
 
 /// A cache may hold so many more than it was told until it has tidied up, and the order in which it forgets is as exact.
 const SLACK: u64 = 1_024;
@@ -32,7 +20,7 @@ pub enum Returning {
 /// The first accounts come again and again, one after the other; all others in an order that is as if drawn, so long that
 /// the server has forgotten each before it comes once more.
 pub struct Turns {
-    spec: CacheSpec,
+    spec: KnownCache,
     again: usize,
     others: Vec<usize>,
     /// How many of those that come again have come for the first time, which the server has to verify.
@@ -53,9 +41,9 @@ struct Turn {
 
 impl Returning {
     /// For so many users at a time.
-    pub fn of(spec: Option<CacheSpec>, accounts: &Accounts, users: usize) -> Result<Returning, Failure> {
+    pub fn of(spec: Option<KnownCache>, accounts: &Accounts, users: usize) -> Result<Returning, Failure> {
         let Some(spec) = spec else { return Ok(Returning::Drawn) };
-        let CacheSpec { hit_percent, entries, .. } = spec;
+        let KnownCache { hit_percent, entries, .. } = spec;
         let refuse =
             |why: String| Err(Failure::Unsupported(format!("a hit share of {hit_percent} %: {why}")));
         if hit_percent > 100 {
@@ -137,7 +125,7 @@ impl Returning {
         }
     }
 
-    pub fn cache(&self) -> Option<CacheSpec> {
+    pub fn cache(&self) -> Option<KnownCache> {
         match self {
             Returning::Drawn => None,
             Returning::Shared(turns) => Some(turns.spec),

@@ -10,8 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::accounts::Accounts;
-use super::returning::CacheSpec;
-use super::verified::Found;
+use super::verified::{Found, KnownCache};
 use crate::failure::{Failure, Fault};
 use crate::http::page::{Expectation, Site};
 use crate::http::prebuilt::{Outline, Prebuilt};
@@ -174,7 +173,7 @@ pub struct Setup<'a> {
     pub accounts: Option<Accounts>,
     /// Users of a loop at the most.
     pub users: usize,
-    pub cache: Option<CacheSpec>,
+    pub cache: Option<KnownCache>,
     /// The server's own store of what it knows users by, where a proof may change it.
     pub store: Option<&'a Path>,
     /// The common names in the certificates of the kinds of client that are used; None where one has none.

@@ -64,6 +64,17 @@ pub struct CacheSpec {
     entries: u64,
 }
 
+/// `load.exchange.cache`, as it comes in: what a client knows of the server's.
+#[derive(Deserialize, Debug, Clone, Copy)]
+#[serde(deny_unknown_fields)]
+pub struct KnownCache {
+    /// Of a hundred visits so many come with a credential that the server remembers.
+    pub hit_percent: u64,
+    pub time_to_live_s: u64,
+    /// How many the server remembers.
+    pub entries: u64,
+}
+
 /// This verifier, or one that asks it once for what it then remembers.
 pub fn by(verifier: impl Verifier + 'static, cache: Option<CacheSpec>) -> Result<Box<dyn Verifier>, Failure> {
     Ok(match cache {

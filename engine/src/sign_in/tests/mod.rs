@@ -430,7 +430,10 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     let here = |count: usize| json!({"file": accounts, "count": count});
     let absent = json!({"file": files.0.join("absent"), "count": 1});
     for (exchange, expected) in [
-        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
+        (
+            json!({"scheme": "basics"}),
+            "`load.exchange.scheme` is \"basics\"; there are: anonymous, api-key, basic,",
+        ),
         (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
         (json!({"scheme": "client-certificate"}), "needs a TLS identity with a common name"),
         (
@@ -461,7 +464,10 @@ fn a_server_that_could_not_sign_in_does_not_start() {
     let absent = files.0.join("absent");
     let at = |number: u32| files.0.join(format!("copy-{number}"));
     for (sign_in, expected) in [
-        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
+        (
+            json!({"scheme": "basics"}),
+            "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, api-key, basic,",
+        ),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
@@ -512,10 +518,12 @@ fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: 
         "opaque-token" => {
             let from = files.0.join(format!("held-{number}.sqlite"));
             let held = rows.iter().map(|(name, token)| (token.as_str(), name.as_str(), i64::MAX as u64));
-            lookup::tests::fill(&from, &held.chain([("spare", "u1", i64::MAX as u64)]).collect::<Vec<_>>());
+            let others = [("spare", "u1", i64::MAX as u64), ("expired", "u1", clock::unix_s() - 3600)];
+            lookup::tests::fill(&from, &held.chain(others).collect::<Vec<_>>());
             let spare = files.put(&format!("spare-{number}"), "spare");
             let at = files.0.join(format!("held-{number}-copy.sqlite"));
-            (json!({"expired": spare, "spare": spare}), json!({"held": {"from": from, "at": at}}))
+            let expired = files.put(&format!("expired-{number}"), "expired");
+            (json!({"expired": expired, "spare": spare}), json!({"held": {"from": from, "at": at}}))
         }
         _ => {
             let sha_256 =
@@ -620,22 +628,17 @@ fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
 fn a_share_that_cannot_be_kept_is_refused() {
     let files = Files::new("kept");
     let (case, accounts) = remembering(&files, "api-key", 0, 90);
-    for (cache, count, expected) in [
-        (
-            json!({"hit_percent": 90, "time_to_live_s": 60, "entries": 1_000}),
-            MANY,
-            "need a cache of 1027 entries",
-        ),
+    for (cache, expected) in [
+        (json!({"hit_percent": 90, "time_to_live_s": 60, "entries": 1_000}), "need a cache of 1027 entries"),
         (
             json!({"hit_percent": 90, "time_to_live_s": 60, "entries": MANY}),
-            MANY,
             "remembers most of 3600 accounts",
         ),
-        (json!({"hit_percent": 101, "time_to_live_s": 60, "entries": ENTRIES}), MANY, "more than all"),
+        (json!({"hit_percent": 101, "time_to_live_s": 60, "entries": ENTRIES}), "more than all"),
     ] {
-        let served = Served::plain();
+        let served = case.served();
         let exchange =
-            json!({"scheme": "api-key", "accounts": {"file": accounts, "count": count}, "cache": cache});
+            json!({"scheme": "api-key", "accounts": {"file": accounts, "count": MANY}, "cache": cache});
         let load = case.load(&served, &accounts, json!({"exchange": exchange}));
         let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
         assert!(words.contains(expected), "{expected}: {words}");
