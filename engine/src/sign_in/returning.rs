@@ -10,7 +10,7 @@ use crate::random::Sequence;
 /// A cache may hold so many more than it was told until it has tidied up, and the order in which it forgets is as exact.
 const SLACK: u64 = 1_024;
 /// Any: which accounts follow each other says nothing.
-const SEED: u64 = 0x6361_6368_65;
+const SEED: u64 = 0x6361_6368;
 
 pub enum Returning {
     Drawn,
