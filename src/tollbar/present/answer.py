@@ -46,7 +46,7 @@ def headline(study: StudyJudgement) -> str:
 
 
 def answer(study: StudyJudgement) -> tuple[str, ...]:
-    """The headline, a paragraph for each finding (others in good standing, the rest), and from which share on it pays."""
+    """The headline, then a paragraph for each finding: others in good standing, the rest; and where it begins to pay."""
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
