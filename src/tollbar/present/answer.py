@@ -46,7 +46,7 @@ def headline(study: StudyJudgement) -> str:
 
 
 def answer(study: StudyJudgement) -> tuple[str, ...]:
-    """The headline, then a paragraph for each finding: others in good standing, the rest; and where it begins to pay."""
+    """The headline, then a paragraph for each finding: others in good standing, then the rest; and where it pays."""
     telling = _Telling(study)
     told = telling.findings[:MOST_FINDINGS]
     rest = [telling.paragraph(finding, first=finding is told[0]) for finding in told]
