@@ -62,6 +62,13 @@ MISTAKES = {
     "nothing but what does nothing": ("digest none", "nothing is compared with `none`", "another choice of digest"),
     "users in words": ("tls tls-1.3 users=eight", "not a number of users", "users=1,8"),
     "a rate without a unit": ("tls tls-1.3 rate=200", "say the unit", None),
+    "a share above one": ("web-auth jwt verified=cached hit-share=1.5", "say the unit", None),
+    "a share that is not whole": ("web-auth jwt verified=cached hit-share=0.995", "not a whole share", None),
+    "a time to live that is over first": (
+        "web-auth jwt verified=cached time-to-live=5",
+        "too small: 60 at least",
+        None,
+    ),
     "one setting twice": ("digest md5 bytes=64B bytes=4KiB", "`bytes` is given twice", "bytes=64B,4KiB"),
     "a choice with a name": ("digest choice=md5", "a choice stands by itself", "tollbar ask digest md5"),
 }
@@ -244,6 +251,7 @@ def test_a_baseline_that_cannot_be_measured_is_said(tollbar: Tollbar) -> None:
         (["digest", "md5", "sha-1", "lookup=implicit"], "means nothing to any cell"),
         (["password-hash", "argon2id", "memory=4095GiB"], "takes 4,095 GiB of memory, and"),
         (["password-hash", "argon2id", "memory=64KiB", "lanes=16"], "16 `lanes` need 128 KiB at least"),
+        (["web-auth", "jwt", "verified=cached", "cache-entries=4"], "8 `users` need 8 at least, 1 each"),
         (["digest", "md5", "sha-1", "--save", "there.toml"], "is there already"),
         (["digest", "md5", "sha-1", "--save", "no/where.toml"], "cannot be written"),
     ],
@@ -264,3 +272,12 @@ def test_half_a_unit_of_size_is_refused(text: str) -> None:
     """K may be 1,000 or 1,024: both are named, neither is guessed."""
     with pytest.raises(ValueError, match=r"say the unit, `\d [KMG]B` .* or `\d [KMG]iB`"):
         units.size_bytes(text)
+
+
+def test_the_baseline_has_no_setting_that_means_nothing_to_it() -> None:
+    """Of what is verified each time no share is remembered: the baseline says nothing of it, and the cells are five."""
+    asked = study.of_words("web-auth", ["jwt", "verified=each-time,cached", "hit-share=0,0.5,0.9,0.99"])
+    read = study.read(study.ASKED, asked.text(), where=study.ASKED)
+    assert {"verified": "each-time"} == read.baseline
+    (planned,) = plan.make([read], seed=1).studies
+    assert [None, 0, 50, 90, 99] == [cell.coordinates.get("hit-share") for cell in planned.cells]

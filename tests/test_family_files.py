@@ -126,6 +126,12 @@ BAD = {
         "`setting.length.default`: `1` is too small: 2 at least",
         None,
     ),
+    "an unknown setting to break even with": (
+        "",
+        SETTING.format("default = 1\nbreaks-even-with = { lenght = 2 }"),
+        "`setting.length.breaks-even-with`",
+        "`length`",
+    ),
     "an unknown setting's share": (
         "",
         SETTING.format("default = 1\nleast-each = { lenght = 2 }"),

@@ -188,3 +188,24 @@ def test_a_baseline_that_is_worth_less_is_not_said_to_be_worth_as_much(capsys: p
     assert {"deprecated", "recommended"} <= set(text.split())
     show_judgement(judgement([asked("password-hash argon2id-owasp-19m argon2id-owasp-46m", (25e6, 50e6))]))
     assert "all recommended" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("costs_ns", "expected"),
+    [
+        (
+            (20e3, 22e3, 17e3, 12.1e3),
+            "cached costs less than verified each-time from a hit share of 20 % on [",
+        ),
+        ((9e3, 22e3, 17e3, 12.1e3), "cached costs less than verified each-time at no hit share: by a line"),
+        (
+            (25e3, 22e3, 17e3, 12.1e3),
+            "cached costs less than verified each-time at every hit share: by a line",
+        ),
+        ((20e3, 22e3, 23e3, 24e3), "cached is not found to cost less the higher the hit share is, for jwt, at 4"),
+    ],
+)
+def test_from_which_share_on_a_cache_pays(costs_ns: tuple[float, ...], expected: str) -> None:
+    """By the line through all shares that were measured, with its interval."""
+    found = sentences(asked("web-auth jwt transport=tls verified=each-time,cached hit-share=0,0.5,0.99", costs_ns))
+    assert [said for said in found if said.lower().startswith(expected)], found

@@ -91,7 +91,17 @@ transport     = ["clear"]
 WITHOUT_PASSWORD = """
 op        = ["request"]
 signature = ["hs256", "rs256", "es256", "eddsa"]
+verifier  = ["sha-256", "hmac", "bcrypt", "argon2id"]
 transport = ["tls"]
+"""
+# Verified each time, and once; of many accounts, for a cache keeps those of few.
+REMEMBERED = """
+op            = ["request"]
+password-hash = ["sha-1", "bcrypt"]
+verifier      = ["sha-256", "bcrypt"]
+verified      = ["each-time", "cached"]
+hit-share     = ["0 %", "90 %"]
+transport     = ["tls"]
 """
 PROVIDERS = {"embedded": "aws-lc", "httpd": "libcrypto", "nginx": "libcrypto"}
 
@@ -123,6 +133,7 @@ REFUSED = {
     "session-cookie": {"no credentials", "a wrong password", "an unknown user", "a forged cookie"},
     "jwt": {"no credentials", "a forged signature", "an expired token", "a token for another audience"},
     "opaque-token": {"no credentials", "an unknown token", "an expired token"},
+    "api-key": {"no credentials", "an unknown key", "a key with another secret", "a key without its secret"},
     "hmac": {"no credentials", "an unknown user", "a request that was sent before"},
     "client-certificate": {"a client without a certificate", "a client with a revoked certificate"},
 }
@@ -133,10 +144,11 @@ def cells(
     vary: str,
     names: Sequence[str] = tuple(PROVIDERS),
     choices: Sequence[str] = ("basic", "digest", "form", "session-cookie"),
+    accounts: int = ACCOUNTS,
 ) -> list[Cell]:
     """Those of all servers."""
     listed = ", ".join(f'"{choice}"' for choice in choices)
-    given = {"accounts": ACCOUNTS, "choices": listed, "vary": vary}
+    given = {"accounts": accounts, "choices": listed, "vary": vary}
     texts = [STUDY.format(bed=name, provider=PROVIDERS[name], **given) for name in names]
     planned = plan.make([study.read(name, text, where=name) for name, text in zip(names, texts, strict=True)], seed=1)
     return [cell for one in planned.studies for cell in one.cells if cell.choice.name != "anonymous"]
@@ -155,6 +167,9 @@ def name_of(cell: Cell) -> str:
         "digest-algorithm",
         "transport",
         "signature",
+        "verifier",
+        "verified",
+        "hit-share",
     )
     words = [bed_of(cell), cell.choice.name, *(str(cell.coordinates.get(name, "")) for name in shown)]
     return "-".join(filter(None, words))
@@ -231,12 +246,36 @@ def test_members_of_groups_sign_in(lab: Sandbox, cell: Cell) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    cells(WITHOUT_PASSWORD, choices=["jwt", "opaque-token", "hmac", "client-certificate"]),
+    cells(WITHOUT_PASSWORD, choices=["jwt", "opaque-token", "api-key", "hmac", "client-certificate"]),
     ids=name_of,
 )
 def test_users_without_a_password_sign_in(lab: Sandbox, cell: Cell) -> None:
     """To the embedded server, by what proves them; what is forged, expired, replayed or revoked is refused."""
     holds(lab, cell, bed_of(cell) == "embedded")
+
+
+REVOKED = "a credential that was revoked in the store"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    cells(REMEMBERED, ["embedded"], ["basic", "jwt", "opaque-token", "api-key"], accounts=7_000),
+    ids=name_of,
+)
+def test_a_credential_is_taken_for_as_long_as_it_says(lab: Sandbox, cell: Cell) -> None:
+    """Revoked in the store, it is refused at once or when the time to live is over; and so is a token that runs out."""
+    (one,) = measure.prove([cell], 1, sandbox=lab)
+    assert (Outcome.OK, None, cell.key) == (one.outcome, one.reason, one.cell)
+    if cell.coordinates["verified"] == "each-time":
+        expected = {REVOKED} - ({REVOKED} if cell.choice.name == "jwt" else set())
+    elif cell.choice.name == "jwt":
+        expected = {"a token that ran out while it was remembered"}
+    else:
+        expected = {f"{REVOKED}, when 2 s were over; before that it was taken"}
+    assert expected <= {*one.refused}
+    shares = [words for words in one.accepted if "the server remembers" in words]
+    counted = {"0": ["0 of 1 requests"], "90": ["9 of 10 requests"]}.get(str(cell.coordinates.get("hit-share")), [])
+    assert [f"{words} by a credential that the server remembers" for words in counted] == shares
 
 
 @pytest.mark.parametrize("cell", [cell for cell in cells(ELSEWHERE) if cell.choice.name == "basic"], ids=name_of)

@@ -316,3 +316,29 @@ def same(one: Interval | None, other: Interval | None) -> bool:
         return one is other
     pairs = ((one.estimate, other.estimate), (one.low, other.low), (one.high, other.high))
     return one.n == other.n and all(math.isclose(a, b, rel_tol=1e-7) or a == b for a, b in pairs)
+
+
+def test_a_line_falls_to_a_level() -> None:
+    """Through costs of 22, 17 and 12 at 0, 50 and 100 %, where the other way costs 20: at 20 %, on any machine."""
+    machine = [1.0, 1.2, 0.9, 1.1, 1.0]
+    line = [visits([[cost * speed] * 3 for speed in machine]) for cost in (22, 17, 12)]
+    level = visits([[20 * speed] * 3 for speed in machine])
+    found = known(stats.crossing([0, 50, 100], line, level, QUIET))
+    assert [20.0] * 3 == pytest.approx([found.estimate, found.low, found.high])
+    assert (5, 4.0) == (found.n, found.freedom)
+    assert stats.crossing([0, 50, 100], line[::-1], level, QUIET) is None
+    few = known(stats.crossing([0, 50, 100], [one[:3] for one in line], level[:3], QUIET))
+    assert (False, pytest.approx(20.0)) == (few.is_bounded, few.estimate)
+
+
+def test_the_interval_of_a_crossing_covers_the_truth() -> None:
+    """In about as many of a thousand studies as it says, where each process has a luck of its own."""
+    source = np.random.default_rng(11)
+    covered = 0
+    for _ in range(1000):
+        luck = np.exp(source.normal(0.0, 0.01, (5, 8)))
+        costs = np.array([22, 17, 13, 12, 20])[:, None] * luck
+        (*line, level) = [visits([[cost] * 3 for cost in side]) for side in costs]
+        found = known(stats.crossing([0, 50, 90, 100], line, level, QUIET))
+        covered += found.low <= 20.0 <= found.high
+    assert 930 <= covered <= 970

@@ -70,7 +70,7 @@ transport = ["tls"]
 """
 WITHOUT_SIGN_ON = """
 [[leave-out]]
-where   = { choice = ["jwt", "opaque-token", "hmac", "client-certificate"], op = "sign-on" }
+where   = { choice = ["jwt", "opaque-token", "api-key", "hmac", "client-certificate"], op = "sign-on" }
 because = "it proves itself with each request: there is no sign-on that later requests build on"
 """
 STORES = f'store = ["sql", "file"]\n{WITHOUT_SIGN_ON}'

@@ -191,12 +191,15 @@ REASONS: Sequence[Reason] = (
     Reason(
         "web-auth",
         "SQL_statement fcntl",
-        "*+store=sql+*+by=embedded session-cookie+* opaque-token+* hmac+*",
+        "*+store=sql+*+by=embedded session-cookie+* opaque-token+* api-key+* hmac+*",
         "what stands for the user is looked up in SQL, and SQLite locks what it reads; a file was read at the start, "
         "and a ticket or a JWT has all in itself",
     ),
     Reason(
-        "web-auth", "SHA-256", "session-cookie+* opaque-token+*", "of what the client shows, the table has the hash"
+        "web-auth",
+        "SHA-256",
+        "session-cookie+* opaque-token+* api-key+*",
+        "of what the client shows, the table has the hash",
     ),
     Reason(
         "web-auth",

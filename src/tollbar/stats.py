@@ -148,6 +148,36 @@ def ratio_of_sums(
     return found if found is not None and all(map(math.isfinite, (found.estimate, found.low))) else None
 
 
+def crossing(
+    at: Sequence[float],
+    line: Sequence[Sequence[Visit]],
+    level: Sequence[Visit],
+    moments: Moments,
+    *,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """The place where the straight line through mean costs, which stand `at` these places, falls to the `level`'s.
+
+    Over the blocks that all have. None where there are none, or where the line does not fall.
+    """
+    places = np.array(at, float)
+    from_middle = places - places.mean()
+
+    def falls_to(sums: np.ndarray) -> np.ndarray:
+        costs = _means(sums)
+        slope = costs[..., :-1] @ from_middle / (from_middle @ from_middle)
+        above = costs[..., -1] - costs[..., :-1].mean(axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: np.ndarray = np.where(slope < 0, places.mean() + above / slope, np.nan)
+        return found
+
+    found = _interval(_together([*line, level], moments), moments, confidence, falls_to, float)
+    if found is None or math.isnan(found.estimate):
+        return None
+    # Without some block it does not fall.
+    return replace(found, low=-math.inf, high=math.inf) if math.isnan(found.low) else found
+
+
 def best(undisturbed: Interval | None, disturbed: Interval | None) -> Interval | None:
     """The undisturbed interval where its blocks are enough for one, else that as disturbed if its blocks are."""
     if undisturbed is None or (not undisturbed.is_bounded and disturbed is not None and disturbed.is_bounded):

@@ -75,6 +75,7 @@ pub struct Request<'a> {
     pub content_type: Option<&'a [u8]>,
     pub signature: Option<&'a [u8]>,
     pub signature_input: Option<&'a [u8]>,
+    pub api_key: Option<&'a [u8]>,
     /// Whether the answer is to say which user the server saw: proofs ask for that, and nothing that is measured.
     pub tells_user: bool,
     /// The common name in the client's certificate, where the sign-in goes by that.
@@ -143,7 +144,7 @@ fn understand<'a>(
 ) -> Result<Request<'a>, Refused> {
     let (mut close, mut keep, mut hosts, mut lengths, mut body) = (false, false, 0, 0, Body::None);
     let [mut host, mut authorization, mut cookie, mut content_type] = [None; 4];
-    let [mut signature, mut signature_input] = [None; 2];
+    let [mut signature, mut signature_input, mut api_key] = [None; 3];
     let mut tells_user = false;
     for header in headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -155,6 +156,7 @@ fn understand<'a>(
             // Of two credentials one may be what a proxy in front looked at: neither is taken for the user's.
             6 if is("cookie") => once(&mut cookie, header, "more than one Cookie")?,
             9 if is("signature") => once(&mut signature, header, "more than one Signature")?,
+            9 if is("x-api-key") => once(&mut api_key, header, "more than one X-API-Key")?,
             10 if is("connection") => {
                 for word in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
                     close |= word.eq_ignore_ascii_case(b"close");
@@ -202,6 +204,7 @@ fn understand<'a>(
         content_type,
         signature,
         signature_input,
+        api_key,
         tells_user,
         certificate_name: None,
     })
@@ -230,7 +233,7 @@ mod tests {
     /// Two of a kind may be meant for two readers, whichever credential they are.
     #[test]
     fn doubled_credentials_are_refused_alike() {
-        for name in ["Authorization", "Cookie", "Signature", "Signature-Input"] {
+        for name in ["Authorization", "Cookie", "Signature", "Signature-Input", "X-API-Key"] {
             let head = |times: usize| {
                 let headers = format!("{name}: x=1\r\n").repeat(times);
                 format!("GET / HTTP/1.1\r\nHost: a\r\n{headers}\r\n").into_bytes()

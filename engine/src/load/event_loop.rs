@@ -129,7 +129,9 @@ impl EventLoop {
         self.source = Source::Nothing;
         self.poll(0, 0)?;
         let least = self.plan.share_of(self.thread, phase.least);
-        self.phase = Timetable::of(phase, least, clock::wall_ns(), self.plan.request_limit_ns);
+        self.state.sign_in.enter();
+        let whole = self.state.sign_in.whole();
+        self.phase = Timetable::of(phase, least, whole, clock::wall_ns(), self.plan.request_limit_ns);
         self.state.counts.began_ns = self.phase.begins_ns;
         (self.stopped_ns, self.under_way, self.started) = (None, 0, 0);
         self.next_sweep_ns = self.phase.begins_ns;

@@ -55,7 +55,7 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Receipt) -> Result<Done, F
     let operation_ns = trial.warm_up()? as f64;
     let ready = Ready { receipt: known.clone(), operation_ns, memory_bytes: None };
     runner::session(lines, ready, |advance| trial.advance(advance))?;
-    Ok(Done { load: Some(trial.end(libraries)), ..Done::default() })
+    Ok(Done { load: Some(trial.end(libraries)?), ..Done::default() })
 }
 
 /// The libraries that this load's clients work with, each once: of TLS, of signing in.

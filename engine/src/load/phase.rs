@@ -123,6 +123,8 @@ pub struct Timetable {
     /// From then on nothing new is started, unless `least` is not reached; arrivals that came before are served.
     pub stop_ns: u64,
     pub least: u64,
+    /// What is started is so many, or a multiple.
+    pub whole: u64,
     /// Nothing new is started at all, and arrivals that still wait are dropped.
     pub give_up_ns: u64,
     /// What is under way then has failed.
@@ -130,13 +132,14 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    pub fn of(phase: &Phase, least: u64, begins_ns: u64, limit_ns: u64) -> Timetable {
+    pub fn of(phase: &Phase, least: u64, whole: u64, begins_ns: u64, limit_ns: u64) -> Timetable {
         let give_up_ns = begins_ns + phase.longest_ns;
         Timetable {
             work: phase.work,
             begins_ns,
             stop_ns: begins_ns + phase.length_ns,
             least,
+            whole,
             give_up_ns,
             abandon_ns: give_up_ns + limit_ns + limit_ns / 4,
         }
@@ -145,11 +148,12 @@ impl Timetable {
     /// Whether nothing new is to be started: so long and so many, or too long.
     #[inline]
     pub fn is_over(&self, now: u64, started: u64) -> bool {
-        (now >= self.stop_ns && started >= self.least) || now >= self.give_up_ns
+        (now >= self.stop_ns && started >= self.least && started.is_multiple_of(self.whole))
+            || now >= self.give_up_ns
     }
 
     pub fn none() -> Timetable {
         let nothing = Phase { work: Work::Open, length_ns: 0, least: 0, longest_ns: 0 };
-        Timetable::of(&nothing, 0, 0, 0)
+        Timetable::of(&nothing, 0, 1, 0, 0)
     }
 }

@@ -97,9 +97,24 @@ impl Probe {
         Ok(Answer { status, bytes, negotiated, signed_in })
     }
 
+    /// So many operations have the share of those that the server remembers.
+    pub fn whole(&self) -> u64 {
+        self.state.sign_in.whole()
+    }
+
+    /// How many of the requests so far the server had to verify.
+    pub fn sign_ons(&self) -> u64 {
+        self.state.counts.exchanged.sign_ons
+    }
+
     /// Why this server has not to refuse that; None: it has to.
     pub fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
         self.state.sign_in.why_not(wrong)
+    }
+
+    /// What a wrong thing comes to with this server.
+    pub fn says(&self, wrong: &'static str) -> Option<String> {
+        self.state.sign_in.says(wrong)
     }
 
     /// From now on does what a scheme's server has to refuse.

@@ -172,6 +172,8 @@ impl Trials<'_> {
         let what = wrong.words();
         let path = &self.load.request.paths[0];
         let mut probe = Probe::wrong(self.load, Connector::new(kind)?, path, wrong)?;
+        let said = if let Wrong::Own(own) = wrong { probe.says(own) } else { None };
+        let what = said.as_deref().unwrap_or(what);
         if let Wrong::Own(own) = wrong {
             if let Some(why) = probe.why_not(own) {
                 self.proof.leave(what, why);

@@ -9,7 +9,8 @@ use rustix::thread::set_current_timer_slack;
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
-use super::task::{ConnectionReuse, Load};
+use super::task::{ClientKind, ConnectionReuse, Load};
+use super::verify::was_found;
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::clock::{self, Clocks};
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::pacing::{WarmUp, Warmth};
 use crate::runner::Advance;
 use crate::sign_in::SignIn;
+use crate::sign_in::verified::Found;
 use crate::{guard, proc};
 
 pub struct Trial {
@@ -31,6 +33,8 @@ pub struct Trial {
     switches: u64,
     /// Of everything.
     reopened: u64,
+    /// What a server that remembers credentials is to have found among them, in everything.
+    found: Found,
     /// Whether the sign-in makes something ready before a window or a chunk.
     prepares: bool,
 }
@@ -68,8 +72,12 @@ impl Trial {
             run_queue_wait_ns: 0,
             switches: 0,
             reopened: 0,
+            found: Found::default(),
             prepares,
         };
+        if let Some(kind) = remembered(load) {
+            was_found(load, kind, None)?;
+        }
         if load.connection == ConnectionReuse::User || load.idle > 0 {
             trial.once(Work::Open)?;
         }
@@ -131,9 +139,13 @@ impl Trial {
     }
 
     /// What is said once, at the end.
-    pub fn end(mut self, client_libraries: Vec<String>) -> LoadRecord {
+    pub fn end(mut self, client_libraries: Vec<String>) -> Result<LoadRecord, Failure> {
+        let load = &self.plan.load;
+        if let Some(kind) = remembered(load) {
+            was_found(load, kind, Some(self.found))?;
+        }
         let negotiated = std::mem::take(&mut self.total.negotiated).into_iter();
-        LoadRecord {
+        Ok(LoadRecord {
             negotiated: negotiated
                 .map(|(negotiated, count)| NegotiatedCount {
                     negotiated: Arc::unwrap_or_clone(negotiated),
@@ -146,7 +158,7 @@ impl Trial {
             client_run_queue_wait_ns: self.run_queue_wait_ns,
             reopened: self.reopened,
             components: self.accounts.close(),
-        }
+        })
     }
 
     /// Has made ready what the phase that follows, of this length, will need.
@@ -199,6 +211,9 @@ impl Trial {
         let longest_ns = self.plan.longest_ns(length_ns);
         let counts = self.workers.run(Phase { work, length_ns, least, longest_ns })?;
         self.reopened += counts.reopened;
+        let misses = counts.exchanged.sign_ons;
+        self.found.hits += counts.right.saturating_sub(misses);
+        self.found.misses += misses;
         // A server of the user's own may close what it likes; that is said, and not held against it.
         let kept = self.plan.load.is_lab;
         if counts.faults.total > 0 {
@@ -236,6 +251,12 @@ fn judge(
         return Err(Failure::TimedOut(reason).about(&place));
     }
     Ok(())
+}
+
+/// A kind of client to ask a server by that remembers credentials.
+fn remembered(load: &Load) -> Option<&ClientKind> {
+    load.exchange.as_ref()?.cache?;
+    load.clients.iter().find(|kind| kind.share > 0)
 }
 
 /// The kinds of client that resume sessions.

@@ -6,8 +6,11 @@ use super::connector::Connector;
 use super::probe::{Probe, SignedIn};
 use super::refusals;
 use super::task::{ClientKind, Load};
+use crate::clock;
 use crate::contract::Proof;
 use crate::failure::{self, Failure, Fault};
+use crate::http::page::{Expectation, Page};
+use crate::sign_in::verified::{FOUND_PATH, Found};
 use crate::tls::{ClientSpec, Negotiated};
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {
@@ -34,7 +37,10 @@ pub fn verify(load: &Load) -> Result<Proof, Failure> {
 }
 
 fn of_kind(load: &Load, kind: &ClientKind) -> Result<Proof, Failure> {
+    // First, for the server remembers what it was shown before.
+    let remembered = share_of_hits(load, kind)?;
     let mut proof = Proof { accepted: accept(load, kind)?, ..Proof::default() };
+    proof.accepted.extend(remembered);
     refusals::refuse(load, kind, &mut proof)?;
     Ok(proof)
 }
@@ -66,6 +72,42 @@ fn accept(load: &Load, kind: &ClientKind) -> Result<Vec<String>, Failure> {
         accepted.push(resumed(load, connector)?);
     }
     Ok(accepted)
+}
+
+/// Of as many requests as make a whole, the server remembers those that it is to, and no other.
+fn share_of_hits(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure> {
+    let Some(cache) = load.exchange.as_ref().and_then(|exchange| exchange.cache) else { return Ok(None) };
+    was_found(load, kind, None)?;
+    let mut probe = Probe::new(load, Connector::new(kind)?, &load.request.paths[0])?;
+    let of_first = if cache.hit_percent > 0 { u64::from(load.users) } else { 0 };
+    let (visits, mut misses, began_ns) = (of_first + probe.whole(), 0, clock::wall_ns());
+    for _ in 0..visits {
+        probe.send().map_err(|fault| not_accepted(load, &load.request.paths[0], &fault))?;
+        misses += probe.sign_ons();
+    }
+    if clock::wall_ns() - began_ns >= cache.time_to_live_s * 1_000_000_000 {
+        // What was remembered first may be forgotten by now: the end of each trial will tell.
+        return Ok(None);
+    }
+    was_found(load, kind, Some(Found { hits: visits - misses, misses }))?;
+    Ok(Some(format!(
+        "{} of {} requests by a credential that the server remembers",
+        visits - misses,
+        visits - of_first
+    )))
+}
+
+/// Whether the server has found so many among what it remembers, since it was asked last; without, only asks it.
+pub fn was_found(load: &Load, kind: &ClientKind, found: Option<Found>) -> Result<(), Failure> {
+    let page = Page { paths: vec![FOUND_PATH.to_owned()], unique_query: false, ..load.request.clone() };
+    let expect = Expectation { body: found.map(Found::words), ..Expectation::default() };
+    let ask = Load { exchange: None, request: page, expect, ..load.clone() };
+    let answer = Probe::new(&ask, Connector::new(kind)?, FOUND_PATH)?.send();
+    let about = found.map_or(String::new(), |found| format!("it was to find {}", found.words()));
+    let failed = |fault: Fault| {
+        Failure::Failed(format!("what the server remembers: {}{}", about.replace('\n', ": "), fault.words))
+    };
+    answer.map(|_| ()).map_err(failed)
 }
 
 /// The server saw the user that signed in; one of the user's own need not say which.

@@ -5,6 +5,7 @@ use super::operations::{Operations, Query, Refusal};
 use crate::http::request::{Body, Method, Persistence, Refused, Request, Status};
 use crate::sign_in::scheme::{Reply, Server, Verdict};
 use crate::store::Rows;
+use crate::sign_in::verified::FOUND_PATH;
 
 /// What answers requests.
 pub struct Service {
@@ -21,6 +22,8 @@ const MOST_FORM_BYTES: usize = 8 * 1024;
 pub enum Route<'a> {
     Bytes(usize),
     Operation(Query<'a>),
+    /// How often the sign-in remembered a credential.
+    Found,
     Nowhere,
 }
 
@@ -112,6 +115,10 @@ impl Service {
                 Err(Refusal::Ambiguous) => (Status::NotFound, self.directory("several operations fit")),
                 Err(Refusal::NotPrepared) => (Status::NotFound, self.directory("not prepared")),
             },
+            Route::Found => match self.sign_in.as_mut().and_then(|sign_in| sign_in.found()) {
+                Some(found) => (Status::Done, found.words()),
+                None => (Status::NotFound, self.directory("nothing is remembered")),
+            },
             Route::Nowhere => (Status::NotFound, self.directory("nothing is here")),
         };
         self.answers.text(status, &text, persistence, head_only)
@@ -156,6 +163,7 @@ pub fn route(target: &str) -> Route<'_> {
             let (bytes, op) = (value("bytes").map(|pair| pair.1), value("op").map(|pair| pair.1));
             Route::Operation(Query { family, choice, bytes, op })
         }
+        None if path == FOUND_PATH => Route::Found,
         None => Route::Nowhere,
     }
 }

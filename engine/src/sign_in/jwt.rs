@@ -12,9 +12,11 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, deco
 use serde::{Deserialize, Serialize};
 
 use super::accounts::{Account, is_name};
-use super::bearer::{BearerClient, BearerServer, Issuer, Verifier};
+use super::bearer::{BearerServer, HEADER};
 use super::jwt_keys;
 use super::scheme::{Client, Scheme, Server, Settings, Setup, Wrong, read_server};
+use super::shown::{Issuer, RUN_OUT, RUNS_OUT_AFTER_S, ShownClient};
+use super::verified::{CacheSpec, Identity, Verifier, by};
 use crate::clock;
 use crate::failure::Failure;
 
@@ -31,6 +33,7 @@ pub const SCHEME: Scheme = Scheme {
         Wrong::Own(UNSIGNED),
         Wrong::Own(ANOTHER_ALGORITHM),
         Wrong::Own(ANOTHER_AUDIENCE),
+        Wrong::Own(RUN_OUT),
     ],
 };
 
@@ -141,16 +144,20 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
     // A key that cannot sign is refused now.
     let refuse = |why: String| Failure::Failed(format!("the key in {}: {why}", key.display()));
     issuer.issue(&Account { name: "u".to_owned(), password: String::new() }).map_err(refuse)?;
-    BearerClient::made(setup, issuer)
+    ShownClient::made(setup, issuer)
 }
 
 impl Issuer for TokenIssuer {
+    const HEADER: &'static str = HEADER;
+
     fn issue(&self, account: &Account) -> Result<String, String> {
         let mut jti = [0; 16];
         rand::fill(&mut jti).map_err(|_| "no random bytes are to be had")?;
         let mut iat = clock::unix_s();
-        if self.wrong == Some(EXPIRED) {
-            iat -= 2 * LIFETIME_S;
+        match self.wrong {
+            Some(EXPIRED) => iat -= 2 * LIFETIME_S,
+            Some(RUN_OUT) => iat -= LIFETIME_S + LEEWAY_S - RUNS_OUT_AFTER_S,
+            _ => {}
         }
         let aud = if self.wrong == Some(ANOTHER_AUDIENCE) { "https://other.tollbar.test" } else { AUDIENCE };
         let claims = Issued {
@@ -198,6 +205,7 @@ struct ServerSettings {
     /// The only one that is taken (RFC 8725, 3.1).
     signature: Signature,
     verification_key: PathBuf,
+    cache: Option<CacheSpec>,
 }
 
 struct Tokens {
@@ -206,17 +214,21 @@ struct Tokens {
 }
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
-    let ServerSettings { signature, verification_key } = read_server(settings)?;
+    let ServerSettings { signature, verification_key, cache } = read_server(settings)?;
     jwt_keys::keep();
     let key = signature.read(&verification_key, Signature::verification_key)?;
     let verifier = Tokens { key, validation: validation(signature) };
-    Ok(Box::new(BearerServer { verifier, user: String::new() }))
+    Ok(BearerServer::of(by(verifier, cache)?))
 }
 
-/// Of algorithm, issuer, audience and expiry, the last as clocks go: with a minute's leeway.
+/// As clocks go.
+const LEEWAY_S: u64 = 60;
+
+/// Of algorithm, issuer, audience and expiry.
 fn validation(signature: Signature) -> Validation {
     let mut validation = Validation::new(signature.algorithm());
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.leeway = LEEWAY_S;
     validation.set_issuer(&[ISSUER]);
     validation.set_audience(&[AUDIENCE]);
     validation
@@ -225,12 +237,17 @@ fn validation(signature: Signature) -> Validation {
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
+    exp: f64,
 }
 
 impl Verifier for Tokens {
-    fn user(&mut self, token: &[u8]) -> Result<Option<String>, String> {
+    fn identity(&mut self, token: &[u8]) -> Result<Option<Identity>, String> {
         let decoded = decode::<Claims>(token, &self.key, &self.validation);
-        Ok(decoded.ok().map(|decoded| decoded.claims.sub).filter(|name| is_name(name.as_bytes())))
+        let identity = |Claims { sub: name, exp }| {
+            // Taken up to that second.
+            is_name(name.as_bytes()).then_some(Identity { name, expires_s: Some(exp as u64 + LEEWAY_S + 1) })
+        };
+        Ok(decoded.ok().and_then(|decoded| identity(decoded.claims)))
     }
 }
 
@@ -279,7 +296,7 @@ pub mod tests {
         let user = |claims: &Value| {
             let key = EncodingKey::from_secret(SECRET.as_bytes());
             let token = encode(&Header::default(), claims, &key).expect("a token");
-            tokens().user(token.as_bytes()).expect("an answer")
+            tokens().identity(token.as_bytes()).expect("an answer").map(|identity| identity.name)
         };
         assert_eq!(Some("u1".to_owned()), user(&right));
         for (claim, wrong) in [
@@ -304,7 +321,7 @@ pub mod tests {
         for bytes in
             any_bytes(&[b"eyJhbGciOiJIUzI1NiJ9", b".", b"e30", b"eyJhbGciOiJub25lIn0", b"=", b"\xff"])
         {
-            assert_eq!(Ok(None), tokens.user(&bytes));
+            assert_eq!(Ok(None), tokens.identity(&bytes));
         }
     }
 

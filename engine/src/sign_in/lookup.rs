@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
@@ -15,8 +16,9 @@ use serde::Deserialize;
 
 use super::accounts::is_name;
 use super::password;
-use crate::calls;
+use super::verified::{Identity, Verifier};
 use crate::failure::Failure;
+use crate::{calls, clock};
 
 /// A database of SQLite, as it comes in.
 #[derive(Deserialize, Debug)]
@@ -54,12 +56,16 @@ impl Database {
         opened().map(Database).map_err(|error| refuse(error.to_string()))
     }
 
-    /// The text that a query has in its first column; None where it has no row.
-    fn text(&self, query: &str, values: impl Params) -> Result<Option<String>, String> {
+    /// What is read of the row that a query has; None where it has none.
+    fn row<T>(
+        &self,
+        query: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, String> {
         calls::tally("SQL statement");
-        let first = |row: &Row<'_>| row.get(0);
         let statement = self.0.prepare_cached(query);
-        let found = statement.and_then(|mut statement| statement.query_row(values, first).optional());
+        let found = statement.and_then(|mut statement| statement.query_row(values, read).optional());
         found.map_err(|error| error.to_string())
     }
 
@@ -121,7 +127,7 @@ impl Store {
     fn find(&self, name: &str) -> Result<Option<Cow<'_, str>>, String> {
         match &self.kept {
             Kept::File(stored) => Ok(stored.get(name).map(|text| Cow::Borrowed(text.as_str()))),
-            Kept::Sql(database) => Ok(database.text(HASH_OF, [name])?.map(Cow::Owned)),
+            Kept::Sql(database) => Ok(database.row(HASH_OF, [name], |row| row.get(0))?.map(Cow::Owned)),
         }
     }
 
@@ -178,7 +184,7 @@ const SECRET_BYTES: usize = 18;
 /// What has expired is removed by the first login after so long.
 const PURGED_EVERY_S: u64 = 60;
 
-const SELECT: &str = "SELECT name FROM held WHERE hash = ?1 AND expires_s > ?2";
+const SELECT: &str = "SELECT name, expires_s FROM held WHERE hash = ?1 AND expires_s > ?2";
 const INSERT: &str = "INSERT INTO held VALUES (?1, ?2, ?3)";
 const DELETE: &str = "DELETE FROM held WHERE hash = ?1";
 const FIRST_WRITE: &str = "INSERT INTO held VALUES (x'', '', 0); DELETE FROM held WHERE hash = x''";
@@ -197,11 +203,76 @@ impl Held {
         let database = database.map_err(|why| Failure::Failed(format!("what is held in {why}")))?;
         Ok(Held { database, purged_s: 0 })
     }
+
+    fn find(&self, text: &[u8], now_s: u64) -> Result<Option<Identity>, String> {
+        self.database.row(SELECT, (hash(text), now_s as i64), |row| {
+            Ok(Identity { name: row.get(0)?, expires_s: Some(row.get::<_, i64>(1)? as u64) })
+        })
+    }
+}
+
+impl Verifier for Held {
+    fn identity(&mut self, text: &[u8]) -> Result<Option<Identity>, String> {
+        self.find(text, clock::unix_s())
+    }
+
+    fn ends(&self) -> bool {
+        true
+    }
+
+    fn end(&mut self, text: &[u8]) -> Result<(), String> {
+        Lookup::end(self, text)
+    }
+}
+
+/// What a server's store has of a credential, as another than the server revokes it: it is not found any more.
+pub enum Entry {
+    Account(String),
+    Held([u8; 32]),
+}
+
+impl Entry {
+    pub fn account(name: &str) -> Entry {
+        Entry::Account(name.to_owned())
+    }
+
+    pub fn held(text: &[u8]) -> Entry {
+        Entry::Held(hash(text))
+    }
+
+    pub fn revoke(&self, store: &Path) -> Result<(), String> {
+        self.change(store, false)
+    }
+
+    /// Takes that back.
+    pub fn restore(&self, store: &Path) -> Result<(), String> {
+        self.change(store, true)
+    }
+
+    fn change(&self, store: &Path, back: bool) -> Result<(), String> {
+        let changed = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|open| {
+            open.busy_timeout(Duration::from_secs(1))?;
+            match self {
+                Entry::Account(name) => open.execute(
+                    "UPDATE accounts SET name = iif(?2, ?1, 'revoked ' || ?1) WHERE name = iif(?2, 'revoked ' || ?1, ?1)",
+                    (name, back),
+                ),
+                Entry::Held(hash) => {
+                    open.execute("UPDATE held SET expires_s = -expires_s WHERE hash = ?1", (hash,))
+                }
+            }
+        });
+        match changed {
+            Ok(1) => Ok(()),
+            Ok(_) => Err(format!("{} has no such credential", store.display())),
+            Err(error) => Err(format!("{}: {error}", store.display())),
+        }
+    }
 }
 
 impl Lookup for Held {
     fn user(&mut self, text: &[u8], now_s: u64) -> Result<Option<String>, String> {
-        self.database.text(SELECT, (hash(text), now_s as i64))
+        Ok(self.find(text, now_s)?.map(|identity| identity.name))
     }
 
     fn issue(&mut self, name: &str, now_s: u64, expires_s: u64) -> Result<String, String> {
@@ -286,7 +357,7 @@ pub mod tests {
         assert_eq!(Some("u2".to_owned()), user(&mut lookup, "good", 199));
         assert_eq!(None, user(&mut lookup, "old", 100));
         assert_eq!(None, user(&mut lookup, "unknown", 100));
-        lookup.end(issued.as_bytes()).expect("ended");
+        Lookup::end(&mut lookup, issued.as_bytes()).expect("ended");
         assert_eq!(None, user(&mut lookup, &issued, 150));
         // The first login has removed what had expired, and the next one within a minute looks for nothing.
         assert_eq!(1, rows(&lookup));

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 mod anonymous;
+mod api_key;
 mod basic;
 mod bearer;
 mod client_certificate;
@@ -17,10 +18,15 @@ mod negotiate;
 mod ntlm;
 mod opaque_token;
 mod password;
+mod returning;
 pub mod scheme;
 mod session_cookie;
+mod shown;
 #[cfg(test)]
 mod tests;
+pub mod verified;
+
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -29,10 +35,12 @@ use crate::http::page::Site;
 use crate::random::UserRandom;
 use accounts::{Accounts, AccountsSpec};
 use scheme::{Client, PLACE, Scheme, Server, Settings, Setup, Visit, VisitKind, Wrong};
+use verified::KnownCache;
 
 /// The schemes that there are.
 const SCHEMES: &[Scheme] = &[
     anonymous::SCHEME,
+    api_key::SCHEME,
     basic::SCHEME,
     client_certificate::SCHEME,
     digest::SCHEME,
@@ -60,6 +68,10 @@ pub struct SignInSpec {
     accounts: Option<AccountsSpec>,
     #[serde(default)]
     operation: VisitKind,
+    /// Whom the server remembers, and how many of those come.
+    pub cache: Option<KnownCache>,
+    /// The server's own store of what it knows users by, which a proof changes as another than the server would.
+    store: Option<PathBuf>,
     /// The scheme's own.
     #[serde(flatten)]
     settings: Settings,
@@ -135,10 +147,19 @@ impl SignIn {
             settings: spec.map_or(&none, |spec| &spec.settings),
             accounts: accounts.map(change),
             users: visitors.users,
+            cache: spec.and_then(|spec| spec.cache),
+            store: spec.and_then(|spec| spec.store.as_deref()),
             certificate_names: visitors.certificate_names.as_deref(),
             is_proof,
         };
-        Ok(SignIn { client: (scheme.client)(&setup)?, paths: paths.len() })
+        let client = (scheme.client)(&setup)?;
+        if setup.cache.is_some() && !client.knows_of_a_cache() {
+            return Err(Failure::Failed(format!(
+                "`{PLACE}.cache`: of {} nothing is remembered",
+                scheme.name
+            )));
+        }
+        Ok(SignIn { client, paths: paths.len() })
     }
 
     #[cfg(test)]

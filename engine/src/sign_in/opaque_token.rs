@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::accounts::Account;
-use super::bearer::{BearerClient, BearerServer, ENDED, Issuer};
-use super::lookup::{Held, Sql};
+use super::bearer::{BearerServer, HEADER};
+use super::lookup::{Entry, Held, Sql};
 use super::scheme::{Client, Scheme, Server, Settings, Setup, Wrong, read_server};
+use super::shown::{ENDED, Issuer, REVOKED, ShownClient};
+use super::verified::{CacheSpec, by};
 use crate::failure::Failure;
 
 pub const SCHEME: Scheme = Scheme {
@@ -16,7 +18,13 @@ pub const SCHEME: Scheme = Scheme {
     server: Some(server),
     keeps_state: false,
     has_sign_on: false,
-    refused: &[Wrong::NoCredentials, Wrong::Own(UNKNOWN), Wrong::Own(EXPIRED), Wrong::Own(ENDED)],
+    refused: &[
+        Wrong::NoCredentials,
+        Wrong::Own(UNKNOWN),
+        Wrong::Own(EXPIRED),
+        Wrong::Own(REVOKED),
+        Wrong::Own(ENDED),
+    ],
 };
 
 const UNKNOWN: &str = "an unknown token";
@@ -45,18 +53,24 @@ fn client(setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         let refuse = |error| Failure::Failed(format!("the token in {}: {error}", path.display()));
         std::fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(refuse)
     };
-    BearerClient::made(setup, Given { expired: read(expired)?, spare: read(spare)?, wrong: None })
+    ShownClient::made(setup, Given { expired: read(expired)?, spare: read(spare)?, wrong: None })
 }
 
 impl Issuer for Given {
+    const HEADER: &'static str = HEADER;
+
     fn issue(&self, account: &Account) -> Result<String, String> {
         let token = &account.password;
         Ok(match self.wrong {
             Some(EXPIRED) => self.expired.clone(),
             Some(UNKNOWN) => token.chars().rev().collect(),
-            Some(ENDED) => self.spare.clone(),
+            Some(ENDED | REVOKED) => self.spare.clone(),
             _ => token.clone(),
         })
+    }
+
+    fn entry(&self, _account: &Account) -> Option<Entry> {
+        Some(Entry::held(self.spare.as_bytes()))
     }
 
     fn do_wrong(&mut self, wrong: &'static str) {
@@ -70,9 +84,10 @@ impl Issuer for Given {
 #[serde(deny_unknown_fields)]
 struct ServerSettings {
     held: Sql,
+    cache: Option<CacheSpec>,
 }
 
 fn server(settings: &Settings) -> Result<Box<dyn Server>, Failure> {
-    let ServerSettings { held } = read_server(settings)?;
-    Ok(Box::new(BearerServer { verifier: Held::open(&held)?, user: String::new() }))
+    let ServerSettings { held, cache } = read_server(settings)?;
+    Ok(BearerServer::of(by(Held::open(&held)?, cache)?))
 }

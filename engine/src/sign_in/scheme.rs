@@ -3,11 +3,14 @@
 //! The client half (`Client`) sends the requests of a user's visit, expects something of each answer and says whether
 //! another leg follows. The server half (`Server`) checks what the embedded server is asked.
 
+use std::path::Path;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::accounts::Accounts;
+use super::verified::{Found, KnownCache};
 use crate::failure::{Failure, Fault};
 use crate::http::page::{Expectation, Site};
 use crate::http::prebuilt::{Outline, Prebuilt};
@@ -101,6 +104,19 @@ pub trait Client {
         Ok(())
     }
 
+    /// A phase of the load begins.
+    fn enter(&mut self) {}
+
+    /// So many operations, or a multiple, make a whole: a phase ends with one.
+    fn whole(&self) -> u64 {
+        1
+    }
+
+    /// Whether it can keep to a share of operations with a credential that the server remembers.
+    fn knows_of_a_cache(&self) -> bool {
+        false
+    }
+
     /// Begins an operation. A fault fails it, before anything is sent.
     fn begin(&mut self, _visit: &Visit) -> Result<(), Fault> {
         Ok(())
@@ -138,6 +154,11 @@ pub trait Client {
         None
     }
 
+    /// What a wrong thing comes to with this server, where that takes more than the scheme's own words.
+    fn says(&self, _wrong: &'static str) -> Option<String> {
+        None
+    }
+
     /// From now on does one of the wrong things that its scheme names (`Wrong::Own`).
     fn do_wrong(&mut self, _wrong: &'static str) {}
 }
@@ -152,6 +173,9 @@ pub struct Setup<'a> {
     pub accounts: Option<Accounts>,
     /// Users of a loop at the most.
     pub users: usize,
+    pub cache: Option<KnownCache>,
+    /// The server's own store of what it knows users by, where a proof may change it.
+    pub store: Option<&'a Path>,
     /// The common names in the certificates of the kinds of client that are used; None where one has none.
     pub certificate_names: Option<&'a [String]>,
     pub is_proof: bool,
@@ -265,6 +289,11 @@ pub trait Server {
     /// Answers what comes to that path: a form that was filled in, or without a body the one to be filled in.
     fn form(&mut self, _request: &Request<'_>, _filled_in: Option<&[u8]>) -> Reply<'_> {
         Reply { status: Status::NotFound, headers: "", text: "no form is here\n" }
+    }
+
+    /// How often it remembered a credential since this was asked last; None where it remembers none.
+    fn found(&mut self) -> Option<Found> {
+        None
     }
 
     /// Where a user ends what it was given, by a POST without a body; None where nothing was given, or nothing that the

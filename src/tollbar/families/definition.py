@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -243,6 +244,8 @@ class Setting:
     """How much of it there must be for each one of another setting."""
     unsupported: tuple[Unsupported, ...] = ()
     """Of several that fit, the first counts."""
+    breaks_even_with: Mapping[str, Value] = field(default_factory=dict)
+    """Costs fall by this share in a straight line, and are less than the cost at these values from some share on."""
 
     @property
     def is_size(self) -> bool:
@@ -470,8 +473,9 @@ _NOTHING = (Mitigation(Degree.NO),)
 
 
 def _first(said: Sequence[Mitigation], coordinates: Mapping[str, Value]) -> Mitigation:
-    """The first of these that is so at these coordinates."""
-    return next(one for one in said if fits(one.when, coordinates))
+    """The first of these that is so at these coordinates, whose values its condition may say: `{time-to-live}`."""
+    found = next(one for one in said if fits(one.when, coordinates))
+    return replace(found, condition=found.condition.format_map(dict(coordinates))) if found.condition else found
 
 
 def _least(said: Sequence[Mitigation]) -> Mitigation:
@@ -482,7 +486,8 @@ def _least(said: Sequence[Mitigation]) -> Mitigation:
 
 
 def _percent(value: str | int) -> int:
-    share = units.share(value) * 100
+    # A fraction of one is no percentage, and needs no unit.
+    share = (float(value) if re.fullmatch(r"0(\.\d+)?", str(value)) else units.share(value)) * 100
     if abs(share - round(share)) > 1e-9 or not 0 <= share <= 100:
         raise ValueError(f"`{value}` is not a whole share from 0 % to 100 %")
     return round(share)

@@ -177,8 +177,20 @@ def _settings(member: Member, whole: Family, before: Mapping[str, Setting]) -> I
         if only is not None:
             # What its values are worth is asked of the member itself.
             about = {value: _named(one.name, one.title, one.spec, one.note) for value, one in setting.about.items()}
-            own[name] = replace(setting, name=member.name_of(name), only=only, about=about, unsupported=())
+            own[name] = replace(
+                setting,
+                name=member.name_of(name),
+                only=only,
+                about=about,
+                unsupported=(),
+                least_each={_whole_name(member, other): least for other, least in setting.least_each.items()},
+                breaks_even_with={_whole_name(member, n): v for n, v in setting.breaks_even_with.items()},
+            )
     yield from own.values()
+
+
+def _whole_name(member: Member, name: str) -> str:
+    return member.name_of(name) if name in member.family.settings else name
 
 
 def _named(name: str, title: str, spec: str | None, note: str | None) -> SettingValue:

@@ -145,6 +145,7 @@ class _WireSetting(Wire):
     most: Value | None = None
     multiple_of: Value | None = None
     least_each: dict[str, Value] = {}
+    breaks_even_with: dict[str, Value] = {}
     default: Value
     only: dict[str, tuple[str, ...]] = {}
     value: dict[str, _WireValue] = {}
@@ -319,9 +320,13 @@ def _complaints(family: Family) -> Iterator[str]:
                 yield f"`setting.{setting.name}.only.{name}`: no setting before it has this name; {hint}"
         coordinates.append(setting.name)
         for name in setting.least_each:
-            if name not in family.settings:
+            if name not in (*family.settings, "users"):
                 hint = nearest(name, family.settings)
                 yield f"`setting.{setting.name}.least-each`: the family has no setting `{name}`; {hint}"
+        for name in setting.breaks_even_with:
+            if name not in family.settings:
+                hint = nearest(name, family.settings)
+                yield f"`setting.{setting.name}.breaks-even-with`: the family has no setting `{name}`; {hint}"
         yield from _contradictions(setting)
         for name, value in setting.about.items():
             key = f"setting.{setting.name}.value.{name}"

@@ -5,6 +5,7 @@ Reads a `Run`, measures nothing, and gives tolls, contrasts and verdicts on publ
 
 from __future__ import annotations
 
+from tollbar.judge.break_evens import break_evens
 from tollbar.judge.claims import claim_results
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import contrasts
@@ -17,6 +18,7 @@ from tollbar.judge.noise import twins, worst_noise
 from tollbar.judge.tolls import Compared, tolls
 from tollbar.judge.trust import drift, trust
 from tollbar.judge.verdicts import (
+    BreakEven,
     BySource,
     ClaimResult,
     ClaimVerdict,
@@ -38,6 +40,7 @@ from tollbar.moments import Quickness, quickness_of
 from tollbar.results import Run, StudyRun
 
 __all__ = [
+    "BreakEven",
     "BySource",
     "Changed",
     "ClaimResult",
@@ -101,5 +104,6 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         tables=crosstables(study_run, ledger),
         factors=factors(study_run, ledger),
         twins=twins(ledger),
+        break_evens=break_evens(ledger, study.family),
         compare=ledger.compare,
     )

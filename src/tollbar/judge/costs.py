@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -117,6 +118,12 @@ class Ledger:
         and says so.
         """
         return self._best(self._ratio, row, against, confidence or self.confidence)
+
+    def crossing(self, at: Sequence[float], line: Sequence[Row], level: Row) -> Interval | None:
+        """Where the line through the costs of cells that stand `at` these places falls to that of `level`."""
+        visits = [self.visits(row) for row in line]
+        found = partial(stats.crossing, at, visits, self.visits(level), confidence=self.confidence)
+        return self._best(found)
 
     def compare(self, row: Row, against: Row, what: Quantity = COST) -> Toll:
         """What is judged of one cell beside another: by the study's cost, if nothing else is said.

@@ -143,6 +143,20 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakEven:
+    """From which share on a way that has to be filled first costs less than doing without it."""
+
+    setting: str
+    row: Row
+    """What does without it."""
+    line: tuple[Row, ...]
+    """What was measured with it, at several shares."""
+    at: Interval | None
+    """In the setting's unit, and beyond what there is of it where it never pays, or always; None: its cost does not
+    fall with the share, or nothing was measured of both."""
+
+
+@dataclass(frozen=True, slots=True)
 class CrossCell:
     """One cell of a table that a study asks for."""
 
@@ -349,6 +363,7 @@ class StudyJudgement:
     factors: tuple[FactorsResult, ...] = ()
     twins: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
+    break_evens: tuple[BreakEven, ...] = ()
     compare: Callable[[Row, Row], Toll] | None = field(default=None, compare=False, repr=False)
     """What is judged of any two cells; None where only what stands above is known."""
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tollbar.families import Degree, Standing, Value
 from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
-from tollbar.present.against import against_baseline
+from tollbar.present.against import against_baseline, break_even
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
 from tollbar.present.factors import factor_sentences
@@ -81,7 +81,8 @@ def whole_answer(study: StudyJudgement) -> Answer:
     more = len(telling.findings) - MOST_FINDINGS
     if more > 0:
         rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
-    return Answer((telling.headline, *filter(None, rest)), telling.choices)
+    pays = (break_even(study, one) for one in study.break_evens)
+    return Answer((telling.headline, *filter(None, rest), *pays), telling.choices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,10 @@ class _Asked:
                 first if first in named else next(name for name in named if fnmatchcase(name, first))
             )
         several = {name: values for name, values in self.varied.items() if len(values) > 1 or "*" in str(values[0])}
-        settings = {name: values[0] for name, values in several.items() if self._is_plain_setting(name)}
+        settings: dict[str, Value] = {}
+        for name, values in several.items():
+            if self._is_plain_setting(name) and self._means_something(name, settings):
+                settings[name] = values[0]
         if settings:
             return settings
         sizes = [name for name in several if name in self.family.settings]
@@ -265,6 +268,12 @@ class _Asked:
     def _meant(self, choices: Sequence[str]) -> list[str]:
         """The choices that these words and patterns stand for."""
         return [name for name in self.family.choices if any(fnmatchcase(name, word) for word in choices)]
+
+    def _means_something(self, name: str, others: Mapping[str, Value]) -> bool:
+        """Whether a setting applies where these others have such values, as far as they decide it."""
+        setting = self.family.settings[name]
+        only = {other: patterns for other, patterns in setting.only.items() if other in others}
+        return setting.applies(others, only=only)
 
     def _is_plain_setting(self, name: str) -> bool:
         setting = self.family.settings.get(name)

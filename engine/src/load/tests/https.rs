@@ -95,7 +95,7 @@ fn both_versions_of_a_users_own_server() {
         );
         let shown = CertificateDer::from_pem_slice(CHAIN.as_bytes()).expect("a certificate").len() as u64;
         assert_eq!(Some(chunk.operations * shown), chunk.observed.certificate_bytes);
-        let negotiated = trial.end(Vec::new()).negotiated;
+        let negotiated = trial.end(Vec::new()).expect("a record").negotiated;
         assert_eq!((1, name), (negotiated.len(), negotiated[0].negotiated.version.as_str()));
         assert_eq!(chunk.operations, negotiated[0].count);
     }

@@ -5,10 +5,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::hmac;
 use serde_json::{Value, json};
 
 use super::scheme::{Scheme, Wrong};
-use super::{SCHEMES, jwt, lookup};
+use super::{SCHEMES, jwt, lookup, shown};
 use crate::clock;
 use crate::failure::Failure;
 use crate::load::task::Load;
@@ -102,6 +104,24 @@ struct Case {
 }
 
 impl Case {
+    /// The server's own store, where it has one that credentials shown as they are stand in.
+    fn store(&self) -> &Value {
+        match self.scheme {
+            "basic" | "api-key" => &self.sign_in["store"]["sql"]["at"],
+            "opaque-token" => &self.sign_in["held"]["at"],
+            _ => &Value::Null,
+        }
+    }
+
+    /// Whether a proof tries this: a store that it may change is revoked in, and what is remembered may run out.
+    fn tries(&self, wrong: Wrong) -> bool {
+        match wrong {
+            Wrong::Own(shown::REVOKED) => !self.store().is_null(),
+            Wrong::Own(shown::RUN_OUT) => !self.exchange["cache"].is_null(),
+            _ => true,
+        }
+    }
+
     fn served(&self) -> Served {
         let mut sign_in = self.sign_in.clone();
         sign_in["scheme"] = json!(self.scheme);
@@ -118,6 +138,7 @@ impl Case {
         let mut exchange = self.exchange.clone();
         exchange["scheme"] = json!(self.scheme);
         exchange["accounts"] = json!({"file": accounts, "first": 1, "count": ACCOUNTS - 1});
+        exchange["store"] = self.store().clone();
         let mut fields = json!({
             "address": served.address, "host": "localhost", "clients": [{"share": 1, "tls": self.tls[1]}], "users": 3,
             "connection": "user", "request": {"paths": ["/bytes/100"], "unique_query": true},
@@ -217,6 +238,13 @@ fn cases(files: &Files) -> Vec<Case> {
         sign_in: json!({"store": store}),
         tls: CLEAR,
     });
+    let pepper = files.put("pepper", "pepper");
+    let api_key = api_keys(files).into_iter().chain(files.stores("hashed-keys", &bcrypt)).map(|store| Case {
+        scheme: "api-key",
+        exchange: json!({}),
+        sign_in: json!({"store": store, "pepper": pepper}),
+        tls: CLEAR,
+    });
     let anonymous = Case { scheme: "anonymous", exchange: json!({}), sign_in: json!({}), tls: CLEAR };
     let certificate =
         Case { scheme: "client-certificate", exchange: json!({}), sign_in: json!({}), tls: mutual_tls() };
@@ -227,7 +255,20 @@ fn cases(files: &Files) -> Vec<Case> {
         .chain(jwt)
         .chain([opaque_token])
         .chain(hmac)
+        .chain(api_key)
         .collect()
+}
+
+/// Stores of keys by their SHA-256, and by their HMAC.
+fn api_keys(files: &Files) -> Vec<Value> {
+    let pepper = hmac::Key::new(hmac::HMAC_SHA256, b"pepper");
+    let sha_256 = |secret: String| format!("{{SHA-256}}{}", hex::encode(digest(&SHA256, secret.as_bytes())));
+    let hmac =
+        |secret: String| format!("{{HMAC-SHA-256}}{}", hex::encode(hmac::sign(&pepper, secret.as_bytes())));
+    let rows = |stored: &dyn Fn(String) -> String| {
+        (0..ACCOUNTS).map(|account| (name(account), stored(password(account)))).collect::<Vec<_>>()
+    };
+    [files.stores("sha-256-keys", &rows(&sha_256)), files.stores("hmac-keys", &rows(&hmac))].concat()
 }
 
 fn scheme(name: &str) -> &'static Scheme {
@@ -263,7 +304,7 @@ fn every_scheme_is_proved() {
             assert!(proof.accepted.contains(&saw), "{:?}", proof.accepted);
         }
         let expected: Vec<&str> = std::iter::once("a path that is not there")
-            .chain(scheme.refused.iter().map(|wrong| wrong.words()))
+            .chain(scheme.refused.iter().filter(|wrong| case.tries(**wrong)).map(|wrong| wrong.words()))
             .collect();
         // Then what TLS has to refuse.
         assert_eq!(expected, proof.refused[..expected.len()], "{} {kind}", case.scheme);
@@ -334,7 +375,10 @@ fn an_account_that_is_closed_is_refused_where_it_is_looked_up() {
         }
         tried.push(case.scheme);
     }
-    assert_eq!(vec!["basic", "form", "session-cookie", "digest", "digest", "hmac"], tried);
+    assert_eq!(
+        vec!["basic", "form", "session-cookie", "digest", "digest", "hmac", "api-key", "api-key", "api-key"],
+        tried
+    );
 }
 
 /// What a login gave leads to the form again when it is taken no more, and the user signs on once more. How long it is
@@ -386,7 +430,10 @@ fn a_sign_in_that_makes_no_sense_is_refused_by_name() {
     let here = |count: usize| json!({"file": accounts, "count": count});
     let absent = json!({"file": files.0.join("absent"), "count": 1});
     for (exchange, expected) in [
-        (json!({"scheme": "basics"}), "`load.exchange.scheme` is \"basics\"; there are: anonymous, basic,"),
+        (
+            json!({"scheme": "basics"}),
+            "`load.exchange.scheme` is \"basics\"; there are: anonymous, api-key, basic,",
+        ),
         (json!({"scheme": "basic"}), "`load.exchange` has no `accounts`"),
         (json!({"scheme": "client-certificate"}), "needs a TLS identity with a common name"),
         (
@@ -417,7 +464,10 @@ fn a_server_that_could_not_sign_in_does_not_start() {
     let absent = files.0.join("absent");
     let at = |number: u32| files.0.join(format!("copy-{number}"));
     for (sign_in, expected) in [
-        (json!({"scheme": "basics"}), "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, basic,"),
+        (
+            json!({"scheme": "basics"}),
+            "`sign_in.scheme` is \\\"basics\\\"; there are: anonymous, api-key, basic,",
+        ),
         (json!({"scheme": "basic"}), "`sign_in`: missing field `store`"),
         (json!({"scheme": "basic", "store": {"file": empty}}), "no account is there"),
         (json!({"scheme": "basic", "store": {"file": other}}), "line 1 is not a name, a colon"),
@@ -446,5 +496,151 @@ fn a_server_that_could_not_sign_in_does_not_start() {
         let (status, line, _) = crate::serve::tests::refused(&config.to_string());
         assert_eq!(Some(3), status.code(), "{sign_in}");
         assert!(line.contains(expected), "{expected}: {line}");
+    }
+}
+
+/// More accounts than a cache and its slack hold.
+const MANY: usize = 3_600;
+const ENTRIES: u64 = 1_400;
+
+/// A server that remembers its users for a second, and what its clients are told: of a hundred visits so many are of those.
+fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: u64) -> (Case, PathBuf) {
+    let rows: Vec<(String, String)> = (0..MANY).map(|account| (name(account), password(account))).collect();
+    let lines: String = rows.iter().map(|(name, password)| format!("{name}\t{password}\t0\n")).collect();
+    let accounts = files.put(&format!("{scheme}-{number}.tsv"), &lines);
+    let cache = json!({"time_to_live_s": 1, "entries": ENTRIES});
+    let (mut exchange, mut sign_in) = match scheme {
+        "jwt" => {
+            let key = files.put(&format!("jwt-{number}.key"), "a secret of at least 32 characters");
+            let shared = json!({"signature": "hs256", "verification_key": key});
+            (json!({"signature": "hs256", "verification_key": key, "key": key}), shared)
+        }
+        "opaque-token" => {
+            let from = files.0.join(format!("held-{number}.sqlite"));
+            let held = rows.iter().map(|(name, token)| (token.as_str(), name.as_str(), i64::MAX as u64));
+            let others = [("spare", "u1", i64::MAX as u64), ("expired", "u1", clock::unix_s() - 3600)];
+            lookup::tests::fill(&from, &held.chain(others).collect::<Vec<_>>());
+            let spare = files.put(&format!("spare-{number}"), "spare");
+            let at = files.0.join(format!("held-{number}-copy.sqlite"));
+            let expired = files.put(&format!("expired-{number}"), "expired");
+            (json!({"expired": expired, "spare": spare}), json!({"held": {"from": from, "at": at}}))
+        }
+        _ => {
+            let sha_256 =
+                |secret: &str| format!("{{SHA-256}}{}", hex::encode(digest(&SHA256, secret.as_bytes())));
+            let stored: Vec<_> = rows.iter().map(|(name, secret)| (name.clone(), sha_256(secret))).collect();
+            (json!({}), json!({"store": files.stores(&format!("keys-{number}"), &stored)[1]}))
+        }
+    };
+    exchange["cache"] = cache.clone();
+    exchange["cache"]["hit_percent"] = json!(hit_percent);
+    sign_in["cache"] = cache;
+    (Case { scheme, exchange, sign_in, tls: CLEAR }, accounts)
+}
+
+/// As `Case::load`, of all accounts.
+fn load_of_many(case: &Case, served: &Served, accounts: &Path) -> Load {
+    let mut exchange = case.exchange.clone();
+    exchange["scheme"] = json!(case.scheme);
+    exchange["accounts"] = json!({"file": accounts, "count": MANY});
+    exchange["store"] = case.store().clone();
+    case.load(served, accounts, json!({"exchange": exchange}))
+}
+
+/// Each chunk has just the share that was asked for, and the server has counted the same.
+#[test]
+fn a_server_remembers_just_the_share_of_its_users() {
+    let files = Files::new("share");
+    let shares =
+        [("api-key", 0), ("api-key", 1), ("jwt", 50), ("opaque-token", 90), ("api-key", 99), ("jwt", 100)];
+    for (number, (scheme, hit_percent)) in shares.into_iter().enumerate() {
+        let (mut case, accounts) = remembering(&files, scheme, number, hit_percent);
+        // Longer than this takes.
+        case.sign_in["cache"]["time_to_live_s"] = json!(600);
+        case.exchange["cache"]["time_to_live_s"] = json!(600);
+        let served = case.served();
+        let mut trial = Trial::open(&load_of_many(&case, &served, &accounts), 7).expect("a trial");
+        trial.warm_up().expect("warm");
+        for operations in [1, 150, 4_000] {
+            let chunk = trial.advance(Advance { seconds: 0.0, operations }).expect("a chunk");
+            let observed = serde_json::to_value(&chunk.observed).expect("a record");
+            let verified = observed["sign-ons"].as_u64().expect("a number");
+            assert_eq!(chunk.operations * (100 - hit_percent), verified * 100, "{scheme} {hit_percent}");
+        }
+        trial.end(Vec::new()).unwrap_or_else(|failure| panic!("{scheme} {hit_percent}: {failure:?}"));
+    }
+}
+
+/// A server that has counted otherwise gives no number.
+#[test]
+fn another_share_is_no_measurement() {
+    let files = Files::new("another-share");
+    let (mut case, accounts) = remembering(&files, "api-key", 0, 50);
+    case.sign_in["cache"] = json!({"time_to_live_s": 600, "entries": MANY});
+    let served = case.served();
+    let mut trial = Trial::open(&load_of_many(&case, &served, &accounts), 7).expect("a trial");
+    trial.warm_up().expect("warm");
+    trial.advance(Advance { seconds: 0.0, operations: 2 * MANY as u64 }).expect("a chunk");
+    let words = trial.end(Vec::new()).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
+    assert!(words.contains("what the server remembers: it was to find"), "{words}");
+}
+
+/// What was revoked is taken until its time to live is over, and not when that is over; one that ran out, no longer than
+/// that. A server that heeds neither proves nothing.
+#[test]
+fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
+    let files = Files::new("time-to-live");
+    for (number, (scheme, expected)) in [
+        (
+            "api-key",
+            "a credential that was revoked in the store, when 1 s were over; before that it was taken",
+        ),
+        (
+            "opaque-token",
+            "a credential that was revoked in the store, when 1 s were over; before that it was taken",
+        ),
+        ("jwt", "a token that ran out while it was remembered"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (mut case, accounts) = remembering(&files, scheme, number, 50);
+        if scheme == "jwt" {
+            case.sign_in["cache"]["time_to_live_s"] = json!(600);
+            case.exchange["cache"]["time_to_live_s"] = json!(600);
+        }
+        let tried = |case: &Case| {
+            let served = case.served();
+            verify(&load_of_many(case, &served, &accounts))
+        };
+        let proof = tried(&case).unwrap_or_else(|failure| panic!("{scheme}: {failure:?}"));
+        assert!(proof.refused.iter().any(|words| words == expected), "{:?}", proof.refused);
+        if scheme != "jwt" {
+            case.sign_in["cache"]["time_to_live_s"] = json!(600);
+            let words = tried(&case).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
+            assert!(words.contains("revoked in the store"), "{scheme}: {words}");
+        }
+    }
+}
+
+/// A share that could not be exact is refused in words.
+#[test]
+fn a_share_that_cannot_be_kept_is_refused() {
+    let files = Files::new("kept");
+    let (case, accounts) = remembering(&files, "api-key", 0, 90);
+    for (cache, expected) in [
+        (json!({"hit_percent": 90, "time_to_live_s": 60, "entries": 1_000}), "need a cache of 1027 entries"),
+        (
+            json!({"hit_percent": 90, "time_to_live_s": 60, "entries": MANY}),
+            "remembers most of 3600 accounts",
+        ),
+        (json!({"hit_percent": 101, "time_to_live_s": 60, "entries": ENTRIES}), "more than all"),
+    ] {
+        let served = case.served();
+        let exchange =
+            json!({"scheme": "api-key", "accounts": {"file": accounts, "count": MANY}, "cache": cache});
+        let load = case.load(&served, &accounts, json!({"exchange": exchange}));
+        let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
+        assert!(words.contains(expected), "{expected}: {words}");
     }
 }

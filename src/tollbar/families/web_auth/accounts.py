@@ -10,10 +10,11 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 REALM = "tollbar"
+# Of keyed hashes, which a server has beside its table.
+PEPPER = secrets.token_bytes(32)
 # A dear hash takes some 50 ms of CPU time to make, and as long to check: ten thousand of them would take minutes.
 DEAR_ACCOUNTS = 64
 BCRYPT_COST = 10
@@ -81,8 +84,18 @@ def _key(one: Credential) -> str:
     return one.password
 
 
+def _sha_256(one: Credential) -> str:
+    return "{SHA-256}" + hashlib.sha256(one.password.encode()).hexdigest()
+
+
+def _hmac_sha_256(one: Credential) -> str:
+    return "{HMAC-SHA-256}" + hmac.digest(PEPPER, one.password.encode(), "sha256").hex()
+
+
 STORED: Mapping[str, Stored] = {
     "key": Stored(_key),
+    "sha-256": Stored(_sha_256),
+    "hmac": Stored(_hmac_sha_256),
     "sha-1": Stored(_unsalted_sha_1),
     "salted-sha-1": Stored(_salted_sha_1),
     "bcrypt": Stored(_bcrypt, is_dear=True),
@@ -142,6 +155,17 @@ class Accounts:
     def passwords(self) -> Path:
         """A line for each: name, password and the number of groups, for the load client alone."""
         return self._made("accounts.tsv", None, lambda: self._lines("{name}\t{password}\t0"))
+
+    def passwords_of(self, stored: str) -> Path:
+        """The same where this is stored of all, which is of the first ones' passwords where it is dear."""
+        first = [one.password for one in self][: self.usable(stored)]
+        line = "{name}\t{password}\t0"
+        return self._made(f"accounts-{len(first)}.tsv", None, lambda: self._lines(line, first))
+
+    @property
+    def pepper(self) -> Path:
+        """The key of keyed hashes."""
+        return self._made("pepper", self._account, lambda: PEPPER)
 
     def usable(self, stored: str) -> int:
         """How many of the first accounts can sign in where this is stored of their passwords."""
@@ -231,8 +255,11 @@ class Accounts:
                     os.chown(path, account.user_id, account.group_id)
         return path
 
-    def _lines(self, line: str) -> bytes:
-        return "".join(line.format(name=one.name, password=one.password) + "\n" for one in self).encode()
+    def _lines(self, line: str, passwords: Sequence[str] = ()) -> bytes:
+        """A line for each account, with its own password or, in turn, one of these."""
+        given = cycle(passwords) if passwords else (one.password for one in self)
+        lines = zip(self, given, strict=False)
+        return "".join(line.format(name=one.name, password=password) + "\n" for one, password in lines).encode()
 
     def _stored(self, stored: str) -> Iterator[tuple[str, str]]:
         made = self._hashes.get(stored)

@@ -79,6 +79,10 @@ def _opaque_token(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], 
     return {"held": str(accounts.tokens)}, told
 
 
+def _api_key(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"store": {"sql": str(accounts.sqlite(_stored(settings)))}, "pepper": str(accounts.pepper)}, {}
+
+
 def _hmac(settings: Plain, accounts: Accounts) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"store": {"sql": str(accounts.sqlite("key"))}}, {}
 
@@ -91,9 +95,15 @@ def _client_certificate(settings: Plain, accounts: Accounts) -> tuple[dict[str, 
 WITHOUT_PASSWORD: Mapping[str, Callable[[Plain, Accounts], tuple[dict[str, Any], dict[str, Any]]]] = {
     "jwt": _jwt,
     "opaque-token": _opaque_token,
+    "api-key": _api_key,
     "hmac": _hmac,
     "client-certificate": _client_certificate,
 }
+# Where a server of a choice keeps what it knows credentials by, so that a proof may revoke one there.
+OWN_STORES = {"basic": "accounts.sqlite", "api-key": "accounts.sqlite", "opaque-token": "held.sqlite"}
+# The time to live with which a proof waits until it is over; longer where a token runs out within it.
+PROVEN_S = {"jwt": 10}
+PROVEN_OTHERWISE_S = 2
 # By which name the web server is asked, and whose keys it has: by the account, whether that is trusted for delegation,
 # and the encryption of its tickets.
 HOSTS = {
@@ -117,6 +127,14 @@ TICKETS = 50
 
 class FamilyWorkload(RequestWorkload):
     """A request for a page that not all may see."""
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """As it will be measured, but for a time to live that a proof can wait for."""
+        if "time-to-live" not in cell.coordinates:
+            return super().prove(cell, seed, given)
+        time_to_live_s = PROVEN_S.get(cell.choice.name, PROVEN_OTHERWISE_S)
+        tried = replace(cell, coordinates={**cell.coordinates, "time-to-live": time_to_live_s})
+        return replace(super().prove(tried, seed, given), cell=cell.key)
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
         """A bed that asks who is there, as the cell says."""
@@ -165,15 +183,22 @@ class FamilyWorkload(RequestWorkload):
         if "directory" in settings:
             accounts = _of_directory(settings, server)
         else:
-            count = _count(settings)
+            count, stored, passwords = _count(settings), _stored(settings), made.passwords
             if cell.choice.name in WITHOUT_PASSWORD:
                 _, told = WITHOUT_PASSWORD[cell.choice.name](settings, made)
-            else:
-                count = made.usable(_stored(settings))
-            accounts = {"file": str(made.passwords), "first": 0, "count": count}
+            if stored and _is_remembered(settings):
+                # More come than have a dear hash of their own: each is another credential all the same.
+                passwords = made.passwords_of(stored)
+            elif stored:
+                count = made.usable(stored)
+            accounts = {"file": str(passwords), "first": 0, "count": count}
         if cell.choice.name in FORMS and isinstance(cell.bed, Bed) and cell.bed.name in GIVES_TOKENS:
             told = {**told, "token": True}
-        return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, **told}
+        cache = {**_cache(settings), "hit_percent": settings["hit-share"]} if _is_remembered(settings) else None
+        store = OWN_STORES.get(cell.choice.name) if "verified" in settings else None
+        if store and settings.get("store") != "file":
+            told = {**told, "store": str(server.work_dirs.get("web", SHOWN / "web") / store)}
+        return {"scheme": cell.choice.name, "operation": operation, "accounts": accounts, "cache": cache, **told}
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """Nothing: without a server and its users there is no sign-in."""
@@ -183,6 +208,15 @@ class FamilyWorkload(RequestWorkload):
 def _transport(settings: Plain) -> dict[str, str | int]:
     mutual = MUTUAL if settings["choice"] == "client-certificate" else {}
     return {**OVER_TLS, **mutual} if settings["transport"] == "tls" else dict(IN_CLEAR)
+
+
+def _is_remembered(settings: Plain) -> bool:
+    return settings.get("verified") == "cached"
+
+
+def _cache(settings: Plain) -> dict[str, Any]:
+    """What a server is told, and what its clients know of it."""
+    return {"time_to_live_s": settings["time-to-live"], "entries": settings["cache-entries"]}
 
 
 def _count(settings: Plain) -> int:
@@ -267,7 +301,7 @@ def _stored(settings: Plain) -> str:
     """What the server keeps of a password, where it is not a directory's to keep."""
     if settings["choice"] == "digest":
         return f"digest-{settings['digest-algorithm']}"
-    return str(settings.get("password-hash", ""))
+    return str(settings.get("verifier", settings.get("password-hash", "")))
 
 
 def _of_scheme(settings: Plain) -> dict[str, Any]:
@@ -289,17 +323,26 @@ def _words(settings: Plain, found: Installed, accounts: Accounts) -> dict[str, A
         return {"sign_in": _negotiated(settings)}
     if settings["choice"] in WITHOUT_PASSWORD:
         told, _ = WITHOUT_PASSWORD[str(settings["choice"])](settings, accounts)
-        return {"sign_in": {"scheme": settings["choice"], **told}}
+        return {"sign_in": {"scheme": settings["choice"], **told, **_remembered(settings)}}
     runs = str(settings.get("runs", "in-server"))
     store = str(settings.get("store", LOOKED_UP.get(str(settings["choice"]))))
     # Another server's words where that is asked.
     told = STORES[SAME_AS.get(CHECKED_BY.get(runs, ""), found.bed.name)][store](settings, accounts)
-    sign_in = {"scheme": settings["choice"], "store": told.pop("store"), **_of_scheme(settings)}
+    sign_in = {
+        "scheme": settings["choice"],
+        "store": told.pop("store"),
+        **_of_scheme(settings),
+        **_remembered(settings),
+    }
     if settings["choice"] == "session-cookie":
         sign_in["held"] = str(accounts.sessions)
     if found.bed.name in ASK_ANOTHER:
         sign_in["runs"] = runs
     return {"sign_in": sign_in, **told}
+
+
+def _remembered(settings: Plain) -> dict[str, Any]:
+    return {"cache": _cache(settings)} if _is_remembered(settings) else {}
 
 
 def _services(settings: Plain, words: Mapping[str, Any]) -> tuple[Installed, ...]:

@@ -1,0 +1,158 @@
+//! Which account each visit is of: one that is drawn, or where the server remembers whom it has verified, one of those
+//! that come again and again at just the share that was asked for, and else one that comes as if for the first time.
+
+use super::accounts::Accounts;
+use super::scheme::Visit;
+use super::verified::KnownCache;
+use crate::failure::Failure;
+use crate::random::Sequence;
+
+/// A cache may hold so many more than it was told until it has tidied up, and the order in which it forgets is as exact.
+const SLACK: u64 = 1_024;
+/// Any: which accounts follow each other says nothing.
+const SEED: u64 = 0x6361_6368;
+
+pub enum Returning {
+    Drawn,
+    Shared(Turns),
+}
+
+/// The first accounts come again and again, one after the other; all others in an order that is as if drawn, so long that
+/// the server has forgotten each before it comes once more.
+pub struct Turns {
+    spec: KnownCache,
+    again: usize,
+    others: Vec<usize>,
+    /// How many of those that come again have come for the first time, which the server has to verify.
+    known: usize,
+    /// The place in the hundred, or what divides it, since the phase began.
+    place: u64,
+    hits: usize,
+    misses: usize,
+    /// Of each user's visit under way.
+    of_users: Vec<Turn>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Turn {
+    account: usize,
+    is_hit: bool,
+}
+
+impl Returning {
+    /// For so many users at a time.
+    pub fn of(spec: Option<KnownCache>, accounts: &Accounts, users: usize) -> Result<Returning, Failure> {
+        let Some(spec) = spec else { return Ok(Returning::Drawn) };
+        let KnownCache { hit_percent, entries, .. } = spec;
+        let refuse =
+            |why: String| Err(Failure::Unsupported(format!("a hit share of {hit_percent} %: {why}")));
+        if hit_percent > 100 {
+            return refuse("more than all".to_owned());
+        }
+        let (count, again) = (accounts.iter().count() as u64, users as u64);
+        // Between two visits of one that comes again.
+        let between = (100 - hit_percent) * again / hit_percent.max(1) + again;
+        if hit_percent > 0 && between + SLACK > entries {
+            return refuse(format!(
+                "{users} users who come again need a cache of {} entries at least, and it has {entries}",
+                between + SLACK
+            ));
+        }
+        let needed = again + entries + 2 * SLACK;
+        if hit_percent < 100 && count < needed {
+            return refuse(format!(
+                "a cache of {entries} entries remembers most of {count} accounts: take {needed} at least"
+            ));
+        }
+        let mut others: Vec<usize> = (users.min(count as usize)..count as usize).collect();
+        let mut random = Sequence::of(SEED, [count, again]);
+        for last in (1..others.len()).rev() {
+            others.swap(last, random.under(last as u64 + 1) as usize);
+        }
+        let again = users.min(count as usize);
+        let of_users = vec![Turn::default(); users];
+        Ok(Returning::Shared(Turns { spec, again, others, known: 0, place: 0, hits: 0, misses: 0, of_users }))
+    }
+
+    /// A phase begins, and with it the first place.
+    pub fn enter(&mut self) {
+        if let Returning::Shared(turns) = self {
+            turns.place = 0;
+        }
+    }
+
+    /// So many visits, or a multiple, have just the share.
+    pub fn whole(&self) -> u64 {
+        match self {
+            Returning::Drawn => 1,
+            Returning::Shared(turns) => 100 / greatest_common_divisor(100, turns.spec.hit_percent),
+        }
+    }
+
+    /// A visit begins; the place of its account.
+    #[inline]
+    pub fn begin(&mut self, visit: &Visit, accounts: &Accounts) -> usize {
+        if let Returning::Shared(turns) = self {
+            turns.of_users[visit.user as usize] = turns.next();
+        }
+        self.account(visit, accounts)
+    }
+
+    /// The account of a visit that has begun.
+    #[inline]
+    pub fn account(&self, visit: &Visit, accounts: &Accounts) -> usize {
+        match self {
+            Returning::Drawn => accounts.drawn(visit.unique),
+            Returning::Shared(turns) => turns.of_users[visit.user as usize].account,
+        }
+    }
+
+    /// Whether the server remembers the account of a visit that has begun.
+    #[inline]
+    pub fn is_hit(&self, visit: &Visit) -> bool {
+        matches!(self, Returning::Shared(turns) if turns.of_users[visit.user as usize].is_hit)
+    }
+
+    /// The accounts that these visits, or as many, will be of.
+    pub fn ahead(&self, visits: &[Visit], accounts: &Accounts) -> Vec<usize> {
+        match self {
+            Returning::Drawn => visits.iter().map(|visit| accounts.drawn(visit.unique)).collect(),
+            Returning::Shared(turns) => {
+                let misses = visits.len() * (100 - turns.spec.hit_percent as usize) / 100 + 100;
+                let misses = (turns.misses..turns.misses + misses).filter(|_| !turns.others.is_empty());
+                (0..turns.again).chain(misses.map(|miss| turns.others[miss % turns.others.len()])).collect()
+            }
+        }
+    }
+
+    pub fn cache(&self) -> Option<KnownCache> {
+        match self {
+            Returning::Drawn => None,
+            Returning::Shared(turns) => Some(turns.spec),
+        }
+    }
+}
+
+impl Turns {
+    fn next(&mut self) -> Turn {
+        if self.known < self.again && self.spec.hit_percent > 0 {
+            self.known += 1;
+            return Turn { account: self.known - 1, is_hit: false };
+        }
+        // As even as can be: after so many places, this share of them.
+        let hits = |places: u64| places * self.spec.hit_percent / 100;
+        let is_hit = hits(self.place + 1) > hits(self.place);
+        self.place += 1;
+        let (turn, accounts) = match is_hit {
+            true => (&mut self.hits, None),
+            false => (&mut self.misses, Some(&self.others)),
+        };
+        *turn += 1;
+        let account = accounts.map_or((*turn - 1) % self.again, |others| others[(*turn - 1) % others.len()]);
+        Turn { account, is_hit }
+    }
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}

@@ -1,0 +1,303 @@
+//! Credentials that a client shows as they are, in one header of each request: a password, a token, a key. A sign-on is a
+//! browser's first page: asked for without them, refused with a challenge, and asked for again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::accounts::{Account, Accounts};
+use super::lookup::Entry;
+use super::negotiate::refused;
+use super::returning::Returning;
+use super::scheme::{Client, Judgement, Setup, Visit, VisitKind, ending};
+use crate::clock;
+use crate::failure::{self, Failure, Fault};
+use crate::http::prebuilt::Prebuilt;
+use crate::http::response::{Expected, Response};
+
+pub const ENDED: &str = "a token that was ended";
+pub const REVOKED: &str = "a credential that was revoked in the store";
+pub const RUN_OUT: &str = "a token that ran out while it was remembered";
+
+/// What gives a client its credentials.
+pub trait Issuer {
+    /// The header that they are shown in, to where they begin.
+    const HEADER: &'static str;
+
+    fn issue(&self, account: &Account) -> Result<String, String>;
+
+    /// Where the server's store has that of an account; None: it is in none.
+    fn entry(&self, _account: &Account) -> Option<Entry> {
+        None
+    }
+
+    /// As `Client::do_wrong`.
+    fn do_wrong(&mut self, _wrong: &'static str) {}
+}
+
+/// What a client does, one after the other, before the answer that has to be a refusal. All answers before it are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Show,
+    /// The user ends what it was given.
+    End,
+    /// Shows it after it was revoked by another than this server.
+    ShowRevoked,
+    /// Shows it when what the server remembers of it has no time to live any more.
+    ShowLate,
+    /// Shows it when it has run out by itself.
+    ShowRunOut,
+}
+
+pub struct ShownClient<I> {
+    issuer: I,
+    kind: VisitKind,
+    /// Requests that are to be challenged, and those with credentials.
+    bare: Vec<Prebuilt>,
+    requests: Vec<Prebuilt>,
+    challenged: Expected,
+    expected: Expected,
+    accounts: Accounts,
+    returning: Returning,
+    /// Of each account, once it was drawn: ten thousand signatures take some seconds.
+    headers: Vec<Option<Box<[u8]>>>,
+    /// The server's own store.
+    store: Option<PathBuf>,
+    host: String,
+    ended: Expected,
+    /// The request that ends the token of the operation under way.
+    ending: Vec<u8>,
+    /// What an operation does; a visit's leg says at which of them it is.
+    steps: &'static [Step],
+    revoked: Option<Entry>,
+}
+
+/// What a token that is made to run out may still last.
+pub const RUNS_OUT_AFTER_S: u64 = 1;
+
+impl<I: Issuer + 'static> ShownClient<I> {
+    pub fn made(setup: &Setup, issuer: I) -> Result<Box<dyn Client>, Failure> {
+        let accounts = setup.accounts()?;
+        Ok(Box::new(ShownClient {
+            issuer,
+            kind: setup.kind,
+            bare: setup.followed(),
+            requests: setup.requests(),
+            challenged: setup.answered(401),
+            expected: setup.expected(),
+            returning: Returning::of(setup.cache, &accounts, setup.users)?,
+            headers: accounts.iter().map(|_| None).collect(),
+            accounts,
+            store: setup.store.map(PathBuf::from),
+            host: setup.site.host.clone(),
+            ended: setup.answered(200),
+            ending: Vec::new(),
+            steps: &[Step::Show],
+            revoked: None,
+        }))
+    }
+}
+
+impl<I: Issuer> ShownClient<I> {
+    fn account(&self, visit: &Visit) -> &Account {
+        &self.accounts[self.returning.account(visit, &self.accounts)]
+    }
+
+    fn header(&self, visit: &Visit) -> &[u8] {
+        self.headers[self.returning.account(visit, &self.accounts)].as_deref().unwrap_or_default()
+    }
+
+    fn ready(&mut self, account: usize) -> Result<(), Fault> {
+        if self.headers[account].is_none() {
+            let credential = self.issuer.issue(&self.accounts[account]).map_err(refused)?;
+            let header = format!("{}{credential}\r\n", I::HEADER);
+            self.headers[account] = Some(header.into_bytes().into());
+        }
+        Ok(())
+    }
+
+    /// Whether the request under way is a sign-on's first, which has no credentials.
+    fn is_bare(&self, visit: &Visit) -> bool {
+        self.kind == VisitKind::SignOn && visit.leg == 0
+    }
+
+    /// At which of its steps a visit is.
+    fn step(&self, visit: &Visit) -> usize {
+        usize::from(visit.leg) - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
+    }
+
+    /// Does what comes before a step, which is a proof's, with nobody else who waits.
+    fn before(&mut self, step: Step, visit: &Visit) -> Result<(), String> {
+        match (step, self.returning.cache()) {
+            (Step::ShowRevoked, _) => {
+                let entry = self.issuer.entry(self.account(visit));
+                let (Some(entry), Some(store)) = (entry, &self.store) else {
+                    return Err("it is in no store".to_owned());
+                };
+                entry.revoke(store)?;
+                self.revoked = Some(entry);
+            }
+            (Step::ShowLate, Some(cache)) => {
+                std::thread::sleep(Duration::from_secs(cache.time_to_live_s) + SOME_MORE);
+            }
+            (Step::ShowRunOut, _) => {
+                let until_s = clock::unix_s() + RUNS_OUT_AFTER_S + 1;
+                while clock::unix_s() < until_s {
+                    std::thread::sleep(SOME_MORE);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Clocks are read to a tick or so.
+const SOME_MORE: Duration = Duration::from_millis(50);
+
+impl<I: Issuer> Client for ShownClient<I> {
+    fn enter(&mut self) {
+        self.returning.enter();
+    }
+
+    fn whole(&self) -> u64 {
+        self.returning.whole()
+    }
+
+    fn knows_of_a_cache(&self) -> bool {
+        true
+    }
+
+    fn prepares(&self) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, visits: &[Visit]) -> Result<(), Fault> {
+        let ahead = self.returning.ahead(visits, &self.accounts);
+        ahead.into_iter().try_for_each(|account| self.ready(account))
+    }
+
+    #[inline]
+    fn begin(&mut self, visit: &Visit) -> Result<(), Fault> {
+        let account = self.returning.begin(visit, &self.accounts);
+        self.ready(account)?;
+        if self.steps.contains(&Step::End) {
+            self.ending = ending(&self.host, &String::from_utf8_lossy(self.header(visit)));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, visit: &Visit) -> &[u8] {
+        let path = usize::from(visit.path);
+        if self.is_bare(visit) {
+            return self.bare[path].with(visit.unique, b"");
+        }
+        if self.steps[self.step(visit)] == Step::End {
+            return &self.ending;
+        }
+        let account = self.returning.account(visit, &self.accounts);
+        let header = self.headers[account].as_deref().unwrap_or_default();
+        self.requests[path].with(visit.unique, header)
+    }
+
+    #[inline]
+    fn expected(&self, visit: &Visit) -> &Expected {
+        if self.is_bare(visit) {
+            &self.challenged
+        } else if self.steps[self.step(visit)] == Step::End {
+            &self.ended
+        } else {
+            &self.expected
+        }
+    }
+
+    #[inline]
+    fn judge(&mut self, visit: &Visit, response: &Response) -> Result<Judgement, Fault> {
+        let right = response.check(self.expected(visit));
+        if self.is_bare(visit) {
+            right?;
+            return match response.headers("WWW-Authenticate").any(is_challenge) {
+                true => Ok(Judgement::Continue),
+                false => Err(Fault::new(failure::NOT_HTTP, "no challenge for Basic")),
+            };
+        }
+        let step = self.step(visit);
+        if let Some(entry) = self.revoked.take_if(|_| step + 1 == self.steps.len() || right.is_err())
+            && let Some(store) = &self.store
+        {
+            entry.restore(store).map_err(refused)?;
+        }
+        match (self.steps.get(step + 1), right) {
+            (None, right) => right.map(|()| Judgement::Done),
+            (Some(next), Ok(())) => {
+                self.before(*next, visit).map_err(refused)?;
+                Ok(Judgement::Continue)
+            }
+            // That a credential is not taken any more says something of one alone that was taken before.
+            (Some(_), Err(fault)) => Err(Fault::new(failure::SIGN_IN, fault.words)),
+        }
+    }
+
+    #[inline]
+    fn signs_on(&self, visit: &Visit) -> bool {
+        !self.returning.is_hit(visit)
+    }
+
+    fn user(&self, visit: &Visit) -> Option<&str> {
+        Some(&self.account(visit).name)
+    }
+
+    fn why_not(&self, wrong: &'static str) -> Option<&'static str> {
+        match wrong {
+            REVOKED if self.store.is_none() => Some("the store is not one that a proof may change"),
+            RUN_OUT if self.returning.cache().is_none() => Some("none is remembered"),
+            _ => None,
+        }
+    }
+
+    fn do_wrong(&mut self, wrong: &'static str) {
+        self.steps = match (wrong, self.returning.cache()) {
+            (ENDED, _) => &[Step::Show, Step::End, Step::Show],
+            (REVOKED, None) => &[Step::Show, Step::ShowRevoked],
+            (REVOKED, Some(_)) => &[Step::Show, Step::ShowRevoked, Step::ShowLate],
+            (RUN_OUT, _) => &[Step::Show, Step::ShowRunOut],
+            _ => &[Step::Show],
+        };
+        self.issuer.do_wrong(wrong);
+        self.headers.fill(None);
+    }
+
+    fn says(&self, wrong: &'static str) -> Option<String> {
+        let cache = self.returning.cache().filter(|_| wrong == REVOKED)?;
+        Some(format!("{wrong}, when {} s were over; before that it was taken", cache.time_to_live_s))
+    }
+}
+
+/// Whether a challenge is Basic's; its realm is required (RFC 7617, 2).
+fn is_challenge(header: &str) -> bool {
+    let parameters = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Basic"));
+    parameters.is_some_and(|(_, rest)| {
+        let mut names = rest.split(',').filter_map(|parameter| parameter.split_once('='));
+        names.any(|(name, _)| name.trim().eq_ignore_ascii_case("realm"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_names_the_scheme_and_a_realm() {
+        for (header, expected) in [
+            ("Basic realm=\"tollbar\", charset=\"UTF-8\"", true),
+            ("bASIC charset=\"UTF-8\", Realm=\"WallyWorld\"", true),
+            ("Basic", false),
+            ("Basic charset=\"UTF-8\"", false),
+            ("Basics realm=\"tollbar\"", false),
+            ("Digest realm=\"tollbar\", nonce=\"1\"", false),
+            ("", false),
+        ] {
+            assert_eq!(expected, is_challenge(header), "{header}");
+        }
+    }
+}
