@@ -83,6 +83,16 @@ op           = ["connect"]
 certificate  = [{certificates}]
 key-exchange = [{key_exchanges}]
 """
+# With nothing and with each part by itself: what a part adds is seen beside the page without it.
+WHOLE = """
+op        = ["read", "insert"]
+sign-in   = ["anonymous", "form"]
+transport = ["plaintext"]
+storage   = ["plaintext", "aes-256-gcm"]
+sign-in-accounts = [1000]
+sign-in-password-hash = ["sha-1"]
+storage-rows = [20]
+"""
 CERTIFICATES = (
     "rsa-1024",
     "rsa-2048",
@@ -92,9 +102,10 @@ CERTIFICATES = (
     "ecdsa-p384",
     "ed25519",
     "ml-dsa-65",
+    "ml-dsa-87",
     "rsa-2048+ecdsa-p256",
 )
-KEY_EXCHANGES = ("rsa", "dhe", "ecdhe-p256", "x25519", "x25519mlkem768")
+KEY_EXCHANGES = ("rsa", "dhe", "ecdhe-p256", "x25519", "x25519mlkem768", "mlkem768", "mlkem1024")
 CIPHERS = ("aes-128-gcm", "aes-256-gcm", "aes-128-cbc", "chacha20-poly1305")
 TLS = ("tls-1.2", "tls-1.3")
 
@@ -145,6 +156,7 @@ PARTS: Mapping[str, Sequence[str]] = {
             for bed in ("postgresql", "mariadb")
         ),
     ),
+    "stack": (served("stack", "embedded", "aws-lc", ("bare", "page"), WHOLE),),
     "web-auth": (
         served("web-auth", "embedded", "aws-lc", ("anonymous", "*"), SIGN_IN + STORES),
         served("web-auth", "embedded", "aws-lc", ("client-certificate",), MUTUAL),

@@ -106,6 +106,10 @@ KINDS: Mapping[str, Sequence[Kind]] = {
         Kind("key kept", "key-cached key-pooled", "the key is there, and one signature or check is made with it"),
         Kind("key made anew", "key-from-*", "the key is made for each call, and freed after it"),
     ),
+    "stack": (
+        Kind("for everyone", "bare", "a page, and its row as it is"),
+        Kind("protected", "page", "a page for its users, and its row as the storage has it"),
+    ),
     "tls": (
         Kind("in clear", "plaintext", "no handshake, and no records"),
         Kind("TLS 1.2", "tls-1.2", "two flights of the server in a full handshake, one in a resumed one"),
