@@ -63,7 +63,9 @@ def factors_listing(study: StudyJudgement) -> Listing | None:
     told = [found for found in study.factors if found.reason is None]
     if not told:
         return None
-    return Listing(TITLE, tables=[_table(study, found) for found in told], heads="at", caption=cost_words(study).title)
+    sentences = factor_sentences(study) if len(study.factors) > 1 else ()
+    tables = [_table(study, found) for found in told]
+    return Listing(TITLE, sentences, tables, heads="at", caption=cost_words(study).title)
 
 
 def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:

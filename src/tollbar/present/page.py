@@ -319,7 +319,8 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
     return Brief(
         study.about.question,
         first,
-        paragraphs,
+        # Those of factors stand with their tables.
+        () if study.factors else paragraphs,
         [how(study), *([f"In every row: {main.alike}"] if main.alike else [])],
         listings,
         gone[:most],
