@@ -4,8 +4,8 @@ use super::answers::{Answer, Answers, MOST_BYTES};
 use super::operations::{Operations, Query, Refusal};
 use crate::http::request::{Body, Method, Persistence, Refused, Request, Status};
 use crate::sign_in::scheme::{Reply, Server, Verdict};
-use crate::store::Rows;
 use crate::sign_in::verified::FOUND_PATH;
+use crate::store::Rows;
 
 /// What answers requests.
 pub struct Service {
@@ -28,11 +28,7 @@ pub enum Route<'a> {
 }
 
 impl Service {
-    pub fn new(
-        operations: Operations,
-        sign_in: Option<Box<dyn Server>>,
-        rows: Option<Rows>,
-    ) -> Service {
+    pub fn new(operations: Operations, sign_in: Option<Box<dyn Server>>, rows: Option<Rows>) -> Service {
         Service { operations, sign_in, rows, answers: Answers::new() }
     }
 
