@@ -105,7 +105,7 @@ def test_what_is_said_has_the_judged_numbers() -> None:
     judgement = judged(400.0)
     listing = factors_listing(judgement)
     assert listing is not None
-    assert "cost more together than what each of them adds by itself" in answer(judgement)[0]
+    assert "the cost is more than that without them and what each adds by itself" in answer(judgement)[0]
     assert factors_section(judgement) is not None
     (table,) = listing.tables
     assert 10 == len(table.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, MadeOf, Standing, Value, at_defaults
 from tollbar.plan import Cell
-from tollbar.records import Outcome
-from tollbar.workloads import Given
+from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome
+from tollbar.workloads import Given, Work
 
 STACK = """
 question = "What does a whole request cost?"
@@ -88,7 +89,8 @@ def test_settings_have_their_part_in_front() -> None:
     assert {"sign-in", "sign-in-password-hash", "transport-certificate", "storage-rows", "bytes"} <= names
     assert not {"sign-in-transport", "sign-in-bytes", "transport-bytes", "storage-rows-per-commit"} & names
     used = {name for op in whole().operations for at in every_cell() for name in at_defaults(whole(), {**at, "op": op})}
-    later = {"transport-dh-parameters"}
+    # Those of another value than the default of a setting.
+    later = {"transport-dh-parameters", "sign-in-hit-share", "sign-in-time-to-live", "sign-in-cache-entries"}
     assert names - used <= later
 
 
@@ -166,6 +168,7 @@ storage = ["{storage}"]
 database = ["{database}"]
 """
 SERVED = [
+    ("embedded", "read", "api-key", "plaintext", "aes-256-gcm", "sqlite"),
     ("embedded", "read", "form", "tls-1.3", "aes-256-gcm", "sqlite"),
     ("embedded", "insert", "jwt", "plaintext", "aes-256-gcm", "sqlite"),
     ("embedded", "read", "hmac", "tls-1.2", "pgp-sym-encrypt", "postgresql"),
@@ -184,19 +187,21 @@ def test_a_whole_request_is_proved_by_each_of_its_parts(
         vary += '\nsign-in-store = ["file"]\nsign-in-password-hash = ["sha-1"]'
     if op == "read":
         vary += "\nstorage-rows = [200]"
+    if sign_in == "api-key":
+        vary += '\nsign-in-verified = ["cached"]\nsign-in-accounts = [20000]'
     (cell,) = cells(tmp_path, vary, bed)
     with Sandbox() as sandbox:
         found = proven(cell, sandbox)
         assert found.outcome is Outcome.OK, found.reason
         refused = " ".join(found.refused)
-        assert "password" in refused or "signature" in refused
+        assert "password" in refused or "signature" in refused or "key" in refused
         if storage != "plaintext":
             assert "a changed value" in refused
             assert "searched for in all files" in refused
         with workloads.of(cell).up(cell, 5, sandbox, None) as work:
             behind = {"database"} if database == "postgresql" else set()
             front = {"web"} if bed == "embedded" else {"web", "application"}
-            assert front | behind == set(work.components)
+            assert front | behind == set(work.components) == set(work.busy)
 
 
 def test_a_database_without_the_choice_is_a_reason(tmp_path: Path) -> None:
@@ -206,3 +211,50 @@ def test_a_database_without_the_choice_is_a_reason(tmp_path: Path) -> None:
         found = proven(cell, sandbox)
     assert Outcome.UNSUPPORTED is found.outcome
     assert "has no pgp-sym-encrypt" in str(found.reason)
+
+
+# Servers that do not do their part.
+
+
+def spoiled(monkeypatch: pytest.MonkeyPatch, bed: str, file: str, taken: str, put: str) -> None:
+    """One line of a bed's template is another one."""
+    from tollbar.beds import configuration
+
+    made = configuration._Filling.file
+
+    def other(self: object, name: str) -> str:
+        text = made(self, name)  # type: ignore[arg-type]
+        if name == file and self._folder.name == bed:  # type: ignore[attr-defined]
+            assert re.search(taken, text), text
+            return re.sub(taken, put, text)
+        return text
+
+    monkeypatch.setattr(configuration._Filling, "file", other)
+
+
+def test_a_server_without_a_table_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = {"op": "read", "sign_in": "anonymous", "transport": "plaintext", "storage": "aes-256-gcm"}
+    (cell,) = cells(tmp_path, VARIED.format(**at, database="sqlite"))
+    spoiled(monkeypatch, "embedded", "task.json", r'"rows": \{.*\}, "operations"', '"rows": null, "operations"')
+    with Sandbox() as sandbox:
+        found = proven(cell, sandbox)
+    assert (Outcome.FAILED, "has made no table") == (found.outcome, str(found.reason)[-17:])
+
+
+def test_pages_that_the_application_did_not_give_are_no_chunk() -> None:
+    """A web server that has the page itself leaves the others idle."""
+    busy = ("web", "application", "database")
+    work = Work((), {}, None, components=dict.fromkeys(busy, 1), busy=busy)
+    spent = {name: ComponentRecord(cpu_ns=int(name == "web")) for name in busy}
+    chunk = ChunkRecord(operations=1, cpu_ns=1, wall_ns=1, observed=Observed(components=spent))
+    assert "no CPU time was used by application and database" in str(work.contradiction(chunk))
+
+
+def test_accounts_and_rows_are_not_in_one_postgresql(tmp_path: Path) -> None:
+    """The reason says what to ask instead."""
+    at = {"op": "read", "sign_in": "basic", "transport": "tls-1.3", "storage": "aes-256-gcm", "database": "postgresql"}
+    (cell,) = cells(tmp_path, VARIED.format(**at) + 'sign-in-password-hash = ["sha-1"]', "httpd")
+    with Sandbox() as sandbox:
+        found = proven(cell, sandbox)
+    assert Outcome.UNSUPPORTED is found.outcome
+    assert "`sign-in-store=file`" in str(found.reason)

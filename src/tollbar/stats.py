@@ -145,7 +145,7 @@ def ratio_of_sums(
         return found
 
     found = _interval(sides, moments, confidence, logs)
-    return found if found is not None and all(map(math.isfinite, (found.estimate, found.low))) else None
+    return found if found is not None and 0.0 < found.estimate < math.inf else None
 
 
 def crossing(
@@ -274,6 +274,8 @@ def _interval(
     if n < FEWEST_BLOCKS or (left <= 0).any():
         return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     without = statistic(left.swapaxes(0, 1))
+    if not np.isfinite(without).all():
+        return Interval(shown(value), shown(-math.inf), math.inf, confidence, n, moments)
     variance = (len(blocks) - 1) / len(blocks) * float(((without - without.mean()) ** 2).sum())
     rounds = table[:, :, 2]
     # Kish's effective number of blocks, which is their number where all have equally many rounds.

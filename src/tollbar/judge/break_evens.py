@@ -13,7 +13,13 @@ from tollbar.results import Row
 def break_evens(ledger: Ledger, family: Family) -> tuple[BreakEven, ...]:
     """One for each cell that a family's settings say is done without, and each line of cells beside it."""
     return tuple(
-        BreakEven(name, row, line, ledger.crossing([float(one.coordinates[name]) for one in line], line, row))
+        BreakEven(
+            name,
+            row,
+            line,
+            tuple(ledger.compare(one, row) for one in line),
+            ledger.crossing([float(one.coordinates[name]) for one in line], line, row),
+        )
         for name, setting in family.settings.items()
         if setting.breaks_even_with
         for row, line in _lines(ledger, name, dict(setting.breaks_even_with))
@@ -32,4 +38,5 @@ def _lines(ledger: Ledger, name: str, without: dict[str, object]) -> Iterator[tu
             if name in one.coordinates and alike:
                 own = frozenset((n, v) for n, v in one.coordinates.items() if n not in row.coordinates and n != name)
                 lines.setdefault(own, []).append(one)
-        yield from ((row, tuple(line)) for line in lines.values() if len(line) > 1)
+        ordered = (sorted(line, key=lambda one: float(one.coordinates[name])) for line in lines.values())
+        yield from ((row, tuple(line)) for line in ordered if len(line) > 1)

@@ -40,8 +40,10 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
     effects = [ledger.added(rows, _effect(sum(1 << bit for bit in bits), len(rows))) for bits in together]
     beyond = ledger.added(rows, [one - other for one, other in zip(whole, summed, strict=True)])
     ratio = ledger.ratio_of_sums(rows, whole, summed)
-    if beyond is None or ratio is None:
+    if beyond is None:
         return FactorsResult(rows, reason="no block holds all of its cells")
+    if ratio is None:
+        return FactorsResult(rows, reason="by itself each saves so much that nothing would be left of the cost")
     noise = ledger.noise_for(rows)
     return FactorsResult(
         rows,

@@ -151,6 +151,8 @@ class BreakEven:
     """What does without it."""
     line: tuple[Row, ...]
     """What was measured with it, at several shares."""
+    tolls: tuple[Toll, ...]
+    """What is judged of each of these beside that, the least share first."""
     at: Interval | None
     """In the setting's unit, and beyond what there is of it where it never pays, or always; None: its cost does not
     fall with the share, or nothing was measured of both."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tollbar.families import Family, Standing, Value, at_defaults
 from tollbar.judge import BreakEven, StudyJudgement, Toll, Verdict
@@ -260,24 +261,30 @@ def break_even(study: StudyJudgement, one: BreakEven) -> str:
     share = name.replace("-", " ")
     where = _where_alike(study, one.row, list(without))
     by = f"by a line through {counted(len(one.line), 'share')}, {where}" if where else "by a line through them"
-    if one.at is None:
-        return f"{capitalised(way)} is not found to cost less the higher the {share} is, {where}."
-    low, high = max(one.at.low, 0.0), min(one.at.high, 100.0)
-    between = f"[{_share(low)}, {_share(high)}]"
-    if one.at.low > 100:
-        said = f"{way} costs less than {other} at no {share}"
-    elif one.at.high < 0:
-        said = f"{way} costs less than {other} at every {share}"
-    elif not one.at.is_bounded or (low, high) == (0.0, 100.0):
-        said = f"from which {share} on {way} costs less than {other} cannot be told"
+    verdicts = [toll.verdict for toll in one.tolls]
+    shares = [_share(float(toll.row.coordinates[name])) for toll in one.tolls]
+    # From the end on, as long as it is judged to cost less.
+    saving = len(list(takewhile(lambda verdict: verdict is Verdict.SAVES, reversed(verdicts))))
+    if saving == len(verdicts):
+        said = f"{way} costs less than {other} at every {share} that was measured"
+    elif not saving:
+        costs = all(verdict is Verdict.COSTS for verdict in verdicts)
+        more = f"costs more than {other}" if costs else f"was not found to cost less than {other}"
+        said = f"{way} {more} at any {share} that was measured"
+    elif verdicts[0] is Verdict.COSTS and one.at is not None and one.at.is_bounded:
+        low, high = max(one.at.low, 0.0), min(one.at.high, 100.0)
+        place = f"{_share(min(max(one.at.estimate, low), high))} on [{_share(low)}, {_share(high)}]"
+        said = f"{way} costs less than {other} from a {share} of {place}"
     else:
-        place = _share(min(max(one.at.estimate, 0.0), 100.0))
-        said = f"{way} costs less than {other} from a {share} of {place} on {between}"
+        known = f"at {enumeration(shares[-saving:])}"
+        said = f"{way} costs less than {other} {known}; from which {share} on cannot be told"
     return capitalised(f"{said}: {by}.")
 
 
 def _share(of: float) -> str:
     """Of a number of percent."""
+    if 99 < of < 100:
+        return f"{of:.1f} %"
     return f"{of:.0f} %" if of >= 10 or of == 0 else f"{of:.2g} %"
 
 

@@ -20,8 +20,8 @@ from tollbar.present.numbers import TOO_FEW, amount, change_ends, change_words, 
 from tollbar.stats import Interval
 
 TITLE = "What each part adds, and all together"
-# Each of what is drawn from nought; what is drawn from where the one before it ends; and what is left over.
-WHOLE, ADDS, LEFT = "whole", "adds", "left"
+# What is drawn from nought; what is drawn from where the one before it ends; what is left over, told or not.
+WHOLE, ADDS, LEFT, OPEN = "whole", "adds", "left", "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,10 @@ class Waterfall:
 
     steps: Sequence[Step]
     title: str
+
+    @property
+    def least(self) -> float:
+        return min(0.0, *(step.end for step in self.steps))
 
     @property
     def most(self) -> float:
@@ -83,16 +87,16 @@ def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
     where = f" ({place})" if (place := _place(study, found)) else ""
     if found.reason is not None or found.ratio is None or found.beyond is None:
         return f"{capitalised(names)}{where} could not be taken apart: {found.reason}."
-    change = f"{change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
-    how = {
-        Together.ADDS_UP: f"cost together what each of them adds by itself, within {percent(study.about.worth)}",
-        Together.CHEAPER: "cost less together than what each of them adds by itself",
-        Together.DEARER: "cost more together than what each of them adds by itself",
-        Together.CANNOT_TELL: "may cost together more or less than what each of them adds by itself: cannot tell",
-    }[found.verdict]
     beyond = found.beyond
     ends = f"[{signed(beyond.low)}, {signed(beyond.high)}]" if beyond.is_bounded else TOO_FEW
-    return f"{capitalised(names)}{where} {how}: {signed(beyond.estimate)} {ends}, {change} of that sum."
+    apart = f"{signed(beyond.estimate)} {ends}, {change_words(found.ratio.estimate)} {change_ends(found.ratio)}"
+    parts = f"that without {'them' if len(found.own) > 1 else 'it'} and what each adds by itself"
+    return {
+        Together.ADDS_UP: f"With {names}{where} the cost is {parts}, within {percent(study.about.worth)}: {apart}.",
+        Together.CHEAPER: f"With {names}{where} the cost is less than {parts}: {apart}.",
+        Together.DEARER: f"With {names}{where} the cost is more than {parts}: {apart}.",
+        Together.CANNOT_TELL: f"With {names}{where} whether the cost is {parts} cannot be told: {apart}.",
+    }[found.verdict]
 
 
 def _steps(study: StudyJudgement, found: FactorsResult) -> list[Step]:
@@ -103,7 +107,8 @@ def _steps(study: StudyJudgement, found: FactorsResult) -> list[Step]:
         added = part.added.estimate
         steps.append(Step(f"+ {_with(study, found, part.factors[0])}", signed(added), at, at + added, ADDS))
         at += added
-    steps.append(Step("beyond their sum", signed(whole - at), at, whole, LEFT))
+    told = "" if found.verdict is not Together.CANNOT_TELL else ", not told"
+    steps.append(Step("beyond their sum", f"{signed(whole - at)}{told}", at, whole, LEFT if told == "" else OPEN))
     return [*steps, Step("all together", amount(whole), 0.0, whole, WHOLE)]
 
 
@@ -155,6 +160,7 @@ def _place(study: StudyJudgement, found: FactorsResult) -> str:
     """Where these cells stand, where a study has several such places."""
     if len(study.factors) < 2:
         return ""
-    at = {name: value for name, value in found.rows[0].coordinates.items() if name not in study.about.factors}
-    names = varying([one.rows[0] for one in study.factors])
+    # That with all factors, whose settings the others may not have.
+    at = {name: value for name, value in found.rows[-1].coordinates.items() if name not in study.about.factors}
+    names = varying([one.rows[-1] for one in study.factors])
     return place_words(study)(at, [name for name in names if name in at])

@@ -160,7 +160,9 @@ def _waterfall(data: Waterfall) -> Mapping[str, object]:
             {"label": s.label, "from": _short(s.start), "to": _short(s.end), "kind": s.kind, "note": s.note}
             for s in steps
         ],
-        "colours": [palette.part_colour(i) for i in range(3)],
+        # What was not told is hollow.
+        "colours": [*(palette.part_colour(i) for i in range(3)), "transparent"],
+        "strokes": [*(["transparent"] * 3), palette.part_colour(2)],
         "height": ROW_PX * len(steps),
     }
 

@@ -83,6 +83,8 @@ class Work:
     """Where all of it is until it is warm; None: where it stays."""
     components: Mapping[str, int] = field(default_factory=dict)
     """The process at the root of each server's tree: its CPU time counts, and it is moved with the runner."""
+    busy: tuple[str, ...] = ()
+    """The components without whose work no operation can be done."""
     component: str = RUNNER
     """Which component the runner itself is."""
 
@@ -103,6 +105,9 @@ class Work:
             return f"an account of {sorted(seen)}, where the server is {sorted(self.components)}"
         if seen and not any(one.cpu_ns for one in seen.values()):
             return "the server's processes used no CPU time, which cannot be"
+        idle = [name for name in self.busy if not seen[name].cpu_ns]
+        if idle:
+            return f"no CPU time was used by {' and '.join(idle)}, though no operation is done without it"
         return None
 
     def lacks(self, last: Record) -> str | None:

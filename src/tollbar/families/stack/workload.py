@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +13,18 @@ from tollbar.beds.configuration import Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import MadeOf
 from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
+from tollbar.families.web_auth.workload import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.libraries import look_up
 from tollbar.plan import Cell
 from tollbar.records import Outcome, Proven
-from tollbar.workloads import Given
+from tollbar.workloads import Given, Work
 from tollbar.workloads.request import Client, RequestWorkload, Target, settings_of
 
 SIGN_IN, TRANSPORT, STORAGE = "sign-in", "transport", "storage"
 # The server that has the table in its own process, and what stands behind the others.
 EMBEDDED, APPLICATION = "embedded", "application"
+# The component that users ask, and the folder of SQLite's files in that of the server that has them.
+FRONTEND, ROWS = "web", "rows"
 # Who encrypts a row's columns: the database's own build, or beside a server the application.
 ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
 
@@ -27,11 +32,31 @@ ENCRYPTED_BY = {"sqlite": "sqlite", "postgresql": "aws-lc"}
 class FamilyWorkload(RequestWorkload):
     """A page for those who may see it, with a row of a table."""
 
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """As it will be measured, but for a time to live that a proof can wait for."""
+        name = f"{SIGN_IN}-time-to-live"
+        if name not in cell.coordinates:
+            return super().prove(cell, seed, given)
+        time_to_live_s = PROVEN_S.get(str(cell.coordinates[SIGN_IN]), PROVEN_OTHERWISE_S)
+        tried = replace(cell, coordinates={**cell.coordinates, name: time_to_live_s})
+        return replace(super().prove(tried, seed, given), cell=cell.key)
+
+    @contextmanager
+    def up(
+        self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
+    ) -> Iterator[Work]:
+        """Each page needs all of the servers: one that is idle has not given what was asked for."""
+        with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
+            yield replace(work, busy=tuple(work.components))
+
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
         """The server as its transport asks for it, with the words of its sign-in and of its table."""
         transport, sign_in = _part(cell, TRANSPORT), _part(cell, SIGN_IN)
         asked = _requests(transport).request(transport, found, seed, sandbox)
         signed = _requests(sign_in).request(sign_in, found, seed, sandbox)
+        if signed.services and _database(cell):
+            reason = "the accounts would be in a PostgreSQL of their own beside that of the rows"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{reason}; ask with `{SIGN_IN}-store=file` or `database=sqlite`")
         words = {name: value for name, value in signed.words.items() if name not in asked.words}
         words |= {"rows": _rows(cell, seed)}
         behind = [one for one in (_database(cell), _application(found)) if one]
@@ -49,7 +74,11 @@ class FamilyWorkload(RequestWorkload):
         return _requests(transport).clients(transport, sandbox)
 
     def exchange(self, cell: Cell, server: Target, sandbox: Sandbox | None) -> dict[str, Any] | None:
-        """How its users sign in."""
+        """How its users sign in. Raises NotStarted where the server has not made its table."""
+        if sandbox is not None and _database(cell) is None:
+            has_rows = server.work_dirs.get(APPLICATION) or server.work_dirs[FRONTEND]
+            if not any((has_rows / ROWS).glob("*")):
+                raise NotStarted(Outcome.FAILED, "the server that has the rows has made no table")
         sign_in = _part(cell, SIGN_IN)
         return _requests(sign_in).exchange(sign_in, server, sandbox)
 
