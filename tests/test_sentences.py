@@ -199,7 +199,7 @@ def test_a_baseline_that_is_worth_less_is_not_said_to_be_worth_as_much(capsys: p
         ),
         (
             (9e3, 22e3, 17e3, 12.1e3),
-            "cached costs more than verified each-time at any hit share that was measured: by a line",
+            "cached costs more than verified each-time at any hit share that was measured",
         ),
         (
             (25e3, 22e3, 17e3, 12.1e3),
@@ -207,7 +207,7 @@ def test_a_baseline_that_is_worth_less_is_not_said_to_be_worth_as_much(capsys: p
         ),
         (
             (20e3, 22e3, 23e3, 24e3),
-            "cached costs more than verified each-time at any hit share that was measured: by a line",
+            "cached costs more than verified each-time at any hit share that was measured",
         ),
     ],
 )
