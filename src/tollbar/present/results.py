@@ -155,7 +155,7 @@ def results(study: StudyJudgement, most: int | None = None) -> Results:
     return Results(
         table,
         table.picked(made.picks(), zip(captions, picked, strict=True)),
-        ", ".join(made.alike),
+        "; where it means something: ".join(filter(None, (", ".join(made.alike), ", ".join(made.alike_in_some)))),
         made.marks(),
         len(rows) - sum(map(len, shown)),
         baseline_words(study),
@@ -212,7 +212,10 @@ class _Maker:
         self.standings = {row.standing for row in self.rows if not (is_baseline(row) and row.standing is Standing.NULL)}
         told = {*varied, *self.row_names}
         constant = {name: value for row in self.rows for name, value in row.shown.items() if name not in told}
-        self.alike = [said_plain(study, name, value) for name, value in constant.items()]
+        had = [name for name in constant if all(name in row.shown for row in self.rows)]
+        self.alike = [said_plain(study, name, constant[name]) for name in had]
+        # What means nothing to some rows.
+        self.alike_in_some = [said_plain(study, name, value) for name, value in constant.items() if name not in had]
         if len(self.standings) == 1:
             self.alike.append(f"all {standing_words(*self.standings)}")
 
