@@ -109,6 +109,7 @@ mod tests {
         "jsonwebtoken",
         "libc",
         "libloading",
+        "moka",
         "mysql",
         "postgres-protocol",
         "postgres-types",
