@@ -12,7 +12,7 @@ from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbe
 from tollbar.present.decisions.tune import reason_words
 from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
 from tollbar.present.numbers import amount, figure_words, percent, percent_of
-from tollbar.sizing.checked import Checked, CheckedTerm
+from tollbar.sizing.checked import MOST_PER_S, Checked, CheckedTerm
 from tollbar.sizing.sized import Sized, SizedTerm, Swap
 from tollbar.stats import Interval
 
@@ -51,7 +51,7 @@ def questions(sized: Sized) -> tuple[str, ...]:
 
 def cores_words(cores: float) -> str:
     """`2.41 cores`, `−0.032 cores`."""
-    return f"{'−' if cores < 0 else ''}{figure_words(abs(cores))} cores"
+    return f"{_signed(cores)} cores"
 
 
 def _ends(of: Interval) -> str:
@@ -61,14 +61,17 @@ def _ends(of: Interval) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{'−' if value < 0 else ''}{figure_words(abs(value))}"
+    """Three figures, none of them as a power of ten."""
+    size = abs(value)
+    words = figure_words(size) if size >= 1 or not size else f"{size:.{2 - math.floor(math.log10(size))}f}"
+    return f"{'−' if value < 0 else ''}{words}"
 
 
 def _headline(sized: Sized) -> str:
     cores = sized.cores
     if cores is None:
         missing = enumeration([f"`{name}`" for name in sized.missing])
-        return f"Not known yet: {missing} was not measured; the commands below measure what is missing."
+        return f"Not known yet, for want of {missing}: the commands below measure what is missing."
     said = f"{cores_words(cores.estimate)} {_ends(cores)} at {percent(sized.mix.utilisation)} of their time"
     most, least = sized.machines(cores.high), sized.machines(cores.low)
     if most is None:
@@ -114,8 +117,8 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             tables=[_checked(checked)],
             notes=[
                 "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, at the rate that"
-                f" keeps one core {percent(sized.mix.utilisation)} busy or 5,000 a second, and its server's CPU time"
-                f" taken of all moments; {checked.run.name}."
+                f" keeps one core {percent(sized.mix.utilisation)} busy or {MOST_PER_S:,.0f} a second, and its server's CPU"
+                f" time taken of all moments; {checked.run.name}."
             ],
         )
 
@@ -125,7 +128,7 @@ def _terms(sized: Sized) -> Table:
         *row_names("term"),
         *numbers("rate"),
         *numbers("CPU time", leaves=2),
-        *numbers("cores"),
+        *numbers("cores", "interval"),
         *numbers("share", leaves=3),
         *numbers("memory", leaves=1),
     )
@@ -139,7 +142,7 @@ def _term(sized: Sized, one: SizedTerm) -> list[TableCell]:
         TableCell(one.term.name, small="; ".join(_made_of(one)), standing=one.cell.row.standing),
         TableCell(f"{figure_words(one.term.rate_per_s)}\u00a0/s", one.term.rate_per_s),
         TableCell(amount(each_ns), each_ns),
-        TableCell(_signed(one.cores.estimate), one.cores.estimate, interval=_ends(one.cores)),
+        *_cores(one.cores),
         DASH if share is None else TableCell(percent_of(share), share),
         DASH if one.memory_bytes is None else TableCell(amount(one.memory_bytes, "B"), one.memory_bytes),
     ]
@@ -156,15 +159,21 @@ def _made_of(one: SizedTerm) -> Iterator[str]:
 
 def _swaps(sized: Sized, swaps: Sequence[Swap]) -> Table:
     policy = texts("policies") if sized.mix.policies else ()
-    columns = (*row_names("term", "with"), *numbers("saves"), *texts("verdict"), *texts("standing", leaves=1), *policy)
+    columns = (
+        *row_names("term", "with"),
+        *numbers("saves", "interval"),
+        *texts("verdict"),
+        *texts("standing", leaves=1),
+        *policy,
+    )
     rows = []
     for one in swaps:
         words = place_of(one.term.family, {one.name: one.value}, [one.name])
-        refused = enumeration([reason_words(reason) for reason in (one.judged.broken or one.judged.missing)])
+        refused = enumeration([reason_words(reason) for reason in one.judged.broken])
         row = [
             TableCell(one.term.name),
             TableCell(words, small=refused or None),
-            TableCell(_signed(one.saved.estimate), one.saved.estimate, interval=_ends(one.saved)),
+            *_cores(one.saved),
             TableCell(_TOLD[one.verdict]),
             TableCell(standing_words(one.row.standing), standing=one.row.standing),
         ]
@@ -179,7 +188,7 @@ def _ruling(one: Swap) -> str:
 
 
 def _checked(checked: Checked) -> Table:
-    columns = (*row_names("term"), *numbers("predicted", "measured", "measured / predicted"))
+    columns = (*row_names("term"), *numbers("predicted", "interval", "measured", "interval", "ratio"))
     rows = [_side_by_side(one) for one in checked.terms]
     if checked.predicted and checked.measured and len(checked.terms) > 1:
         rows.append(_side_by_side(CheckedTerm("all that were run", checked.predicted, checked.measured)))
@@ -187,16 +196,14 @@ def _checked(checked: Checked) -> Table:
 
 
 def _side_by_side(one: CheckedTerm) -> list[TableCell]:
-    predicted = TableCell(_signed(one.predicted.estimate), one.predicted.estimate, interval=_ends(one.predicted))
     if one.measured is None:
-        return [TableCell(one.name, small=one.reason), predicted, DASH, DASH]
+        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), DASH, DASH, DASH]
     ratio = one.measured.estimate / one.predicted.estimate
-    return [
-        TableCell(one.name),
-        predicted,
-        TableCell(_signed(one.measured.estimate), one.measured.estimate, interval=_ends(one.measured)),
-        TableCell(f"{ratio:.3f}", ratio),
-    ]
+    return [TableCell(one.name), *_cores(one.predicted), *_cores(one.measured), TableCell(f"{ratio:.3f}", ratio)]
+
+
+def _cores(of: Interval) -> tuple[TableCell, TableCell]:
+    return TableCell(_signed(of.estimate), of.estimate), TableCell(_ends(of))
 
 
 def _notes(sized: Sized) -> Iterator[str]:
