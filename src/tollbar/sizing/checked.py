@@ -1,22 +1,25 @@
 """What a mix's terms take while a load client asks for them at a rate, beside what was predicted of them.
 
-Each cell that servers perform is asked for by itself, one after the other, at the rate that keeps one core as busy as
-the mix wants cores to be, and its CPU time is the server's over the whole stretch, selected by nothing.
+Each cell that servers perform is asked for by itself, beside no other, with arrivals at the rate that keeps one core as
+busy as the mix wants cores to be. Its CPU time is the server's, of all moments: in rounds, where the load client is on
+the server's core, as in every cost; and in stretches, where it is on a core of its own, and the server sleeps until a
+request wakes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tollbar import stats
 from tollbar.families import Value
 from tollbar.judge.costs import Ledger, settled
 from tollbar.judge.decisions import Terms
+from tollbar.records import Outcome, Trial
 from tollbar.results import Run, StudyRun
 from tollbar.sizing.mix import Term, typed
-from tollbar.sizing.sized import Sized, SizedTerm
-from tollbar.stats import Interval, Moments
+from tollbar.sizing.sized import Sized, SizedTerm, summed
+from tollbar.stats import Interval, Moments, Visit
 
 # A load client on a core of its own keeps up with this.
 MOST_PER_S = 50_000.0
@@ -43,7 +46,10 @@ class CheckedTerm:
 
     name: str
     predicted: Interval
-    measured: Interval | None
+    measured: Interval | None = None
+    """In rounds."""
+    apart: Interval | None = None
+    """In stretches, the load client on a core of its own."""
     reason: str | None = None
     """Why nothing was measured of it."""
 
@@ -54,8 +60,8 @@ class Checked:
 
     run: Run
     terms: tuple[CheckedTerm, ...]
-    predicted: Interval | None
-    measured: Interval | None
+    total: CheckedTerm | None
+    """Of all that were measured; None where none was."""
 
 
 def to_ask(sized: Sized) -> tuple[Asked, ...]:
@@ -93,16 +99,14 @@ def _at_rate(sized: Sized, term: SizedTerm, cell: Mapping[str, Value], name: str
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
     """What was measured of these, beside what was predicted."""
     found = tuple(_checked(sized, term, asked, run) for term in sized.terms)
-    both = [one for one in found if one.measured is not None]
-    if not both:
-        return Checked(run, found, None, None)
-    # Of the same blocks the terms' costs are not independent; whole sums are made of cells, as the mix's own is.
-    return Checked(
-        run,
-        found,
-        stats.total([one.predicted for one in both]),
-        stats.total([one.measured for one in both if one.measured is not None]),
-    )
+    done = [(one.measured, one.apart) for one in found if one.measured is not None and one.apart is not None]
+    if not done:
+        return Checked(run, found, None)
+    run_terms = {one.name for one in found if one.measured is not None}
+    cells = [cell for term in sized.terms if term.term.name in run_terms for cell in term.cells]
+    predicted = scaled(summed(cells), sized.mix.utilisation)
+    measured, apart = (stats.total(side) for side in zip(*done, strict=True))
+    return Checked(run, found, CheckedTerm("all that were run", predicted, measured, apart))
 
 
 def _checked(sized: Sized, term: SizedTerm, asked: tuple[Asked, ...], run: Run) -> CheckedTerm:
@@ -110,27 +114,37 @@ def _checked(sized: Sized, term: SizedTerm, asked: tuple[Asked, ...], run: Run) 
     predicted = scaled(term.cores, sized.mix.utilisation)
     own = [one for one in asked if one.term is term]
     if not own:
-        return CheckedTerm(name, predicted, None, "no server performs it, and no load client asks for it")
+        return CheckedTerm(name, predicted, reason="no server performs it, and no load client asks for it")
     studies = {one.study.name: one for one in run.studies}
-    parts: list[Interval] = []
+    parts: list[tuple[Interval, Interval]] = []
     for one in own:
-        cost = _cost(studies[one.name])
-        if cost is None:
+        in_rounds, in_stretches = _costs(studies[one.name])
+        if in_rounds is None or in_stretches is None:
             reasons = [row.reason for row in studies[one.name].rows if row.reason]
-            return CheckedTerm(name, predicted, None, reasons[0] if reasons else "its server's CPU time was not seen")
-        parts.append(scaled(cost, one.share * term.term.rate_per_s * 1e-9))
-    return CheckedTerm(name, predicted, stats.total(parts))
+            return CheckedTerm(name, predicted, reason=reasons[0] if reasons else "its server's CPU time was not seen")
+        weight = one.share * term.term.rate_per_s * 1e-9
+        parts.append((scaled(in_rounds, weight), scaled(in_stretches, weight)))
+    measured, apart = (stats.total(side) for side in zip(*parts, strict=True))
+    return CheckedTerm(name, predicted, measured, apart)
 
 
-def _cost(one: StudyRun) -> Interval | None:
-    """The server's CPU nanoseconds for each answer, over whole stretches."""
+def _costs(one: StudyRun) -> tuple[Interval | None, Interval | None]:
+    """The server's CPU nanoseconds for each answer: in rounds, and in stretches."""
     ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family)
-    trials = [trial for row in one.rows for trial in row.trials if settled([trial])]
-    visits = ledger.one_a_trial(
-        trials,
-        lambda trial: trial.load.server_cpu_ns / trial.load.requests if trial.load and trial.load.requests else 0,
-    )
-    return stats.cost(visits, Moments.AS_DISTURBED, confidence=ledger.confidence)
+    trials = [trial for row in one.rows for trial in row.trials if trial.outcome is Outcome.OK]
+    apart = ledger.one_a_trial(trials, _in_stretch)
+    return _mean(ledger.visits_of(trials), ledger), _mean(apart, ledger)
+
+
+def _mean(visits: Sequence[Visit], ledger: Ledger) -> Interval | None:
+    if not visits:
+        return None
+    return stats.added([visits], [1.0], Moments.AS_DISTURBED, confidence=ledger.confidence)
+
+
+def _in_stretch(trial: Trial) -> float:
+    loads = settled([trial])
+    return loads[0].server_cpu_ns / loads[0].requests if loads and loads[0].requests else 0.0
 
 
 def scaled(of: Interval, by: float) -> Interval:

@@ -10,7 +10,7 @@ from tollbar.document.schema import Ends, Form, Number, Values
 from tollbar.judge.choosing import Candidate
 from tollbar.present.decisions.size import questions
 from tollbar.present.decisions.tune import reason_words
-from tollbar.sizing.checked import Checked
+from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.sized import Sized, SizedTerm, Swap
 from tollbar.stats import Interval
 
@@ -66,15 +66,17 @@ class CheckedForm(Form):
     name: str
     predicted: Cores
     measured: Cores | None
+    apart: Cores | None
+    """the same with the load client on a core of its own"""
     reason: str | None
+    """why nothing was measured"""
 
 
 class CheckForm(Form):
     run: str
     terms: list[CheckedForm]
-    predicted: Cores | None
+    total: CheckedForm | None
     """of all that were run"""
-    measured: Cores | None
 
 
 class Document(Form):
@@ -176,15 +178,16 @@ def _reasons(judged: Candidate) -> list[str]:
 def _check(checked: Checked) -> CheckForm:
     return CheckForm(
         run=checked.run.name,
-        terms=[
-            CheckedForm(
-                name=one.name,
-                predicted=_cores(one.predicted),
-                measured=_cores(one.measured) if one.measured else None,
-                reason=one.reason,
-            )
-            for one in checked.terms
-        ],
-        predicted=_cores(checked.predicted) if checked.predicted else None,
-        measured=_cores(checked.measured) if checked.measured else None,
+        terms=[_side_by_side(one) for one in checked.terms],
+        total=_side_by_side(checked.total) if checked.total else None,
+    )
+
+
+def _side_by_side(one: CheckedTerm) -> CheckedForm:
+    return CheckedForm(
+        name=one.name,
+        predicted=_cores(one.predicted),
+        measured=_cores(one.measured) if one.measured else None,
+        apart=_cores(one.apart) if one.apart else None,
+        reason=one.reason,
     )

@@ -116,9 +116,11 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             "Predicted and measured",
             tables=[_checked(checked)],
             notes=[
-                "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, at the rate that"
-                f" keeps one core {percent(sized.mix.utilisation)} busy or {MOST_PER_S:,.0f} a second, and its server's CPU"
-                f" time taken of all moments; {checked.run.name}."
+                "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, with arrivals that"
+                f" keep a core {percent(sized.mix.utilisation)} busy, {MOST_PER_S:,.0f} a second at most; the server's"
+                f" CPU time of all moments, in {checked.run.name}.",
+                "Apart: the load client on a core of its own, so that the server sleeps and is woken for requests,"
+                " which costs have nothing of.",
             ],
         )
 
@@ -188,18 +190,25 @@ def _ruling(one: Swap) -> str:
 
 
 def _checked(checked: Checked) -> Table:
-    columns = (*row_names("term"), *numbers("predicted", "interval", "measured", "interval", "ratio"))
-    rows = [_side_by_side(one) for one in checked.terms]
-    if checked.predicted and checked.measured and len(checked.terms) > 1:
-        rows.append(_side_by_side(CheckedTerm("all that were run", checked.predicted, checked.measured)))
-    return Table("", columns, rows)
+    columns = (
+        *row_names("term"),
+        *numbers("predicted"),
+        *numbers("interval", leaves=2),
+        *numbers("measured"),
+        *numbers("interval", leaves=3),
+        *numbers("ratio", "apart"),
+        *numbers("interval", leaves=1),
+    )
+    total = [checked.total] if checked.total and len(checked.terms) > 1 else []
+    return Table("", columns, [_side_by_side(one) for one in (*checked.terms, *total)])
 
 
 def _side_by_side(one: CheckedTerm) -> list[TableCell]:
-    if one.measured is None:
-        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), DASH, DASH, DASH]
+    if one.measured is None or one.apart is None:
+        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 5]
     ratio = one.measured.estimate / one.predicted.estimate
-    return [TableCell(one.name), *_cores(one.predicted), *_cores(one.measured), TableCell(f"{ratio:.3f}", ratio)]
+    of_rounds = [*_cores(one.predicted), *_cores(one.measured), TableCell(f"{ratio:.3f}", ratio)]
+    return [TableCell(one.name), *of_rounds, *_cores(one.apart)]
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
