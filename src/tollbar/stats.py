@@ -144,7 +144,8 @@ def ratio_of_sums(
             found: np.ndarray = np.log(both[..., 0]) - np.log(both[..., 1])
         return found
 
-    found = _interval(sides, moments, confidence, logs)
+    with np.errstate(invalid="ignore"):
+        found = _interval(sides, moments, confidence, logs)
     return found if found is not None and all(map(math.isfinite, (found.estimate, found.low))) else None
 
 
@@ -170,6 +171,8 @@ def total(parts: Sequence[Interval]) -> Interval:
 
     Student's distribution has the degrees of freedom of Welch and Satterthwaite. Bounded where all are.
     """
+    if len(parts) == 1:
+        return parts[0]
     estimate = math.fsum(one.estimate for one in parts)
     confidence, n = max(one.confidence for one in parts), min(one.n for one in parts)
     undisturbed = all(one.moments is Moments.UNDISTURBED for one in parts)

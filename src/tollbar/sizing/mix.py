@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -105,7 +105,7 @@ class _Term(Wire):
     provider: str | None = None
     setting: Said = Field(default_factory=dict)
     resumed: str | None = None
-    off: _Off | Literal["nothing"] | None = None
+    off: _Off | str | None = None
     at_once: Annotated[float, Field(gt=0)] | None = None
 
 
@@ -175,6 +175,9 @@ def _term(name: str, said: _Term, where: str) -> Term:
         if by == "none":
             raise TollbarError("nothing is resumed by `none`", where=f"{where}.setting.{RESUMPTION}")
         parts = [Part({**cell, RESUMPTION: "none"}, 1.0 - share), Part({**cell, RESUMPTION: by}, share)]
+    if isinstance(said.off, str) and said.off != ITS_OWN:
+        hint = f'`"{ITS_OWN}"`, or `{{ choice = "{family.null.name}" }}`'
+        raise TollbarError(f"what is taken off is no `{said.off}`", where=f"{where}.off", hint=hint)
     if isinstance(said.off, _Off):
         inner = f"{where}.off"
         own = settings_at(family, {**place, "choice": _choice(family, said.off.choice, inner)})

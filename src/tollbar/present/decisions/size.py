@@ -30,7 +30,7 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
     """All that is said of a mix."""
     names = enumeration([term.name for term in sized.mix.terms])
     return Brief(
-        f"How many cores do {names} of {sized.mix.path.name} take?",
+        f"How many cores for {names} ({sized.mix.path.name})?",
         _headline(sized),
         how=tuple(_how(sized)),
         listings=tuple(_listings(sized, checked)),
