@@ -195,6 +195,29 @@ def quotient(one: Interval, other: Interval) -> Interval:
     return Interval(found, found * math.exp(-half), found * math.exp(half), *how)
 
 
+def total(parts: Sequence[Interval]) -> Interval:
+    """The sum of independent estimates, none of blocks that another has: their variances add.
+
+    Student's distribution has the degrees of freedom of Welch and Satterthwaite. Bounded where all are.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    estimate = math.fsum(one.estimate for one in parts)
+    confidence, n = max(one.confidence for one in parts), min(one.n for one in parts)
+    undisturbed = all(one.moments is Moments.UNDISTURBED for one in parts)
+    moments = Moments.UNDISTURBED if undisturbed else Moments.AS_DISTURBED
+    if not all(one.is_bounded for one in parts):
+        return Interval(estimate, -math.inf, math.inf, confidence, n, moments)
+    spread = [(one.high - one.low) / 2 / student(one.freedom, one.confidence) for one in parts]
+    variance = math.fsum(one**2 for one in spread)
+    if not variance:
+        return Interval(estimate, estimate, estimate, confidence, n, moments)
+    terms = math.fsum(error**4 / one.freedom for error, one in zip(spread, parts, strict=True))
+    freedom = round(max(variance**2 / terms, 1.0), 1) if terms else math.inf
+    half = student(freedom, confidence) * math.sqrt(variance)
+    return Interval(estimate, estimate - half, estimate + half, confidence, n, moments, freedom)
+
+
 Sums = dict[int, np.ndarray]
 """By block: what was spent, on how many operations, in how many rounds."""
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
     "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
+    "size": ("size:size", "Say how many cores, machines and bytes a mix of work takes, by costs that were measured."),
     "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }

@@ -20,6 +20,7 @@ from tollbar.study.candidates import of_candidates
 from tollbar.study.definition import (
     NOT_SETTINGS,
     STATISTIC_OF,
+    USUAL_USERS,
     Amount,
     Claim,
     Coordinates,
@@ -40,6 +41,7 @@ __all__ = [
     "AS_PUBLISHED",
     "NOT_SETTINGS",
     "STATISTIC_OF",
+    "USUAL_USERS",
     "Amount",
     "Claim",
     "Coordinates",

@@ -1,0 +1,235 @@
+"""What `size` answers: cores with their interval, machines, memory, each term's part, and what swaps would save."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+
+from tollbar.judge import Verdict
+from tollbar.policies import Ruling
+from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.decisions.tune import reason_words
+from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
+from tollbar.present.numbers import amount, figure_words, percent, percent_of
+from tollbar.sizing.checked import MOST_PER_S, Checked, CheckedTerm
+from tollbar.sizing.sized import Sized, SizedTerm, Swap
+from tollbar.stats import Interval
+
+# Swaps beyond these hide the rest; the JSON document has all.
+MOST_SWAPS = 12
+_TOLD = {
+    Verdict.SAVES: "saves",
+    Verdict.COSTS: "costs more",
+    Verdict.FREE: "no difference that matters",
+    Verdict.UNCLEAR: "not told apart",
+}
+
+
+def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
+    """All that is said of a mix."""
+    names = enumeration([term.name for term in sized.mix.terms])
+    return Brief(
+        f"How many cores for {names} ({sized.mix.path.name})?",
+        _headline(sized),
+        how=tuple(_how(sized)),
+        listings=tuple(_listings(sized, checked)),
+        missing=tuple(f"`{name}` was not measured: {why}." for name, why in sized.missing.items()),
+        notes=tuple(_notes(sized)),
+        warnings=tuple(_warnings(sized)),
+    )
+
+
+def questions(sized: Sized) -> tuple[str, ...]:
+    """The commands that measure what is missing."""
+    return tuple(
+        shlex.join(["tollbar", "ask", term.family.name, *term.words])
+        for term in sized.mix.terms
+        if term.name in sized.missing
+    )
+
+
+def cores_words(cores: float) -> str:
+    """`2.41 cores`, `−0.032 cores`."""
+    return f"{_signed(cores)} cores"
+
+
+def _ends(of: Interval) -> str:
+    if not of.is_bounded:
+        return "too few blocks"
+    return f"[{_signed(of.low)}, {_signed(of.high)}]"
+
+
+def _signed(value: float) -> str:
+    """Three figures, none of them as a power of ten."""
+    size = abs(value)
+    words = figure_words(size) if size >= 1 or not size else f"{size:.{2 - math.floor(math.log10(size))}f}"
+    return f"{'−' if value < 0 else ''}{words}"
+
+
+def _headline(sized: Sized) -> str:
+    cores = sized.cores
+    if cores is None:
+        missing = enumeration([f"`{name}`" for name in sized.missing])
+        return f"Not known yet, for want of {missing}: the commands below measure what is missing."
+    said = f"{cores_words(cores.estimate)} {_ends(cores)} at {percent(sized.mix.utilisation)} of their time"
+    most, least = sized.machines(cores.high), sized.machines(cores.low)
+    if most is None:
+        return f"{said}."
+    of = f"{counted(most, 'machine')} of {counted(sized.mix.cores_each or 0, 'core')}"
+    spare = f", {sized.mix.survive} of which may fail" if sized.mix.survive else ""
+    other = f"; by the interval's low end {least} would do" if least != most else ""
+    return f"{said}: {of}{spare}{other}."
+
+
+def _how(sized: Sized) -> Iterator[str]:
+    if not sized.terms:
+        return
+    sources = dict.fromkeys(cell.source for term in sized.terms for cell in term.cells)
+    runs = enumeration([*dict.fromkeys(one.run.name for one in sources)])
+    confidence = max(cell.source.ledger.confidence for term in sized.terms for cell in term.cells)
+    yield (
+        "Cores are rates times CPU time per operation, over the share of their time that is to be used; CPU time of all"
+        f" of a server's processes, undisturbed, as measured in {runs}; {percent(confidence)} intervals."
+    )
+    if sized.cores is not None and len(sources) > 1:
+        freedom = sized.cores.freedom
+        degrees = f", with {freedom:g} degrees of freedom" if math.isfinite(freedom) and sized.cores.is_bounded else ""
+        yield f"Terms of {counted(len(sources), 'study').replace('studys', 'studies')}: their variances add{degrees}."
+
+
+def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
+    if sized.missing:
+        yield Listing("To measure what is missing", [f"`{one}`" for one in questions(sized)])
+    if sized.terms:
+        yield Listing("What each term takes", tables=[_terms(sized)])
+    swaps = sorted((one for term in sized.terms for one in term.swaps), key=lambda one: -one.saved.estimate)
+    if swaps:
+        more = len(swaps) - MOST_SWAPS
+        yield Listing(
+            "What swapping one choice would save",
+            tables=[_swaps(sized, swaps[:MOST_SWAPS])],
+            notes=[f"{more} more in the JSON document."] if more > 0 else [],
+        )
+    if checked is not None:
+        yield Listing(
+            "Predicted and measured",
+            tables=[_checked(checked)],
+            notes=[
+                "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, with arrivals that"
+                f" keep a core {percent(sized.mix.utilisation)} busy, {MOST_PER_S:,.0f} a second at most; the server's"
+                f" CPU time of all moments, in {checked.run.name}.",
+                "Apart: the load client on a core of its own, so that the server sleeps and is woken for requests,"
+                " which costs have nothing of.",
+            ],
+        )
+
+
+def _terms(sized: Sized) -> Table:
+    columns = (
+        *row_names("term"),
+        *numbers("rate"),
+        *numbers("CPU time", leaves=2),
+        *numbers("cores", "interval"),
+        *numbers("share", leaves=3),
+        *numbers("memory", leaves=1),
+    )
+    return Table("", columns, [_term(sized, one) for one in sized.terms])
+
+
+def _term(sized: Sized, one: SizedTerm) -> list[TableCell]:
+    each_ns = one.cores.estimate * sized.mix.utilisation * 1e9 / one.term.rate_per_s
+    share = one.cores.estimate / sized.cores.estimate if sized.cores else None
+    return [
+        TableCell(one.term.name, small="; ".join(_made_of(one)), standing=one.cell.row.standing),
+        TableCell(f"{figure_words(one.term.rate_per_s)}\u00a0/s", one.term.rate_per_s),
+        TableCell(amount(each_ns), each_ns),
+        *_cores(one.cores),
+        DASH if share is None else TableCell(percent_of(share), share),
+        DASH if one.memory_bytes is None else TableCell(amount(one.memory_bytes, "B"), one.memory_bytes),
+    ]
+
+
+def _made_of(one: SizedTerm) -> Iterator[str]:
+    family, row = one.term.family, one.cell.row
+    yield place_of(family, row.shown, row.shown)
+    if one.term.resumed is not None:
+        yield f"{percent(one.term.resumed)} resumed by {one.term.parts[1].wanted['resumption']}"
+    if one.term.null is not None:
+        yield f"less {value_words(family, 'choice', one.term.null.wanted['choice'])}"
+
+
+def _swaps(sized: Sized, swaps: Sequence[Swap]) -> Table:
+    policy = texts("policies") if sized.mix.policies else ()
+    columns = (
+        *row_names("term", "with"),
+        *numbers("saves", "interval"),
+        *texts("verdict"),
+        *texts("standing", leaves=1),
+        *policy,
+    )
+    rows = []
+    for one in swaps:
+        words = place_of(one.term.family, {one.name: one.value}, [one.name])
+        refused = enumeration([reason_words(reason) for reason in one.judged.broken])
+        row = [
+            TableCell(one.term.name),
+            TableCell(words, small=refused or None),
+            *_cores(one.saved),
+            TableCell(_TOLD[one.verdict]),
+            TableCell(standing_words(one.row.standing), standing=one.row.standing),
+        ]
+        rows.append([*row, TableCell(_ruling(one))] if policy else row)
+    return Table("", columns, rows)
+
+
+def _ruling(one: Swap) -> str:
+    if not one.judged.judged:
+        return "no rule on it"
+    return {Ruling.BREAKS: "refused"}.get(one.judged.ruling, one.judged.ruling.value)
+
+
+def _checked(checked: Checked) -> Table:
+    columns = (
+        *row_names("term"),
+        *numbers("predicted"),
+        *numbers("interval", leaves=2),
+        *numbers("measured"),
+        *numbers("interval", leaves=3),
+        *numbers("ratio", "apart"),
+        *numbers("interval", leaves=1),
+    )
+    total = [checked.total] if checked.total and len(checked.terms) > 1 else []
+    return Table("", columns, [_side_by_side(one) for one in (*checked.terms, *total)])
+
+
+def _side_by_side(one: CheckedTerm) -> list[TableCell]:
+    if one.measured is None or one.apart is None:
+        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 5]
+    ratio = one.measured.estimate / one.predicted.estimate
+    of_rounds = [*_cores(one.predicted), *_cores(one.measured), TableCell(f"{ratio:.3f}", ratio)]
+    return [TableCell(one.name), *of_rounds, *_cores(one.apart)]
+
+
+def _cores(of: Interval) -> tuple[TableCell, TableCell]:
+    return TableCell(_signed(of.estimate), of.estimate), TableCell(_ends(of))
+
+
+def _notes(sized: Sized) -> Iterator[str]:
+    served = [one.term.name for one in sized.terms if one.memory_bytes is None]
+    if served:
+        yield (
+            f"Memory is not known of {enumeration([f'`{name}`' for name in served])}: how much a server's grows with"
+            " each operation that is under way was not measured."
+        )
+    if sized.terms and not sized.missing:
+        yield "Where terms are performed by one process they share its caches, which is not in the sum."
+
+
+def _warnings(sized: Sized) -> Iterator[str]:
+    for one in sized.terms:
+        if one.judged.ruling is Ruling.BREAKS:
+            broken = enumeration([reason_words(reason) for reason in one.judged.broken])
+            yield capitalised(f"`{one.term.name}` itself is refused: {broken}")
+    if sized.cores is not None and not sized.cores.is_bounded:
+        yield "Some term has too few blocks for an interval: ask again for longer (`--for`)"

@@ -1,0 +1,249 @@
+"""The mix that cores are wanted for, read from TOML: how often a second each cell is performed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from tollbar import families, policies, study, units, wire
+from tollbar.errors import TollbarError, nearest
+from tollbar.families import Family, Value, at_defaults, settings_at
+from tollbar.libraries import normal
+from tollbar.policies import Policy
+from tollbar.wire import Wire
+
+Read = TypeVar("Read")
+Said = Mapping[str, str | int | float]
+
+ITS_OWN = "nothing"
+"""What is taken off a term whose requests no other term has."""
+RESUMPTION = "resumption"
+USUAL_RESUMPTION = "ticket"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A cell of a term."""
+
+    wanted: Mapping[str, Value]
+    """What is said of it; settings that are not said are at their defaults."""
+    share: float
+    """How often it is performed in each operation of the term; below nought where it is taken off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """So many operations a second of one kind."""
+
+    name: str
+    family: Family
+    rate_per_s: float
+    parts: tuple[Part, ...]
+    at_once: float | None
+    """How many are under way at a time, where the mix says it."""
+    resumed: float | None
+    """The share of the connections that resume a session."""
+
+    @property
+    def main(self) -> Part:
+        """Its cell, or that of a full handshake."""
+        return self.parts[0]
+
+    @property
+    def is_served(self) -> bool:
+        return "bed" in self.main.wanted or bool(self.family.beds)
+
+    @property
+    def null(self) -> Part | None:
+        """What is taken off."""
+        return next((part for part in self.parts if part.share < 0), None)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What `tollbar ask` is to be told for the costs of all its cells."""
+        choices = dict.fromkeys(str(part.wanted["choice"]) for part in self.parts)
+        names = dict.fromkeys(name for part in self.parts for name in part.wanted if name != "choice")
+        values = {
+            name: dict.fromkeys(
+                typed(self.family, name, part.wanted[name]) for part in self.parts if name in part.wanted
+            )
+            for name in names
+        }
+        return (*choices, *(f"{name}={','.join(some)}" for name, some in values.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """What is to be sized."""
+
+    path: Path
+    terms: tuple[Term, ...]
+    utilisation: float
+    """The share of the cores' time that is to be used at most, all machines that are left being up."""
+    survive: int
+    """How many machines may fail."""
+    cores_each: int | None
+    """Of a machine."""
+    policies: tuple[Policy, ...]
+
+
+class _Off(Wire):
+    choice: str
+    setting: Said = Field(default_factory=dict)
+
+
+class _Term(Wire):
+    rate: str
+    family: str
+    choice: str
+    op: str | None = None
+    bed: str | None = None
+    provider: str | None = None
+    setting: Said = Field(default_factory=dict)
+    resumed: str | None = None
+    off: _Off | str | None = None
+    at_once: Annotated[float, Field(gt=0)] | None = None
+
+
+class _Mix(Wire):
+    utilisation: str = "60 %"
+    survive: Annotated[int, Field(ge=0)] = 0
+    cores_each: Annotated[int, Field(ge=1)] | None = None
+    policy: tuple[str, ...] = ()
+
+
+class _File(Wire):
+    mix: _Mix = _Mix()
+    term: dict[str, _Term]
+
+
+def read(path: Path) -> Mix:
+    """The mix of a file. Raises TollbarError: what, in which term, and the nearest right name."""
+    said = wire.read(path, _File)
+    if not said.term:
+        raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
+    head, where = said.mix, f"{path}: mix"
+    utilisation = _as(units.share, head.utilisation, f"{where}.utilisation")
+    if not 0 < utilisation <= 1:
+        raise TollbarError(f"`{head.utilisation}`: a share above nothing, of one at most", where=f"{where}.utilisation")
+    if head.survive and head.cores_each is None:
+        raise TollbarError("machines that may fail have cores", where=f"{where}.survive", hint="say `cores-each = 8`")
+    terms = tuple(_term(name, one, f"{path}: term.{name}") for name, one in said.term.items())
+    _refuse_shared(said, terms, path)
+    found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, head.policy)))
+    return Mix(path, terms, utilisation, head.survive, head.cores_each, found)
+
+
+def typed(family: Family, name: str, value: Value) -> str:
+    """A value as it is typed in a question: `4KiB`."""
+    setting = family.settings.get(name)
+    if setting is None or setting.is_count:
+        return str(value)
+    return setting.words(value).replace(" ", "")
+
+
+def _term(name: str, said: _Term, where: str) -> Term:
+    family = families.family(said.family, where=f"{where}.family")
+    rate = _as(units.per_second, said.rate, f"{where}.rate")
+    if rate <= 0:
+        raise TollbarError(f"`{said.rate}`: a rate above nought", where=f"{where}.rate", hint="or leave the term out")
+    if said.op is None and len(family.operations) > 1:
+        raise TollbarError("which operation?", where=f"{where}.op", hint=f"known: {', '.join(family.operations)}")
+    places = {"op": said.op or family.operations[0], "bed": said.bed, "provider": said.provider}
+    place = {
+        coordinate: normal(found) if coordinate == "provider" else found
+        for coordinate, found in places.items()
+        if found is not None
+    }
+    for coordinate, found in place.items():
+        _values(family, {coordinate: found}, f"{where}.{coordinate}")
+    cell = {**_cell(family, said.choice, said.setting, place, where)}
+    parts = [Part(cell, 1.0)]
+    share = None
+    if said.resumed is not None:
+        share = _as(units.share, said.resumed, f"{where}.resumed")
+        if not 0 <= share <= 1:
+            raise TollbarError(f"`{said.resumed}`: a share of one at most", where=f"{where}.resumed")
+        if RESUMPTION not in settings_at(family, cell):
+            what = f"{said.choice} of {family.name} resumes nothing here"
+            raise TollbarError(what, where=f"{where}.resumed", hint='it is for `tls` and `op = "connect"`')
+        by = cell.get(RESUMPTION, USUAL_RESUMPTION)
+        if by == "none":
+            raise TollbarError("nothing is resumed by `none`", where=f"{where}.setting.{RESUMPTION}")
+        parts = [Part({**cell, RESUMPTION: "none"}, 1.0 - share), Part({**cell, RESUMPTION: by}, share)]
+    if isinstance(said.off, str) and said.off != ITS_OWN:
+        hint = f'`"{ITS_OWN}"`, or `{{ choice = "{family.null.name}" }}`'
+        raise TollbarError(f"what is taken off is no `{said.off}`", where=f"{where}.off", hint=hint)
+    if isinstance(said.off, _Off):
+        inner = f"{where}.off"
+        own = settings_at(family, {**place, "choice": _choice(family, said.off.choice, inner)})
+        shared = {n: v for n, v in cell.items() if n in own}
+        null = {**place, **shared, **_cell(family, said.off.choice, said.off.setting, place, inner)}
+        parts.append(Part(null, -1.0))
+    return Term(name, family, rate, tuple(parts), said.at_once, share)
+
+
+def _cell(family: Family, choice: str, setting: Said, place: Mapping[str, Value], where: str) -> dict[str, Value]:
+    """What is said of a cell, its values as cells have them."""
+    cell = {"choice": _choice(family, choice, f"{where}.choice"), **place}
+    cell |= _values(family, setting, f"{where}.setting")
+    there = at_defaults(family, cell)
+    for name in setting:
+        if name not in there:
+            known = ", ".join(n for n in there if n in family.settings)
+            raise TollbarError(f"`{name}` means nothing there", where=f"{where}.setting", hint=f"known: {known}")
+    return cell
+
+
+def _choice(family: Family, name: str, where: str) -> str:
+    if name not in family.choices:
+        raise TollbarError(
+            f"no such choice of {family.name}: `{name}`", where=where, hint=nearest(name, family.choices)
+        )
+    return name
+
+
+def _values(family: Family, said: Said, where: str) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for name, value in said.items():
+        try:
+            values = study.coordinates_of(family, [f"{name}={value}"])[name]
+        except TollbarError as error:
+            raise TollbarError(error.what, where=where, hint=error.hint) from error
+        if len(values) > 1 or "*" in str(values[0]):
+            raise TollbarError(f"`{name}`: one value", where=where)
+        setting = family.settings.get(name)
+        found[name] = setting.read(values[0]) if setting else values[0]
+    return found
+
+
+def _refuse_shared(said: _File, terms: tuple[Term, ...], path: Path) -> None:
+    """Raises TollbarError where terms of several families have the same request in them.
+
+    A handshake is measured with a request after it, and a request with its own path: the sum would have that twice.
+    """
+    whole = [term for term in terms if term.is_served and said.term[term.name].off is None]
+    other = next((term for term in whole if term.family.name != whole[0].family.name), None)
+    if other is not None:
+        null = other.family.null.name
+        raise TollbarError(
+            f"it shares the path of a request with `term.{whole[0].name}`, which the sum would have twice",
+            where=f"{path}: term.{other.name}",
+            hint=f'`off = {{ choice = "{null}" }}` takes it off; `off = "{ITS_OWN}"`: it has requests of its own',
+        )
+
+
+def _as(read: Callable[[str], Read], said: str, where: str) -> Read:
+    try:
+        return read(said)
+    except ValueError as error:
+        raise TollbarError(str(error), where=where) from error
+
+
+def every_part(terms: tuple[Term, ...]) -> Iterator[tuple[Term, Part]]:
+    """Each term with each of its cells."""
+    yield from ((term, part) for term in terms for part in term.parts)

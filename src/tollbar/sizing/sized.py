@@ -1,0 +1,311 @@
+"""How many cores a mix takes, by the costs that runs measured: sums of rates times costs, with their intervals.
+
+A cost is the CPU time of all that takes part, the server's side where there is a server, undisturbed. Cells of one
+study are summed block by block; what was measured in different studies is independent, and its variances add.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from statistics import median
+
+from tollbar import machine, stats
+from tollbar.errors import TollbarError
+from tollbar.families import Standing, Value, at_defaults
+from tollbar.judge import Verdict, quickness, reach
+from tollbar.judge.choosing import Candidate, Wanted, candidate, ruled_on
+from tollbar.judge.costs import Ledger, Quantity
+from tollbar.judge.decisions import Terms, decide
+from tollbar.policies import Policy
+from tollbar.results import Row, Run, StudyRun
+from tollbar.sizing.mix import RESUMPTION, Mix, Part, Term, every_part
+from tollbar.stats import Interval
+from tollbar.study import USUAL_USERS
+
+# How it was asked: no two of these are two choices.
+_PLACES = ("op", "provider", "bed", "users", "rate", "client")
+_USUAL_BED = "embedded"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A study of a run, and its costs."""
+
+    run: Run
+    study_run: StudyRun
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        study = self.study_run.study
+        return Ledger(
+            self.study_run.rows, Terms.of(self.study_run), study.measure.cost, study.family, quickness(self.run)
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measured cell, and how many cores each of its operations takes a share of."""
+
+    source: Source
+    row: Row
+    weight: float
+    """What a nanosecond of it adds to the cores: operations a second over 10⁹ and the utilisation."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Another choice, or another value of one setting, in the place of a term's."""
+
+    term: Term
+    name: str
+    """What is changed: `choice` or a setting."""
+    value: Value
+    row: Row
+    saved: Interval
+    """Cores, below nought where it costs more."""
+    verdict: Verdict
+    """On the term's cost with it, over that without."""
+    judged: Candidate
+    """What the mix's policies say of it."""
+
+
+@dataclass(frozen=True)
+class SizedTerm:
+    """What a term takes."""
+
+    term: Term
+    cells: tuple[Cell, ...]
+    cores: Interval
+    judged: Candidate
+    """What the mix's policies say of its cell."""
+    memory_bytes: float | None
+    """Of all that are under way at once; None where an operation's is not known."""
+    swaps: tuple[Swap, ...]
+    """Those that were measured, from the one that saves most."""
+
+    @property
+    def cell(self) -> Cell:
+        return self.cells[0]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """What a mix takes, or which of its cells were not measured."""
+
+    mix: Mix
+    runs: tuple[Run, ...]
+    terms: tuple[SizedTerm, ...] = ()
+    cores: Interval | None = None
+    """Of all terms, at the mix's utilisation; None where a cell was not measured."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By term: the row of these runs that comes nearest, or why there is none."""
+
+    def machines(self, cores: float) -> int | None:
+        """How many of the mix's machines have so many cores, those that may fail included."""
+        each = self.mix.cores_each
+        if each is None or not math.isfinite(cores):
+            return None
+        return max(1, math.ceil(cores / each)) + self.mix.survive
+
+
+def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
+    """What a mix takes by these runs. Raises TollbarError where they are of different machines."""
+    _refuse_other_machines(runs)
+    sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
+    wanted = [*every_part(mix.terms)]
+    # What one study has is summed block by block: the study that has most of the mix's cells comes first.
+    held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part)) for one in sources}
+    sources.sort(key=lambda one: -held[id(one)])
+    found: list[SizedTerm] = []
+    missing: dict[str, str] = {}
+    for term in mix.terms:
+        cells = [_cell(mix, sources, term, part) for part in term.parts]
+        there = [cell for cell in cells if cell is not None]
+        if len(there) < len(cells):
+            part = next(part for part, cell in zip(term.parts, cells, strict=True) if cell is None)
+            missing[term.name] = _nearest(sources, term, part)
+        else:
+            found.append(_sized(mix, term, there, today))
+    if missing:
+        return Sized(mix, tuple(runs), tuple(found), None, missing)
+    return Sized(mix, tuple(runs), tuple(found), summed(cell for one in found for cell in one.cells))
+
+
+def summed(cells: Iterable[Cell]) -> Interval:
+    """The sum of these cells' costs, each times its weight."""
+    by_source: dict[int, list[Cell]] = {}
+    for cell in cells:
+        by_source.setdefault(id(cell.source), []).append(cell)
+    return stats.total([part for some in by_source.values() for part in _of_one_source(some)])
+
+
+def _of_one_source(cells: Sequence[Cell]) -> list[Interval]:
+    """One sum over the blocks that all have; each by itself where there is none."""
+    weights: dict[str, float] = {}
+    for cell in cells:
+        weights[cell.row.key] = weights.get(cell.row.key, 0.0) + cell.weight
+    rows = [*{cell.row.key: cell.row for cell in cells}.values()]
+    ledger = cells[0].source.ledger
+    together = ledger.added(rows, [weights[row.key] for row in rows])
+    if together is not None:
+        return [together]
+    alone = [ledger.added([row], [weights[row.key]]) for row in rows]
+    return [one for one in alone if one is not None]
+
+
+def _refuse_other_machines(runs: Sequence[Run]) -> None:
+    for run in runs[1:]:
+        found = machine.differences(runs[0].fingerprint, run.fingerprint)
+        if found:
+            raise TollbarError(
+                f"a run of another machine than {runs[0].name}: {'; '.join(found)}",
+                where=str(run.directory),
+                hint="cores of two machines cannot be summed: size each by its own runs",
+            )
+
+
+def _rows(source: Source, term: Term, part: Part) -> list[Row]:
+    """The rows of a study that are this cell and have a cost, the most usual of them first."""
+    if source.study_run.study.family.name != term.family.name:
+        return []
+    rows = [row for row in source.study_run.rows if not _differences(term, part, row)]
+    return sorted((row for row in rows if source.ledger.why_unmeasured(row) is None), key=_unusual)
+
+
+def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
+    """In what a row is another cell: what it has, and what is wanted. Sets nothing of how it was asked."""
+    there = row.coordinates
+    found = {name: (there.get(name, "–"), value) for name, value in part.wanted.items() if there.get(name) != value}
+    if row.choice not in term.family.choices or term.is_served != ("bed" in there):
+        return {"choice": (row.choice, part.wanted["choice"]), "bed": (there.get("bed", "–"), "–"), **found}
+    usual = at_defaults(term.family, {**{n: there[n] for n in _PLACES if n in there}, **part.wanted})
+    return found | {
+        name: (there[name], value)
+        for name, value in usual.items()
+        if name in term.family.settings and name not in part.wanted and name in there and there[name] != value
+    }
+
+
+def _unusual(row: Row) -> tuple[bool, ...]:
+    at = row.coordinates
+    return (
+        "rate" in at,
+        at.get("client") == "apart",
+        at.get("bed", _USUAL_BED) != _USUAL_BED,
+        at.get("users", USUAL_USERS) != USUAL_USERS,
+    )
+
+
+def _cell(mix: Mix, sources: Sequence[Source], term: Term, part: Part) -> Cell | None:
+    weight = term.rate_per_s * part.share * 1e-9 / mix.utilisation
+    return next((Cell(source, rows[0], weight) for source in sources if (rows := _rows(source, term, part))), None)
+
+
+def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
+    """The row that differs least from the cell, in words; or why there is none."""
+    rows = [
+        row
+        for source in sources
+        if source.study_run.study.family.name == term.family.name
+        for row in source.study_run.rows
+        if source.ledger.why_unmeasured(row) is None
+    ]
+    if not rows:
+        return f"no run here has the family {term.family.name}" if sources else "no run is named"
+    differing = min((_differences(term, part, row) for row in rows), key=len)
+    return "the nearest that was measured has " + ", ".join(
+        f"`{name}={has}` for `{wanted}`" for name, (has, wanted) in differing.items()
+    )
+
+
+def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTerm:
+    wanted = _wanted(mix.policies, term, today)
+    judged = candidate(wanted, cells[0].row.coordinates)
+    swaps = sorted(_swaps(wanted, term, cells), key=lambda one: -one.saved.estimate)
+    return SizedTerm(term, tuple(cells), summed(cells), judged, _memory(term, cells[0]), tuple(swaps))
+
+
+def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:
+    about = tuple(one for one in asked if one.is_about(term.family.name))
+    return Wanted(term.family, about, {}, today, today)
+
+
+def _memory(term: Term, cell: Cell) -> float | None:
+    """What all that are under way hold: a server's grows by itself, and what an operation adds is not known."""
+    if term.is_served:
+        return None
+    each = [float(trial.memory_bytes) for trial in cell.row.trials if trial.memory_bytes]
+    if not each:
+        return None
+    at_once = term.at_once
+    if at_once is None:
+        wall = cell.source.ledger.value(cell.row, Quantity("wall"))
+        # Little's law: as many are under way as arrive while one takes.
+        at_once = term.rate_per_s * wall[0] * 1e-9 if wall else None
+    return None if at_once is None else median(each) * max(1.0, at_once)
+
+
+def _swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
+    """Each row beside the term's that differs from it in its choice or in one setting that decides something."""
+    family, own = term.family, cells[0]
+    deciding = {"choice", *family.parameters, *(n for n, one in family.settings.items() if one.about)}
+    deciding |= ruled_on(wanted)
+    deciding -= {*_PLACES, *((RESUMPTION, "resumed") if term.resumed is not None else ())}
+    for row in own.source.study_run.rows:
+        name = _changed(own.row, row)
+        if name in deciding and row.standing is not Standing.NULL and row.choice in family.choices:
+            others = [_swapped(cell, name, row.coordinates[name]) if cell.weight > 0 else cell for cell in cells]
+            there = [cell for cell in others if cell is not None]
+            if len(there) == len(cells):
+                yield _swap(wanted, term, cells, there, name)
+
+
+def _changed(own: Row, other: Row) -> str | None:
+    """The one coordinate of both in which they differ; None where there is none, or several."""
+    both = [name for name in own.coordinates if name in other.coordinates]
+    differing = [name for name in both if own.coordinates[name] != other.coordinates[name]]
+    return differing[0] if len(differing) == 1 else None
+
+
+def _swapped(cell: Cell, name: str, value: Value) -> Cell | None:
+    """The cell of the same study that has another value there, and a cost."""
+    rows = (
+        row
+        for row in cell.source.study_run.rows
+        if row.coordinates.get(name) == value
+        and _changed(cell.row, row) == name
+        and cell.source.ledger.why_unmeasured(row) is None
+    )
+    found = next(rows, None)
+    return None if found is None else Cell(cell.source, found, cell.weight)
+
+
+def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Cell], name: str) -> Swap:
+    turned = [Cell(other.source, other.row, -other.weight) for other in others]
+    saved = summed([*cells, *turned])
+    row = others[0].row
+    judged = candidate(wanted, row.coordinates)
+    return Swap(term, name, row.coordinates[name], row, saved, _verdict(cells, others, saved), judged)
+
+
+def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:
+    """By the ratio of both sums, as of any two costs; where they are of several studies, by what is saved."""
+    ledger = cells[0].source.ledger
+    if all(cell.source is cells[0].source for cell in cells):
+        weights = {cell.row.key: (cell.row, [0.0, 0.0]) for cell in (*cells, *others)}
+        for side, some in enumerate((others, cells)):
+            for cell in some:
+                weights[cell.row.key][1][side] += cell.weight
+        rows = [row for row, _ in weights.values()]
+        above, below = ([both[side] for _, both in weights.values()] for side in (0, 1))
+        ratio = ledger.ratio_of_sums(rows, above, below)
+        noise = ledger.noise_for(rows)
+        if ratio is not None:
+            return decide(ratio, reach(noise) if noise else None, ledger.terms)
+    if saved.low <= 0 <= saved.high:
+        return Verdict.UNCLEAR
+    return Verdict.SAVES if saved.estimate > 0 else Verdict.COSTS
