@@ -24,6 +24,7 @@ from bench import (
     repeatable,
     servers,
     sign_in,
+    size,
     storage,
     true,
     tune,
@@ -49,6 +50,7 @@ PARTS = {
     "questions": questions.figures,
     "check-tolls": check_tolls.figures,
     "tune": tune.figures,
+    "size": size.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

@@ -90,7 +90,7 @@ def _how(sized: Sized) -> Iterator[str]:
     confidence = max(cell.source.ledger.confidence for term in sized.terms for cell in term.cells)
     yield (
         "Cores are rates times CPU time per operation, over the share of their time that is to be used; CPU time of all"
-        f" of a server's processes, undisturbed, as measured in {runs}; {percent(confidence)} intervals."
+        f" that take part on the server's side, undisturbed, as measured in {runs}; {percent(confidence)} intervals."
     )
     if sized.cores is not None and len(sources) > 1:
         freedom = sized.cores.freedom
