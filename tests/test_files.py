@@ -59,3 +59,17 @@ def test_nothing_that_was_laid_there_is_written_through(tmp_path: Path) -> None:
     write(tmp_path / "file", b"ours", 0o600)
     assert ("theirs", "ours") == ((tmp_path / "other").read_text(), (tmp_path / "file").read_text())
     assert ["file", "other"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    """Root may replace a device: a page that is written to `/dev/null` must not take it away from all others."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(pipe, "a page")
+        assert b"a page" == os.read(reader, 100)
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+        assert [pipe] == list(tmp_path.iterdir())
+    finally:
+        os.close(reader)

@@ -48,7 +48,13 @@ def cache_folder() -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError."""
+    """Writes a file so that a reader finds the old one or the new one, whole and on the disk. Raises OSError.
+
+    What is there and is no file, such as `/dev/null` or a pipe, is written to and never replaced.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, "utf-8")
+        return
     # An ordinary file: who may read it is for the user's mask to say.
     with _unfinished(path, 0o666) as file:
         file.write(text.encode())
