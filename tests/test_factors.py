@@ -23,7 +23,7 @@ from tollbar.judge.decisions import Terms
 from tollbar.plan.heats import blocks
 from tollbar.plan.pairs import factored
 from tollbar.present.answer import answer
-from tollbar.present.factors import factors_listing, factors_section
+from tollbar.present.factors import factor_sentences, factors_listing, factors_section
 from tollbar.records import Outcome
 from tollbar.stats import Moments
 
@@ -96,7 +96,7 @@ def test_a_missing_cell_is_a_reason() -> None:
     judgement = judged(0.0, gone=3)
     found = only(judgement)
     assert (None, Together.CANNOT_TELL) == (found.ratio, found.verdict)
-    assert "no such part" in answer(judgement)[0]
+    assert "no such part" in factor_sentences(judgement)[0]
     assert (None, None) == (factors_listing(judgement), factors_section(judgement))
 
 

@@ -21,7 +21,7 @@ use crate::contract::{Mode, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::runner::say;
 use crate::sign_in::Gate;
-use crate::store::{self, Rows};
+use crate::store;
 use crate::{calls, guard, tls};
 
 use event_loop::Loop;
@@ -130,7 +130,7 @@ fn prepare() -> Result<Ready, Failure> {
         let words = "this sign-in needs certificates of clients: `tls` with `client_authority_pem`";
         return Err(Failure::Unsupported(words.to_owned()));
     }
-    let rows = config.rows.as_ref().map(Rows::prepare).transpose()?;
+    let rows = config.rows.as_ref().map(store::rows).transpose()?;
     let receipt = receipt.or_else(|| rows.as_ref().map(|rows| rows.receipt().clone()));
     let service = Service::new(operations, sign_in, rows);
     Ok(Ready { listen: config.listen, service, tls, library, receipt })

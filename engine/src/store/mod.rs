@@ -17,6 +17,9 @@ mod tests;
 mod trial;
 mod verify;
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+
 use crate::contract::{Done, Mode, Receipt, Record};
 use crate::failure::Failure;
 use crate::runner::{self, Lines};
@@ -24,7 +27,7 @@ use crate::{families, op};
 use card::Cards;
 use database::Database;
 use table::Table;
-use task::{Place, ServerKind, Settings};
+use task::{Access, Place, ServerKind, Settings};
 use trial::Trial;
 
 pub use served::Rows;
@@ -66,6 +69,29 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result
     runner::session(lines, ready, |advance| trial.advance(advance))?;
     trial.end()?;
     Ok(Done::default())
+}
+
+/// A table for the pages of a server, in the database that the task names.
+pub fn rows(task: &Task) -> Result<Rows, Failure> {
+    let Task { task, place } = task;
+    let place = place.as_ref().ok_or_else(|| Failure::Failed("the task has no `store`".to_owned()))?;
+    let settings = Settings::of(task)?;
+    match settings.access {
+        Access::Read => {}
+        Access::Insert if settings.rows_per_commit == 1 => {}
+        _ => {
+            let words = "a page reads one row, or inserts one with a commit of its own";
+            return Err(Failure::Unsupported(words.to_owned()));
+        }
+    }
+    if place.server.is_none() && !place.directory.exists() {
+        let made = DirBuilder::new().mode(0o700).create(&place.directory);
+        made.map_err(|error| Failure::Failed(format!("{}: {error}", place.directory.display())))?;
+    }
+    let (mut database, mut receipt) = open(task, place, &settings, Cards::new(task.seed, ""))?;
+    task.all_settings_read()?;
+    receipt.parts.extend(database.parts()?);
+    Rows::of(database, settings, task.seed, receipt)
 }
 
 /// The database that a task is about, and which code the lab's rows name for it.

@@ -1,11 +1,7 @@
 //! Rows behind requests: a server that reads or writes one for each page that it gives.
 
-use std::fs::DirBuilder;
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
-
-use super::card::Cards;
-use super::task::{Access, Settings, Task};
+use super::database::Database;
+use super::task::Settings;
 use super::trial::Work;
 use crate::contract::Receipt;
 use crate::failure::Failure;
@@ -22,32 +18,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Makes the table, with its rows, in the database that the task names.
-    pub fn prepare(task: &Task) -> Result<Rows, Failure> {
-        let Task { task, place } = task;
-        let place = place.as_ref().ok_or_else(|| Failure::Failed("the task has no `store`".to_owned()))?;
-        let settings = Settings::of(task)?;
-        match settings.access {
-            Access::Read => {}
-            Access::Insert if settings.rows_per_commit == 1 => {}
-            _ => {
-                let words = "a page reads one row, or inserts one with a commit of its own";
-                return Err(Failure::Unsupported(words.to_owned()));
-            }
-        }
-        if place.server.is_none() {
-            let made = DirBuilder::new().mode(0o700).create(&place.directory);
-            if let Err(error) = made.or_else(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
-            }) {
-                return Err(Failure::Failed(format!("{}: {error}", place.directory.display())));
-            }
-        }
-        let (mut database, mut receipt) = super::open(task, place, &settings, Cards::new(task.seed, ""))?;
-        task.all_settings_read()?;
-        receipt.parts.extend(database.parts()?);
-        let mut work = Work::new(database, settings, task.seed);
+    /// Of a database that is open and empty: its table is made, with its rows.
+    pub fn of(
+        database: Box<dyn Database>,
+        settings: Settings,
+        seed: u64,
+        receipt: Receipt,
+    ) -> Result<Rows, Failure> {
+        let mut work = Work::new(database, settings, seed);
         work.prepare()?;
         Ok(Rows { work, receipt, written: 0 })
     }

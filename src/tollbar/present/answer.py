@@ -16,7 +16,7 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline, break_even
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
-from tollbar.present.factors import factor_sentences
+from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
     baseline_words,
@@ -48,7 +48,7 @@ MOST_STEPS = 2
 
 def headline(study: StudyJudgement) -> str:
     """One line: the choice in good standing that costs least, its cost, and what the next one adds."""
-    if study.factors:
+    if told_apart(study):
         return factor_sentences(study)[0]
     return _Telling(study).headline
 
@@ -72,7 +72,7 @@ def whole_answer(study: StudyJudgement) -> Answer:
 
     Of a study with factors, whether they add up: its cells are no alternatives, and none is to be taken for its cost.
     """
-    if study.factors:
+    if told_apart(study):
         says = factor_sentences(study)
         return Answer(says, Choices(says[0]))
     telling = _Telling(study)

@@ -51,9 +51,14 @@ class Waterfall:
         return max(max(step.start, step.end) for step in self.steps)
 
 
+def told_apart(study: StudyJudgement) -> bool:
+    """Whether all combinations of a study's factors were measured somewhere."""
+    return any(found.reason is None for found in study.factors)
+
+
 def factor_sentences(study: StudyJudgement) -> tuple[str, ...]:
-    """Whether the factors add up, place by place."""
-    return tuple(_sentence(study, found) for found in study.factors)
+    """Whether the factors add up, place by place; last where that cannot be said."""
+    return tuple(_sentence(study, found) for found in sorted(study.factors, key=lambda found: found.reason is not None))
 
 
 def factors_section(study: StudyJudgement) -> Section | None:
@@ -83,7 +88,7 @@ def _blocks(study: StudyJudgement, found: FactorsResult) -> Iterator[Block]:
 
 def _sentence(study: StudyJudgement, found: FactorsResult) -> str:
     """What the judge says of the parts and the whole."""
-    names = enumeration([_with(study, found, part.factors[0]) for part in found.own] or list(study.about.factors))
+    names = enumeration([_with(study, found, name) for name in study.about.factors])
     where = f" ({place})" if (place := _place(study, found)) else ""
     if found.reason is not None or found.ratio is None or found.beyond is None:
         return f"{capitalised(names)}{where} could not be taken apart: {found.reason}."

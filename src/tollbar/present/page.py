@@ -48,7 +48,7 @@ from tollbar.present.cpu import (
     shares_section,
     timeline_section,
 )
-from tollbar.present.factors import factors_listing, factors_section
+from tollbar.present.factors import factors_listing, factors_section, told_apart
 from tollbar.present.groups import AtOneLoad, at_one_load, real_tolls
 from tollbar.present.load import (
     load_section,
@@ -135,8 +135,8 @@ def page(judgement: Judgement) -> Page:
     sections = [
         linked(section, "", taken)
         for section in (
-            *(_study(judgement, study, said) for study, said in ordered),
             *(Section(one.heading, tuple(blocks_of(one, folding=False)), _source_name(one)) for one in sources),
+            *(_study(judgement, study, said) for study, said in ordered),
             Section("How and on what it was measured", tuple(_how(judgement)), "how"),
             Section("Do it again", _again(judgement.run), "again"),
         )
@@ -208,7 +208,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
         factors_section(study),
         # Cells of all combinations are no alternatives.
-        None if study.factors else uses_section(study),
+        None if told_apart(study) else uses_section(study),
         effects_section(study),
         strength_section(study, at),
         threats_section(study),
@@ -307,7 +307,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *filter(None, [factors_listing(study), None if study.factors else uses_listing(study)]),
+        *filter(None, [factors_listing(study), None if told_apart(study) else uses_listing(study)]),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]
@@ -320,7 +320,7 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
         study.about.question,
         first,
         # Those of factors stand with their tables.
-        () if study.factors else paragraphs,
+        () if told_apart(study) else paragraphs,
         [how(study), *([f"In every row: {main.alike}"] if main.alike else [])],
         listings,
         gone[:most],
