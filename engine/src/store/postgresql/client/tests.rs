@@ -1,4 +1,7 @@
+use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::thread;
 
 use super::*;
@@ -46,7 +49,8 @@ fn row(text: &str) -> Vec<u8> {
 pub fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
     let (near, mut far) = UnixStream::pair().expect("sockets");
     far.write_all(&said.concat()).expect("room");
-    (Client::over(near, limit).expect("a client"), far)
+    near.set_read_timeout(Some(limit)).and_then(|()| near.set_write_timeout(Some(limit))).expect("limits");
+    (Client::over(Stream::plain(OwnedFd::from(near)), limit), far)
 }
 
 /// The messages that the server was sent until the client was gone.
