@@ -276,8 +276,8 @@ def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
     words: dict[str, Any] = {"table_key": secrets.token_hex(32)}
     shown: dict[str, Any] = {"table_key": "KEY"}
     if cell.coordinates.get("channel") == "tls":
-        words["tls"] = made.server(CERTIFICATE)
-        shown["tls"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
+        words["database_certificate"] = made.server(CERTIFICATE)
+        shown["database_certificate"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
     pooler = _pooler(cell)
     # Clients reach the pooler, and the database stands behind it.
     front, behind = (found, ()) if pooler is None else (beds.here(pooler), (found,))
