@@ -153,3 +153,24 @@ pub fn verifier(password: &str, iterations: u32, salt: &[u8]) -> Result<String, 
         [salt, stored.as_ref(), key("Server Key").as_ref()].map(|bytes| STANDARD.encode(bytes));
     Ok(format!("{SCRAM_SHA_256}${iterations}:{salt}${stored}:{server}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7677 section 3: the keys are those that its example's proof and signature are made with.
+    #[test]
+    fn a_verifier_is_as_the_specification_has_it() -> Result<(), Failure> {
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("a salt");
+        let expected = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        assert_eq!(expected, verifier("pencil", 4096, &salt)?);
+        assert!(verifier("pencil", 0, &salt).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn iterations_are_read_from_the_servers_first_message() {
+        assert_eq!(Some(4096), iterations(b"r=abc,s=W22Z,i=4096"));
+        assert_eq!(None, iterations(b"r=abc"));
+    }
+}
