@@ -242,7 +242,7 @@ fn many_rows_are_copied_in_pieces() {
         far.read_to_end(&mut bytes).expect("what was sent");
         bytes.iter().filter(|byte| **byte == b'\n').count()
     });
-    let mut client = Client::over(near, LIMIT).expect("a client");
+    let mut client = Client::over(Stream::plain(OwnedFd::from(near)), LIMIT);
     let copied = client.copy("copy cards from stdin", 0..ROWS as i64, |_, lines| {
         lines.extend_from_slice(&[b'1'; 1000]);
         lines.push(b'\n');
