@@ -49,6 +49,7 @@ NGINX = "an nginx handshake"
 EMBEDDED = "an embedded handshake"
 PLAIN = "a plain nginx request"
 READ = "a read in SQLite"
+SCRAM = "a sign-on to PostgreSQL by SCRAM"
 BARE = "a plain embedded request"
 ANONYMOUS = "an anonymous embedded request"
 PLAIN_EMBEDDED = SERVED.format(bed="embedded", choice="plaintext", op="request", vary="").replace(
@@ -74,6 +75,9 @@ WORK = {
     .replace("bytes ", 'transport = ["clear"]\nbytes '),
     READ: OPERATIONS.format(family="storage", choice="plaintext", op="read", vary="rows = [2000]").replace(
         '"libcrypto"', '"sqlite"'
+    ),
+    SCRAM: OPERATIONS.format(family="database-sign-on", choice="scram-sha-256", op="sign-on", vary="").replace(
+        '"libcrypto"', '"aws-lc"'
     ),
 }
 

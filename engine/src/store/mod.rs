@@ -60,8 +60,11 @@ fn answer(task: &Task, lines: &mut Lines, known: &mut Option<Receipt>) -> Result
     receipt.parts.extend(database.parts()?);
     *known = Some(receipt.clone());
     if task.mode == Mode::Verify {
-        let proof =
-            if task.choice == "none" { nothing::prove() } else { verify::verify(database, &settings)? };
+        let proof = match settings.access {
+            _ if task.choice == "none" => nothing::prove(),
+            Access::SignOn => verify::alone(database)?,
+            _ => verify::verify(database, &settings)?,
+        };
         return Ok(Done { receipt: Some(receipt), proof: Some(proof), ..Done::default() });
     }
     runner::optimised(cfg!(debug_assertions))?;
@@ -109,6 +112,15 @@ fn open(
     let provider = crate::op::open(&task.provider, "native")?;
     let receipt = op::receipt(provider.as_ref());
     let provider_kind = task.provider.kind.as_str();
+    if settings.access == Access::SignOn {
+        return match &place.server {
+            Some(server) if server.kind == ServerKind::Postgresql => {
+                Ok((Box::new(postgresql::sign_on::open(task, server)?), receipt))
+            }
+            Some(_) => Err(Failure::Unsupported("MariaDB is not signed in to here".to_owned())),
+            None => Err(Failure::Unsupported("an embedded database has no users".to_owned())),
+        };
+    }
     let protection = protection::of(&task.choice, &protection::Keys::of(task)?)?;
     let table = Table::new(cards, &task.choice, protection);
     if task.choice == "none" {

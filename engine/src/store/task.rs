@@ -1,6 +1,7 @@
 //! What a `store` task asks: an ordinary task, and where the database is.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::table::Table;
 use crate::contract;
 use crate::failure::Failure;
+use crate::tls::ClientSpec;
 
 #[derive(Deserialize, Debug)]
 #[serde(try_from = "Value")]
@@ -31,7 +33,7 @@ pub struct Place {
     pub components: BTreeMap<String, i32>,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     pub kind: ServerKind,
@@ -44,6 +46,18 @@ pub struct Server {
     pub database: Option<String>,
     /// For how long it may be silent over one statement.
     pub answer_limit_s: f64,
+    /// Where clients reach it over TCP; None: over the socket.
+    #[serde(default)]
+    pub address: Option<SocketAddr>,
+    /// None: in clear.
+    #[serde(default)]
+    pub tls: Option<ClientSpec>,
+    /// The socket of what stands between clients and the server, and keeps connections; None: nothing does.
+    #[serde(default)]
+    pub pooler: Option<PathBuf>,
+    /// A certificate that is not the server's, as PEM: for the proof that the client holds to the right one.
+    #[serde(default)]
+    pub other_certificate_pem: Option<String>,
 }
 
 impl Server {
@@ -83,6 +97,8 @@ pub enum Access {
     InsertAndRead,
     Find,
     Open,
+    /// No row is used: a connection is made and ended.
+    SignOn,
 }
 
 impl Access {
@@ -121,8 +137,13 @@ impl Settings {
             ("insert-and-read", Access::InsertAndRead),
             ("find", Access::Find),
             ("open", Access::Open),
+            ("sign-on", Access::SignOn),
         ])?;
-        let rows = if access == Access::Insert { 0 } else { number(task, "rows", 10_000)? as i64 };
+        let rows = if matches!(access, Access::Insert | Access::SignOn) {
+            0
+        } else {
+            number(task, "rows", 10_000)? as i64
+        };
         let rows_per_commit = if access.inserts() { number(task, "rows-per-commit", 250)? } else { 1 };
         let durability =
             task.one_of("durability", &[("off", Durability::Off), ("flushed", Durability::Flushed)])?;

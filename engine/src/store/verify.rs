@@ -34,6 +34,14 @@ pub fn verify(mut database: Box<dyn Database>, settings: &Settings) -> Result<Pr
     Ok(proof)
 }
 
+/// Proves what needs no table, and closes it.
+pub fn alone(mut database: Box<dyn Database>) -> Result<Proof, Failure> {
+    let mut proof = Proof::default();
+    database.prove(&mut proof)?;
+    database.close()?;
+    Ok(proof)
+}
+
 fn wrong_key(database: &mut dyn Database, proof: &mut Proof) -> Result<(), Failure> {
     match database.promise().wrong_key {
         Ok(()) => {

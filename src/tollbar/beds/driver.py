@@ -90,6 +90,11 @@ class Server:
         """The directory that each component was started in."""
         return {name: location.work_dir for name, location in self._locations().items()}
 
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where each component listens, or what its socket's name is made of."""
+        return {name: str(location.endpoint) for name, location in self._locations().items()}
+
     def fault(self, within_s: float = 0.0) -> str | None:
         """How a server ended that was not stopped, or that ends within this time; None: all run."""
         deadline = time.monotonic() + within_s

@@ -1,10 +1,8 @@
-//! A blocking client of PostgreSQL, over its socket. What is sent for an operation is one message, and the thread waits
+//! A blocking client of PostgreSQL, over any channel. What is sent for an operation is one message, and the thread waits
 //! for the answer: an asynchronous runtime's own work would be counted as the application's.
 
-use std::io::{Error, ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind};
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -15,7 +13,10 @@ use postgres_types::{IsNull, ToSql, Type};
 
 use super::super::database::unanswered;
 use super::answer::{Answer, Prepared, Statement, broken, garbled, said, unsaid};
+use super::channel::{Channel, is_late};
+use super::login::{Exchange, Login, SignedOn};
 use crate::failure::Failure;
+use crate::tls::Stream;
 
 /// How much is read at once, and sent at once of rows that are copied: some hundred rows of this table.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -26,7 +27,7 @@ const MOST_MESSAGE_BYTES: u32 = 16 * 1024 * 1024;
 const BINARY: i16 = 1;
 
 pub struct Client {
-    socket: UnixStream,
+    stream: Stream,
     limit: Duration,
     outgoing: BytesMut,
     incoming: BytesMut,
@@ -36,47 +37,53 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects as a user whom the socket itself vouches for.
-    pub fn connect(
-        folder: &Path,
-        port: u16,
-        user: &str,
-        database: &str,
-        limit: Duration,
-    ) -> Result<Client, Failure> {
-        let path = folder.join(format!(".s.PGSQL.{port}"));
-        let opened = UnixStream::connect(&path).and_then(|socket| Client::over(socket, limit));
-        let mut client =
-            opened.map_err(|error| broken(format!("no connection to {}: {error}", path.display())))?;
-        client.log_in(user, database)?;
-        Ok(client)
+    /// Connects, and signs in. An error where the server asks for another proof than the login has, or gives none itself
+    /// where it has to.
+    pub fn connect(channel: &Channel, login: &Login, limit: Duration) -> Result<(Client, SignedOn), Failure> {
+        let mut client = Client::over(channel.open(limit)?, limit);
+        let signed_on = client.sign_on(login)?;
+        Ok((client, signed_on))
     }
 
-    fn over(socket: UnixStream, limit: Duration) -> Result<Client, Error> {
-        socket.set_read_timeout(Some(limit))?;
-        socket.set_write_timeout(Some(limit))?;
-        Ok(Client {
-            socket,
+    fn over(stream: Stream, limit: Duration) -> Client {
+        Client {
+            stream,
             limit,
             outgoing: BytesMut::new(),
             incoming: BytesMut::new(),
             piece: Box::new([0; PIECE_BYTES]),
             named: 0,
-        })
+        }
     }
 
-    fn log_in(&mut self, user: &str, database: &str) -> Result<(), Failure> {
-        let words = [("client_encoding", "UTF8"), ("user", user), ("database", database)];
+    fn sign_on(&mut self, login: &Login) -> Result<SignedOn, Failure> {
+        let words = [("client_encoding", "UTF8"), ("user", &login.user), ("database", &login.database)];
         frontend::startup_message(words, &mut self.outgoing).map_err(unsaid)?;
+        let mut exchange = Exchange::new(login);
         let mut result = self.send()?;
         while let Some(message) = self.next_of(&mut result) {
-            if !matches!(message, Message::AuthenticationOk | Message::BackendKeyData(_)) {
-                // It waits for a proof, and is never ready: nothing more is read.
-                let words = "it asks for more than who is at the other end of its socket: let `pg_hba.conf` say `trust` or `peer`";
-                return Err(broken(words));
+            // Where the two cannot agree it waits for a proof, and is never ready: nothing more is read.
+            exchange.answer(&message, &self.stream, &mut self.outgoing)?;
+            if !self.outgoing.is_empty() {
+                result = self.send()?;
             }
         }
-        result
+        result?;
+        exchange.end()
+    }
+
+    /// The text in the first column of the first row that answers statements without parameters.
+    pub fn text_of(&mut self, text: &str) -> Result<Option<String>, Failure> {
+        frontend::query(text, &mut self.outgoing).map_err(unsaid)?;
+        let mut first = None;
+        self.answer(|message| {
+            if let (Message::DataRow(body), None) = (&message, &first) {
+                let range = body.ranges().next().map_err(garbled)?.flatten();
+                first = range.map(|range| String::from_utf8_lossy(&body.buffer()[range]).into_owned());
+            }
+            Ok(())
+        })?;
+        Ok(first)
     }
 
     /// Has statements performed that have no parameters and no answer.
@@ -202,6 +209,21 @@ impl Client {
         self.send()?
     }
 
+    /// Says goodbye, and waits until the server has ended the connection as well: it has nothing left to do for it but to
+    /// leave.
+    pub fn part(mut self) -> Result<(), Failure> {
+        frontend::terminate(&mut self.outgoing);
+        self.send()??;
+        loop {
+            match self.stream.read(&mut self.piece[..]) {
+                Ok(count) if count > 0 => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_late(&error) => return Err(unanswered("PostgreSQL", self.limit)),
+                _ => return Ok(()),
+            }
+        }
+    }
+
     fn parse(&mut self, name: String, text: &str) -> Result<Statement, Failure> {
         frontend::parse(&name, text, [], &mut self.outgoing).map_err(unsaid)?;
         frontend::describe(b'S', &name, &mut self.outgoing).map_err(unsaid)?;
@@ -299,12 +321,24 @@ impl Client {
     /// Sends what is written down. A failure of the outer kind where the limit ran out, after which a server is not waited
     /// for once more; the inner one is of a connection that the server has ended, and it may still have said why.
     fn send(&mut self) -> Result<Result<(), Failure>, Failure> {
-        let sent = self.socket.write_all(&self.outgoing);
+        let sent = self.write_all();
         self.outgoing.clear();
         match sent {
             Err(error) if is_late(&error) => Err(unanswered("PostgreSQL", self.limit)),
             sent => Ok(sent.map_err(|error| broken(format!("sending to it: {error}")))),
         }
+    }
+
+    fn write_all(&mut self) -> Result<(), Error> {
+        let mut left = &self.outgoing[..];
+        while !left.is_empty() {
+            match self.stream.write(left) {
+                Ok(count) => left = &left[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.stream.flush()
     }
 
     fn receive(&mut self) -> Result<Message, Failure> {
@@ -318,7 +352,7 @@ impl Client {
             if let Some(message) = Message::parse(&mut self.incoming).map_err(garbled)? {
                 return Ok(message);
             }
-            match self.socket.read(&mut self.piece[..]) {
+            match self.stream.read(&mut self.piece[..]) {
                 Ok(0) => return Err(broken("it closed the connection")),
                 Ok(count) => self.incoming.extend_from_slice(&self.piece[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -327,11 +361,6 @@ impl Client {
             }
         }
     }
-}
-
-/// Whether the socket's limit ran out.
-fn is_late(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

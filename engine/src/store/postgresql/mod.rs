@@ -1,9 +1,12 @@
-//! PostgreSQL, over its socket: pgcrypto encrypts, or the application does, or nothing.
+//! PostgreSQL: pgcrypto encrypts, or the application does, or nothing; and signing in to it.
 
 mod answer;
+mod channel;
 mod client;
 mod keys;
+mod login;
 mod rows;
+pub mod sign_on;
 mod sql;
 
 use std::ops::Range;
@@ -17,8 +20,10 @@ use super::task::{self, Durability, Server, Settings};
 use crate::contract::Task;
 use crate::failure::Failure;
 use answer::{Answer, Statement, broken};
+use channel::Channel;
 use client::Client;
 use keys::Keys;
+use login::{Login, Proof};
 use rows::{Arrays, Parameters, check, check_loop, column, copied, look, text};
 use sql::Form;
 
@@ -83,9 +88,20 @@ pub fn open(
 ) -> Result<Box<dyn Database>, Failure> {
     let (form, promise) = choice(task, &table)?;
     let in_server = task::is_in_server(task, &table)?;
-    let database = server.database.as_deref().unwrap_or("postgres");
-    let port = server.port.unwrap_or(5432);
-    let mut client = Client::connect(&server.socket, port, &server.user, database, server.answer_limit()?)?;
+    let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
+    let mut login =
+        Login { user: server.user.clone(), database, proof: Proof::Nothing, password: String::new() };
+    let limit = server.answer_limit()?;
+    let (mut client, _) = Client::connect(&Channel::socket_of(server), &login, limit)?;
+    if server.address.is_some() {
+        // Over TCP no permissions say who that is: it gets a password for this trial, which no other process is told.
+        (login.proof, login.password) = (Proof::Scram, sign_on::fresh_password()?);
+        let verifier = login::verifier(&login.password, 4096, &sign_on::random::<16>()?)?;
+        client.tell(&format!("alter role \"{}\" password '{verifier}'", login.user))?;
+        client.part()?;
+        (client, _) = Client::connect(&Channel::of(server)?, &login, limit)?;
+    }
+    task.belongs("channel");
     is_as_asked(&mut client, settings.durability)?;
     if form.is_of_server() {
         client.tell("create extension if not exists pgcrypto").map_err(|failure| match failure {

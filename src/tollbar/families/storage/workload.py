@@ -10,17 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from tollbar import beds, families, machine
+from tollbar import beds, families, machine, tls
 from tollbar.beds import Bed, Installed, NotStarted, Unavailable, driver
-from tollbar.beds.configuration import Request, rendered
+from tollbar.beds.configuration import ADDRESS, SHOWN, Request, rendered
 from tollbar.beds.remote import Remote
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import Degree, Standing
 from tollbar.plan import Cell
 from tollbar.records import CLIENT, RUNNER, Outcome, Proven, Record, failed
 from tollbar.runner import engine
+from tollbar.tls import Certificates
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.request import settings_of
 
@@ -55,9 +56,21 @@ USER = "tollbar"
 # Where each server's socket is, in its directory (PostgreSQL takes the folder), and the database in it.
 REACHED = {"postgresql": ("", "postgres"), "mariadb": ("private/mariadb.sock", "tollbar")}
 
+# What PostgreSQL 15 agrees on with a client that leaves it to the server: it has one curve, and OpenSSL's first suite.
+CERTIFICATE = "ecdsa-p256"
+OVER_TLS: Mapping[str, str | int] = {
+    "choice": "tls-1.3",
+    "certificate": CERTIFICATE,
+    "key-exchange": "ecdhe-p256",
+    "cipher": "aes-256-gcm",
+}
+UNMADE = tls.UnmadeCertificates(SHOWN / "certificates")
+
 
 class FamilyWorkload(Workload):
     """Rows of a table with three columns that are to be kept secret."""
+
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
 
     def needs_sandbox(self, cell: Cell) -> bool:
         """An embedded database has its files there."""
@@ -68,13 +81,8 @@ class FamilyWorkload(Workload):
         assert given.sandbox is not None, "databases need a sandbox"
         mark = "".join(secrets.choice(string.ascii_letters) for _ in range(MARK_CHARACTERS))
         try:
-            with _database(cell, given.sandbox, None) as database:
-                task = _task(cell, "verify", seed, database)
-                task["inputs"] = {**task["inputs"], "mark": mark}
-                record = given.ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
-                record = _with_fault(record, database)
-                if record.outcome is Outcome.OK and record.proof is None:
-                    record = failed("the store verified nothing")
+            with self._database(cell, given.sandbox, None) as database:
+                record = self._proved(cell, seed, given, database, mark=mark)
                 if record.outcome is not Outcome.OK or record.proof is None:
                     return unproven(cell, record.outcome, record.reason)
                 database.close()
@@ -108,16 +116,16 @@ class FamilyWorkload(Workload):
     ) -> Iterator[Work]:
         """A fresh database, and the client that fills it before it is ready. Raises NotStarted."""
         assert sandbox is not None, "databases need a sandbox"
-        with _database(cell, sandbox, core, begins_on) as database:
+        with self._database(cell, sandbox, core, begins_on) as database:
             yield StorageWork(
                 _command(),
-                _task(cell, "measure", seed, database),
+                self._task(cell, "measure", seed, database),
                 # A client in a loop waits for each answer. On a core of its own, both would sleep and be woken for
                 # every row, which costs more than the row, and twice as much in one moment as in the next.
                 core,
                 paid_on=core,
                 metrics=tuple(families.family(cell.family).metrics),
-                fewest=_rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1),
+                fewest=self.fewest(cell),
                 is_counted=_rows_a_chunk(cell) is not None,
                 begins_on=begins_on,
                 components=database.components,
@@ -129,19 +137,81 @@ class FamilyWorkload(Workload):
     def shown(self, cell: Cell, seed: int) -> Shown:
         """The client's task, and what the server would be configured with."""
         try:
-            task = _task(cell, "measure", seed, _Database(cell, Path("DIRECTORY"), None))
+            task = self._task(cell, "measure", seed, _Database(cell, Path("DIRECTORY"), None))
             return Shown(_command(), task, _configuration(cell))
         except NotStarted as error:
             return Shown(_command(), {"impossible": error.reason}, error.reason)
+
+    def fewest(self, cell: Cell) -> int:
+        """Operations that a chunk has at least."""
+        return _rows_a_chunk(cell) or FEWEST.get(str(cell.coordinates["op"]), 1)
+
+    def _proved(self, cell: Cell, seed: int, given: Given, database: _Database, **inputs: str) -> Record:
+        """What the engine proves of the cell in a database without a table."""
+        task = self._task(cell, "verify", seed, database)
+        task["inputs"] = {**task["inputs"], **inputs}
+        record = given.ask(_command(), task, limit_s=PROOF_LIMIT_S, core=machine.client_core())
+        record = _with_fault(record, database)
+        if record.outcome is Outcome.OK and record.proof is None:
+            return failed("the store verified nothing")
+        return record
+
+    @contextmanager
+    def _database(
+        self, cell: Cell, sandbox: Sandbox, core: int | None, begins_on: int | None = None
+    ) -> Iterator[_Database]:
+        """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
+        self._check(cell)
+        if cell.bed is None:
+            directory = sandbox.work_dir("store")
+            directory.chmod(0o700)
+            try:
+                yield _Database(cell, directory, None)
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)
+            return
+        assert isinstance(cell.bed, Bed)
+        made = tls.certificates_of(sandbox)
+        with driver.start(sandbox, _request(cell, beds.here(cell.bed), made), core, begins_on=begins_on) as server:
+            yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server, made)
+
+    def _check(self, cell: Cell) -> None:
+        """Raises NotStarted where the database has no such choice or operation."""
+        if isinstance(cell.bed, Remote):
+            reason = "a database is started for the measurement, and has no address before"
+            raise NotStarted(Outcome.UNSUPPORTED, reason)
+        name, title = (cell.bed.name, cell.bed.title) if cell.bed else (cell.provider.kind, cell.provider.name)
+        if name not in self.choices:
+            known = [kind for kind in EMBEDDED if kind in self.choices]
+            instead = f"{', '.join(known)}, or a bed" if known else f"the bed {', '.join(self.choices)}"
+            what = "no database" if name not in CHOICES else "not signed in to here"
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is {what}: take {instead}")
+        if cell.choice.name not in self.choices[name]:
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}")
+        if cell.bed and cell.coordinates["op"] == "open":
+            raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
+
+    def _task(self, cell: Cell, mode: str, seed: int, database: _Database) -> dict[str, Any]:
+        """The cell's task, and where its database is."""
+        self._check(cell)
+        return cell.task(mode, seed) | {"store": database.in_task}
 
 
 class _Database:
     """A database for one trial: files in a directory, and where it is a server's, that server."""
 
-    def __init__(self, cell: Cell, directory: Path, server: driver.Server | None) -> None:
+    def __init__(
+        self, cell: Cell, directory: Path, server: driver.Server | None, made: Certificates | None = None
+    ) -> None:
         self.directory = directory
         """Where all of its files are."""
         self.server = server
+        self._frontend = cell.bed.frontend.name if isinstance(cell.bed, Bed) else ""
+        pooler = _pooler(cell)
+        self._pooler = pooler.frontend.name if pooler else None
+        self._channel = str(cell.coordinates.get("channel", "socket"))
+        self._shows_certificate = cell.choice.name == "client-certificate"
+        self._made = made or UNMADE
         self._bed = cell.bed.name if isinstance(cell.bed, Bed) else None
 
     @property
@@ -163,32 +233,32 @@ class _Database:
         if self._bed is None:
             return None
         socket, database = REACHED[self._bed]
-        port = int(self.server.address.rpartition(":")[2]) if self.server else 0
-        return {
+        addresses = self.server.addresses if self.server else {}
+        address = addresses.get(self._frontend, f"{ADDRESS}:0")
+        reached = {
             "kind": self._bed,
             "socket": str(self.directory / socket),
-            "port": port,
+            "port": int(address.rpartition(":")[2]),
             "user": USER,
             "database": database,
             "answer_limit_s": ANSWER_LIMIT_S,
         }
+        if self._pooler is not None:
+            address = addresses.get(self._pooler, address)
+            folder = self.server.work_dirs[self._pooler] if self.server else self.directory
+            reached["pooler"] = str(folder / f".s.PGSQL.{address.rpartition(':')[2]}")
+        if self._channel == "socket":
+            return reached
+        return {**reached, "address": address, **(self._secured() if self._channel == "tls" else {})}
 
-
-@contextmanager
-def _database(cell: Cell, sandbox: Sandbox, core: int | None, begins_on: int | None = None) -> Iterator[_Database]:
-    """A database without a table. Raises NotStarted where this one cannot do what the cell says."""
-    _check(cell)
-    if cell.bed is None:
-        directory = sandbox.work_dir("store")
-        directory.chmod(0o700)
-        try:
-            yield _Database(cell, directory, None)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-        return
-    assert isinstance(cell.bed, Bed)
-    with driver.start(sandbox, _request(cell, beds.here(cell.bed)), core, begins_on=begins_on) as server:
-        yield _Database(cell, server.work_dirs[cell.bed.frontend.name], server)
+    def _secured(self) -> dict[str, Any]:
+        """What a client is configured with over TLS, and a certificate that is not the server's."""
+        mutual = {"client-certificate": CERTIFICATE} if self._shows_certificate else {}
+        (client,) = tls.clients(tls.Settings.read({**OVER_TLS, **mutual}), self._made)
+        other = self._made.revocations(CERTIFICATE).revoked
+        if self._shows_certificate:
+            client["tls"]["revoked"] = {"chain_pem": other.chain_pem, "key_pem": other.key_pem}
+        return {"tls": client["tls"], "other_certificate_pem": other.chain_pem}
 
 
 def _rows_a_chunk(cell: Cell) -> int | None:
@@ -201,36 +271,29 @@ def _rows_a_chunk(cell: Cell) -> int | None:
     return SERVER_ROWS if cell.bed else EMBEDDED_ROWS
 
 
-def _check(cell: Cell) -> None:
-    """Raises NotStarted where the database has no such choice or operation."""
-    if isinstance(cell.bed, Remote):
-        raise NotStarted(Outcome.UNSUPPORTED, "a database is started for the measurement, and has no address before")
-    name, title = (cell.bed.name, cell.bed.title) if cell.bed else (cell.provider.kind, cell.provider.name)
-    if name not in CHOICES:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{title} is no database: take {', '.join(EMBEDDED)}, or a bed")
-    if cell.choice.name not in CHOICES[name]:
-        raise NotStarted(Outcome.UNSUPPORTED, f"{title} has no {cell.choice.name}")
-    if cell.bed and cell.coordinates["op"] == "open":
-        raise NotStarted(Outcome.UNSUPPORTED, f"{title} is open while it runs")
-
-
-def _request(cell: Cell, found: Installed) -> Request:
+def _request(cell: Cell, found: Installed, made: Certificates) -> Request:
     # The key of an encrypted table, for each start another; templates are shown without it.
-    words, shown = {"table_key": secrets.token_hex(32)}, {"table_key": "KEY"}
-    return Request(found, cell.provider, settings_of(cell), words=words, shown_words=shown)
+    words: dict[str, Any] = {"table_key": secrets.token_hex(32)}
+    shown: dict[str, Any] = {"table_key": "KEY"}
+    if cell.coordinates.get("channel") == "tls":
+        words["database_certificate"] = made.server(CERTIFICATE)
+        shown["database_certificate"] = tls.UnmadeCertificates(made.directory).server(CERTIFICATE)
+    pooler = _pooler(cell)
+    # Clients reach the pooler, and the database stands behind it.
+    front, behind = (found, ()) if pooler is None else (beds.here(pooler), (found,))
+    return Request(front, cell.provider, settings_of(cell), words=words, shown_words=shown, services=behind)
+
+
+def _pooler(cell: Cell) -> Bed | None:
+    """What stands between the client and the database; None: nothing."""
+    return beds.services().get(str(cell.coordinates.get("pooler")))
 
 
 def _configuration(cell: Cell) -> str | None:
     if not isinstance(cell.bed, Bed):
         return None
     found = beds.find(cell.bed)
-    return found.reason if isinstance(found, Unavailable) else rendered(_request(cell, found))
-
-
-def _task(cell: Cell, mode: str, seed: int, database: _Database) -> dict[str, Any]:
-    """The cell's task, and where its database is."""
-    _check(cell)
-    return cell.task(mode, seed) | {"store": database.in_task}
+    return found.reason if isinstance(found, Unavailable) else rendered(_request(cell, found, UNMADE))
 
 
 def _command() -> tuple[str, ...]:

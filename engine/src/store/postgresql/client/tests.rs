@@ -1,6 +1,10 @@
+use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::thread;
 
+use super::super::login::Proof;
 use super::*;
 
 /// No server here takes any time, but where one says nothing on purpose.
@@ -46,7 +50,8 @@ fn row(text: &str) -> Vec<u8> {
 pub fn client_of(limit: Duration, said: &[Vec<u8>]) -> (Client, UnixStream) {
     let (near, mut far) = UnixStream::pair().expect("sockets");
     far.write_all(&said.concat()).expect("room");
-    (Client::over(near, limit).expect("a client"), far)
+    near.set_read_timeout(Some(limit)).and_then(|()| near.set_write_timeout(Some(limit))).expect("limits");
+    (Client::over(Stream::plain(OwnedFd::from(near)), limit), far)
 }
 
 /// The messages that the server was sent until the client was gone.
@@ -130,13 +135,41 @@ fn a_login_is_over_when_the_server_is_ready() {
     let key = message(b'K', &[0; 8]);
     let (mut client, mut far) =
         client_of(LIMIT, &[message(b'R', &[0; 4]), key, notice(), ready(), done("SELECT 1")]);
-    assert_eq!(Ok(()), client.log_in("user", "base"));
+    assert_eq!(Ok(()), client.sign_on(&login(Proof::Nothing)).map(|_| ()));
     assert_eq!(Ok(()), client.tell("select 1"));
     // Version 3.0, then what it was told.
     let expected = b"\0\x03\0\0client_encoding\0UTF8\0user\0user\0database\0base\0\0";
     let mut told = vec![0; 4 + expected.len()];
     far.read_exact(&mut told).expect("what was sent");
     assert_eq!(expected, &told[4..]);
+}
+
+fn login(proof: Proof) -> Login {
+    let [user, database, password] = ["user", "base", "secret"].map(str::to_owned);
+    Login { user, database, proof, password }
+}
+
+/// Whoever is in its place would be sent the password itself, or would not have to know what is stored of it.
+#[test]
+fn a_server_that_wants_another_proof_or_none_is_not_believed() {
+    let sasl = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    let (clear, md5) = (message(b'R', &[0, 0, 0, 3]), message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]));
+    let accepted = [message(b'R', &[0; 4]), ready()].concat();
+    for (asked, because) in [
+        (clear, "another proof"),
+        (md5, "another proof"),
+        (accepted.clone(), "without a proof"),
+        ([sasl.clone(), accepted].concat(), "without a proof"),
+        ([sasl, message(b'R', b"\0\0\0\x0cv=AAAA")].concat(), "does not know"),
+    ] {
+        let (mut client, far) = client_of(LIMIT, &[asked]);
+        let words = failed(client.sign_on(&login(Proof::Scram))).expect_err("a refusal");
+        assert!(words.contains(because), "{words}");
+        drop(client);
+        let mut told = Vec::new();
+        (&far).read_to_end(&mut told).expect("what was sent");
+        assert!(!told.windows(6).any(|bytes| bytes == b"secret"));
+    }
 }
 
 /// What comes after the request, here words that would be believed, is not waited for.
@@ -147,7 +180,7 @@ fn a_server_that_asks_for_a_password_is_left_at_once() {
     for request in [password, md5, sasl] {
         let (mut client, _far) =
             client_of(LIMIT, &[message(b'R', &request), error("28P01", "no password"), ready()]);
-        let words = failed(client.log_in("user", "base")).expect_err("a refusal");
+        let words = failed(client.sign_on(&login(Proof::Nothing)).map(|_| ())).expect_err("a refusal");
         assert!(words.contains("`pg_hba.conf`"), "{request:?}: {words}");
     }
 }
@@ -209,7 +242,7 @@ fn many_rows_are_copied_in_pieces() {
         far.read_to_end(&mut bytes).expect("what was sent");
         bytes.iter().filter(|byte| **byte == b'\n').count()
     });
-    let mut client = Client::over(near, LIMIT).expect("a client");
+    let mut client = Client::over(Stream::plain(OwnedFd::from(near)), LIMIT);
     let copied = client.copy("copy cards from stdin", 0..ROWS as i64, |_, lines| {
         lines.extend_from_slice(&[b'1'; 1000]);
         lines.push(b'\n');

@@ -1,0 +1,109 @@
+"""Signing in to PostgreSQL by SCRAM: what Tollbar says that the server pays, beside an account by hand (`pgbench -C`).
+Half a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+
+from bench.figures import Figure
+from bench.work import SCRAM, core, running
+
+GOAL = 0.03
+# The two in turn, so that a moment of the machine is both's.
+TURNS, CHUNKS, PGBENCH_S = 5, 4, 3
+USER, DATABASE, STATEMENT = "tollbar-client", "postgres", "select 1;\n"
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+# In /proc/PID/stat, behind the name: user and system time, its own and of the children that it waited for.
+TIMES = slice(11, 15)
+
+
+def figures() -> Iterator[Figure]:
+    """The server's CPU time of a sign-on, found in both ways."""
+    if shutil.which("pgbench") is None:
+        yield Figure("sign-on by SCRAM, the server's part by hand", "", "no pgbench: apt-get install postgresql", None)
+        return
+    here_ns, same_ns, pgbench_ns = _accounts()
+    what = "sign-on by SCRAM, the server's part"
+    yield Figure(f"{what}, by hand (/proc, the same sign-ons)", "", f"{same_ns / 1e3:.0f} µs", None)
+    # Another client, which makes the next connection while the server's process of the last one is still ending.
+    yield Figure(f"{what}, by hand (/proc, pgbench -C)", "", f"{pgbench_ns / 1e3:.0f} µs", None)
+    for by_hand_ns, of in ((same_ns, "by hand"), (pgbench_ns, "by hand under pgbench -C")):
+        apart = here_ns / by_hand_ns - 1
+        here = f"{here_ns / 1e3:.0f} µs ({apart:+.1%})"
+        yield Figure(f"{what}, beside that {of}", f"within {GOAL:.0%}", here, abs(apart) <= GOAL)
+
+
+def _accounts() -> tuple[float, float, float]:
+    """Of one sign-on: by the engine's account, by hand of the same ones, and by hand of pgbench's."""
+    with ExitStack() as stack:
+        # By hand there is no telling what leads to a chunk from the chunk.
+        work = running(stack, SCRAM, seed=7, lead=False)
+        folder, port = (work.work.task["store"]["server"][name] for name in ("socket", "port"))
+        server = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
+        scripts = Path(stack.enter_context(TemporaryDirectory()))
+        (scripts / "statement.sql").write_text(STATEMENT)
+        # Nobody is told the engine's own password: while pgbench signs on, the role has another.
+        password, verifier = secrets.token_hex(16), _verifier(folder, port)
+        here, same, pgbench = [], [], []
+        for _ in range(TURNS):
+            before_ns = _spent_ns(server)
+            chunks = [work.chunk(0.0) for _ in range(CHUNKS)]
+            count = sum(chunk.operations for chunk in chunks)
+            same.append((_spent_ns(server) - before_ns) / count)
+            here.append(sum(work.spent_ns(chunk) for chunk in chunks) / count)
+            _tell(folder, port, f"alter role \"{USER}\" password '{password}'")
+            before_ns = _spent_ns(server)
+            count = _transactions(folder, port, password, scripts / "statement.sql")
+            pgbench.append((_spent_ns(server) - before_ns) / count)
+            _tell(folder, port, f"alter role \"{USER}\" password '{verifier}'")
+        return fmean(here), fmean(same), fmean(pgbench)
+
+
+def _transactions(folder: str, port: int, password: str, script: Path) -> int:
+    """How many connections pgbench made, one for each transaction, on the core of the server."""
+    command = ["pgbench", "-n", "-C", "-c", "1", "-T", str(PGBENCH_S), "-f", str(script), *_reached(folder, port, USER)]
+    done = subprocess.run(
+        [*_on_core(), *command], env=os.environ | {"PGPASSWORD": password}, capture_output=True, text=True, check=True
+    )
+    (line,) = (line for line in done.stdout.splitlines() if "transactions actually processed" in line)
+    return int(line.split(":")[1].split("/")[0])
+
+
+def _on_core() -> Sequence[str]:
+    measuring = core()
+    return () if measuring is None else ("taskset", "-c", str(measuring))
+
+
+def _reached(folder: str, port: int, user: str) -> Sequence[str]:
+    return "-h", folder, "-p", str(port), "-U", user, DATABASE
+
+
+def _tell(folder: str, port: int, sql: str) -> str:
+    done = subprocess.run(
+        ["psql", "-XAtq", "-f", "-", *_reached(folder, port, "tollbar")],
+        input=sql,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def _verifier(folder: str, port: int) -> str:
+    """What the server has stored of the engine's password."""
+    return _tell(folder, port, f"select rolpassword from pg_authid where rolname = '{USER}'")
+
+
+def _spent_ns(server: int) -> int:
+    """By hand: CPU time of the server's first process and of all that it waited for."""
+    times = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[TIMES]
+    return sum(map(int, times)) * TICK_NS

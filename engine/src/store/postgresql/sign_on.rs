@@ -1,0 +1,304 @@
+//! Signing on: a connection made, its user proved, one trivial statement answered, and the connection ended.
+
+use std::ops::Range;
+
+use aws_lc_rs::rand;
+use postgres_protocol::password::md5;
+
+use super::super::columns::Column;
+use super::super::database::{Database, Promise};
+use super::super::task::Server;
+use super::answer::broken;
+use super::channel::Channel;
+use super::client::Client;
+use super::login::{Login, Proof, SignedOn, verifier};
+use crate::contract::{self, Task};
+use crate::failure::Failure;
+use crate::tls::ClientSpec;
+
+/// The role that signs on; in `pg_hba.conf` and in the client's certificate under this name.
+const USER: &str = "tollbar-client";
+/// In `pg_hba.conf` as well, and in no table of the server's.
+const UNKNOWN: &str = "tollbar-unknown";
+const STATEMENT: &str = "select 1";
+const MOST_ITERATIONS: u64 = 100_000;
+
+pub struct SignOn {
+    server: Server,
+    channel: Channel,
+    login: Login,
+    /// What the server has of the password; None where it needs none.
+    stored: Option<String>,
+    iterations: u32,
+    by_certificate: bool,
+}
+
+/// Makes the role with a fresh password, which no other process is told.
+pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
+    let proof = match task.choice.as_str() {
+        "trust" | "client-certificate" => Proof::Nothing,
+        "password" => Proof::Password,
+        "md5" => Proof::Md5,
+        "scram-sha-256" => Proof::Scram,
+        other => return Err(Failure::Unsupported(format!("PostgreSQL has no `{other}`"))),
+    };
+    let iterations = match task.number("scram-iterations", 4096)? {
+        count if (1..=MOST_ITERATIONS).contains(&count) => count as u32,
+        count => {
+            let words =
+                format!("the setting `scram-iterations` is from 1 to {MOST_ITERATIONS}, and not {count}");
+            return Err(Failure::Failed(words));
+        }
+    };
+    // Both are in what the server is configured with, and in where it is reached.
+    for name in ["channel", "pooler"] {
+        task.belongs(name);
+    }
+    let password = fresh_password()?;
+    let stored = match proof {
+        Proof::Nothing => None,
+        Proof::Md5 => Some(md5(password.as_bytes(), USER)),
+        Proof::Password | Proof::Scram => Some(verifier(&password, iterations, &random::<16>()?)?),
+    };
+    let by_certificate = task.choice == "client-certificate";
+    let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
+    let login = Login { user: USER.to_owned(), database, proof, password };
+    let channel = Channel::of(server)?;
+    let sign_on = SignOn { server: server.clone(), channel, login, stored, iterations, by_certificate };
+    sign_on.administer(|client| {
+        client.tell(&format!("drop role if exists \"{USER}\""))?;
+        client.tell(&format!("create role \"{USER}\" login"))
+    })?;
+    sign_on.store(sign_on.stored.as_deref())?;
+    Ok(sign_on)
+}
+
+/// A password that nobody can guess.
+pub fn fresh_password() -> Result<String, Failure> {
+    Ok(hex::encode(random::<16>()?))
+}
+
+pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
+    let mut bytes = [0; BYTES];
+    rand::fill(&mut bytes).map_err(|_| Failure::Failed("the system has no randomness".to_owned()))?;
+    Ok(bytes)
+}
+
+impl SignOn {
+    /// Does something as the superuser, on a connection of its own that is ended before anything is measured.
+    fn administer<T>(&self, perform: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, Failure> {
+        let database = self.login.database.clone();
+        let login = Login {
+            user: self.server.user.clone(),
+            database,
+            proof: Proof::Nothing,
+            password: String::new(),
+        };
+        let channel = Channel::socket_of(&self.server);
+        let (mut client, _) = Client::connect(&channel, &login, self.server.answer_limit()?)?;
+        let done = perform(&mut client)?;
+        client.part()?;
+        Ok(done)
+    }
+
+    /// Has the server keep this of the password. It is no password but what is made of one, and is stored as it is.
+    fn store(&self, verifier: Option<&str>) -> Result<(), Failure> {
+        let Some(verifier) = verifier else { return Ok(()) };
+        self.administer(|client| client.tell(&format!("alter role \"{USER}\" password '{verifier}'")))
+    }
+
+    /// One operation.
+    fn once(&self, channel: &Channel, login: &Login) -> Result<SignedOn, Failure> {
+        let (mut client, found) = Client::connect(channel, login, self.server.answer_limit()?)?;
+        match client.text_of(STATEMENT)?.as_deref() {
+            Some("1") => {}
+            other => return Err(broken(format!("it answers `{STATEMENT}` with {other:?}"))),
+        }
+        client.part()?;
+        Ok(found)
+    }
+
+    /// Notes that this was refused in words that say why it had to be.
+    fn refuse(
+        &self,
+        proof: &mut contract::Proof,
+        what: &str,
+        because: &[&str],
+        tried: Result<SignedOn, Failure>,
+    ) -> Result<(), Failure> {
+        match tried {
+            Ok(_) => proof.refuse(what, false),
+            Err(failure) => {
+                let words = failure.into_words();
+                match because.iter().any(|one| words.contains(one)) {
+                    true => proof.refuse(what, true),
+                    false => Err(Failure::Failed(format!("{what}: refused for another reason: {words}"))),
+                }
+            }
+        }
+    }
+
+    /// A channel with another of the client's own parameters of TLS.
+    fn over_tls(&self, change: impl FnOnce(&mut ClientSpec)) -> Result<Channel, Failure> {
+        let mut server = self.server.clone();
+        if let Some(spec) = &mut server.tls {
+            change(spec);
+        }
+        Channel::of(&server)
+    }
+
+    fn prove_tls(&self, proof: &mut contract::Proof) -> Result<(), Failure> {
+        let (Some(spec), Some(address)) = (&self.server.tls, self.server.address) else {
+            proof.leave("a connection in clear", "the channel is not encrypted");
+            return Ok(());
+        };
+        // SQLSTATE: invalid authorization specification, which is what no line of `pg_hba.conf` being for it comes to.
+        let in_clear = self.once(&Channel::Tcp(address), &self.login);
+        self.refuse(proof, "a connection in clear", &["28000", "SSL required"], in_clear)?;
+        if let Some(other) = &self.server.other_certificate_pem {
+            let channel = self.over_tls(|spec| spec.certificate_pem = Some(other.clone()))?;
+            let what = "a server with another certificate";
+            self.refuse(proof, what, &["handshake"], self.once(&channel, &self.login))?;
+        }
+        if self.by_certificate {
+            let channel = self.over_tls(|spec| spec.identity = None)?;
+            let what = "a client without a certificate";
+            self.refuse(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
+            if let Some(revoked) = spec.revoked.clone() {
+                let channel = self.over_tls(|spec| spec.identity = Some(revoked))?;
+                let what = "a client with another's certificate";
+                self.refuse(
+                    proof,
+                    what,
+                    &["28000", "ertificate"],
+                    self.once(&channel, &self.login),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the server itself says of the connection.
+    fn prove_channel(&self, proof: &mut contract::Proof) -> Result<(), Failure> {
+        if self.server.pooler.is_some() {
+            proof.leave("the connection, as the server sees it", "the server sees the pooler's");
+            return Ok(());
+        }
+        let (mut client, _) = Client::connect(&self.channel, &self.login, self.server.answer_limit()?)?;
+        let found = client.text_of(
+            "select coalesce(s.version || ', ' || s.cipher, 'in clear') || coalesce(' over TCP ' || text(a.client_addr), '')
+             from pg_stat_activity a left join pg_stat_ssl s on s.pid = a.pid and s.ssl where a.pid = pg_backend_pid()",
+        )?;
+        client.part()?;
+        let found = found.unwrap_or_default();
+        let (is_tls, is_tcp) = (found.starts_with("TLSv1.3"), found.contains("over TCP"));
+        let expected = match self.channel {
+            Channel::Socket(_) => !is_tls && !is_tcp,
+            Channel::Tcp(_) => !is_tls && is_tcp,
+            Channel::Tls(..) => is_tls && is_tcp,
+        };
+        proof.accept(&format!("the connection, as the server sees it: {found}"), expected)
+    }
+}
+
+impl Database for SignOn {
+    fn create(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn fill(&mut self, _: Range<i64>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn insert(&mut self, _: Range<i64>, _: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn read(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        self.open(ids)
+    }
+
+    fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        self.open(ids)
+    }
+
+    fn open(&mut self, ids: &[i64]) -> Result<(), Failure> {
+        ids.iter().try_for_each(|_| self.once(&self.channel, &self.login).map(|_| ()))
+    }
+
+    fn put_off(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn size(&mut self) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
+    fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
+        let version = self.administer(|client| client.text_of("show server_version"))?;
+        let server = ("postgresql".to_owned(), version.unwrap_or_default());
+        let library = self.channel.library().map(|library| ("client TLS".to_owned(), library));
+        Ok([server].into_iter().chain(library).collect())
+    }
+
+    fn promise(&self) -> Promise {
+        Promise::none("nothing is stored")
+    }
+
+    fn encrypts_values(&self) -> bool {
+        false
+    }
+
+    fn stored(&mut self, _: i64, _: Column) -> Result<Vec<u8>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn put_stored(&mut self, _: i64, _: Column, _: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn read_with_wrong_key(&mut self, _: i64) -> Result<Result<(), Failure>, Failure> {
+        Ok(Ok(()))
+    }
+
+    fn prove(&mut self, proof: &mut contract::Proof) -> Result<(), Failure> {
+        let found = self.once(&self.channel, &self.login)?;
+        let counted = found.iterations.map_or(String::new(), |count| format!(", {count} iterations"));
+        let is_as_asked = found.iterations.is_none_or(|count| count == self.iterations);
+        let bound = found.mechanism.ends_with("-PLUS");
+        // A pooler cannot do it: its connection to the server is another.
+        let can_bind = matches!(self.channel, Channel::Tls(..)) && self.server.pooler.is_none();
+        let is_bound = self.login.proof != Proof::Scram || bound == can_bind;
+        proof.accept(&format!("a sign-on by {}{counted}", found.mechanism), is_as_asked && is_bound)?;
+        self.prove_channel(proof)?;
+        self.prove_tls(proof)?;
+        // SQLSTATE: invalid password; where there is none, that there is no such role. PgBouncer has only words.
+        const WRONG: [&str; 4] = ["28P01", "authentication failed", "28000", "no such user"];
+        let unknown = Login { user: UNKNOWN.to_owned(), ..self.login.clone() };
+        self.refuse(proof, "an unknown user", &WRONG, self.once(&self.channel, &unknown))?;
+        if self.login.proof == Proof::Nothing {
+            proof.leave("a wrong password", "none is asked for");
+            return Ok(());
+        }
+        let wrong = Login { password: fresh_password()?, ..self.login.clone() };
+        self.refuse(proof, "a wrong password", &WRONG[..2], self.once(&self.channel, &wrong))?;
+        let stored = self.stored.clone();
+        if let (Proof::Scram, Some((client_half, _))) =
+            (self.login.proof, stored.as_deref().and_then(|text| text.rsplit_once(':')))
+        {
+            // It can still tell a right password, and signs with a key that is not made of it.
+            let other = verifier(&wrong.password, self.iterations, &random::<16>()?)?;
+            let server_half = other.rsplit_once(':').map_or("", |(_, key)| key);
+            self.store(Some(&format!("{client_half}:{server_half}")))?;
+            let tried = self.once(&self.channel, &self.login);
+            self.store(stored.as_deref())?;
+            self.refuse(proof, "a server that does not know the verifier", &["does not know"], tried)?;
+        }
+        let again = self.once(&self.channel, &self.login);
+        again.map_err(|failure| failure.about("not accepted any more, after what was refused: ")).map(|_| ())
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+"""The workload of signing in to a database: a connection for each operation, and the account of all its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tollbar.beds import NotStarted
+from tollbar.families import Standing
+from tollbar.families.storage import workload as storage
+from tollbar.plan import Cell
+from tollbar.records import Outcome, Proven
+from tollbar.workloads import Given, unproven
+
+# The process of a connection ends with it, and what it cost is read to clock ticks of 10 ms: so many together cost so
+# much that these matter little, and the engine leaves a chunk out that costs the server less than 120 ms.
+SIGN_ONS = 100
+
+
+class FamilyWorkload(storage.FamilyWorkload):
+    """A connection to a server, its user proved, one trivial statement answered, and the connection ended."""
+
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "postgresql": ("trust", "scram-sha-256", "password", "md5", "client-certificate")
+    }
+
+    def fewest(self, cell: Cell) -> int:
+        """So many at least: shorter chunks would not be exact."""
+        return SIGN_ONS
+
+    def prove(self, cell: Cell, seed: int, given: Given) -> Proven:
+        """Has a user sign on, and everything tried that must be refused."""
+        assert given.sandbox is not None, "databases need a sandbox"
+        try:
+            with self._database(cell, given.sandbox, None) as database:
+                record = self._proved(cell, seed, given, database)
+        except NotStarted as error:
+            return unproven(cell, error.outcome, error.reason)
+        if record.outcome is not Outcome.OK or record.proof is None:
+            return unproven(cell, record.outcome, record.reason)
+        proof = record.proof
+        if cell.standing is not Standing.NULL and not proof.refused:
+            return unproven(cell, Outcome.FAILED, "no proof: nothing wrong was tried and refused")
+        return Proven(cell.study, cell.key, Outcome.OK, None, 0, proof.accepted, proof.refused, proof.not_tried)

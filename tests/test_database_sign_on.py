@@ -1,0 +1,93 @@
+"""Signing in to a database: each way over each channel is proved, and its chunks account for all processes."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tollbar import plan, study, workloads
+from tollbar.beds.sandbox import Sandbox
+from tollbar.plan import Cell
+from tollbar.records import Outcome
+from tollbar.runner import Session
+from tollbar.workloads import Given
+
+STUDY = """
+question = "What?"
+family   = "database-sign-on"
+choices  = ["{choice}"]
+baseline = "{choice}"
+[vary]
+channel  = ["{channel}"]
+pooler   = ["{pooler}"]
+{more}
+"""
+LIMIT_S = 60.0
+WITH_PASSWORD = ("scram-sha-256", "password", "md5")
+POOLERS = ["none", pytest.param("pgbouncer", marks=pytest.mark.skipif(not shutil.which("pgbouncer"), reason="none"))]
+
+
+def cell(choice: str, channel: str, pooler: str = "none", more: str = "") -> Cell:
+    """The cell of a study that asks for this alone."""
+    text = STUDY.format(choice=choice, channel=channel, pooler=pooler, more=more)
+    (one,) = plan.make([study.read("sign-on", text, where="test")], seed=1).studies
+    return one.cells[0]
+
+
+@pytest.mark.parametrize("pooler", POOLERS)
+@pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
+@pytest.mark.parametrize("choice", ["trust", *WITH_PASSWORD, "client-certificate"])
+def test_a_sign_on_is_proved(at: Sandbox, choice: str, channel: str, pooler: str) -> None:
+    """The right user is let in by what was asked for; each wrong password, user, channel and server is refused."""
+    found = workloads.of(one := cell(choice, channel, pooler)).prove(one, 7, Given(at))
+    if choice == "client-certificate" and channel != "tls":
+        assert Outcome.UNSUPPORTED is found.outcome
+        return
+    assert Outcome.OK is found.outcome, found.reason
+    expected = {"an unknown user"}
+    if choice in WITH_PASSWORD:
+        expected |= {"a wrong password"}
+    if choice == "scram-sha-256":
+        expected |= {"a server that does not know the verifier"}
+        mechanism = "SCRAM-SHA-256-PLUS" if channel == "tls" and pooler == "none" else "SCRAM-SHA-256"
+        assert f"a sign-on by {mechanism}, 4096 iterations" in found.accepted
+    if channel == "tls":
+        expected |= {"a connection in clear", "a server with another certificate"}
+    if choice == "client-certificate":
+        expected |= {"a client without a certificate", "a client with another's certificate"}
+    assert expected == {*found.refused}
+
+
+def test_iterations_are_those_that_were_asked_for(at: Sandbox) -> None:
+    """The server says in its first message how many it stored a verifier with."""
+    one = cell("scram-sha-256", "socket", more="scram-iterations = [10_000]")
+    found = workloads.of(one).prove(one, 7, Given(at))
+    assert "a sign-on by SCRAM-SHA-256, 10000 iterations" in found.accepted, found.reason
+
+
+def test_a_chunk_has_the_processes_of_all_connections(at: Sandbox) -> None:
+    """What has ended is accounted for: a sign-on costs the server more than the iterations of SCRAM alone take."""
+    spent = {}
+    for iterations in (1, 20_000):
+        one = cell("scram-sha-256", "socket", more=f"scram-iterations = [{iterations}]")
+        with (
+            workloads.of(one).up(one, 7, at, None) as work,
+            Session(work.command, work.task, core=work.core) as session,
+        ):
+            session.ready(LIMIT_S)
+            chunk = session.advance(0.0, work.fewest, LIMIT_S)
+            session.finish()
+        assert work.fewest == chunk.operations
+        assert chunk.observed.is_exact
+        assert work.contradiction(chunk) is None
+        spent[iterations] = chunk.observed.components["database"].cpu_ns / chunk.operations
+    # The server verifies by its stored keys: only the client pays the iterations.
+    assert 0.5 < spent[20_000] / spent[1] < 2
+
+
+def test_iterations_out_of_bounds_are_refused() -> None:
+    """More than a client accepts, or none."""
+    for count in (0, 100_001):
+        with pytest.raises(Exception, match=r"too (small|large)"):
+            cell("scram-sha-256", "socket", more=f"scram-iterations = [{count}]")
