@@ -461,7 +461,8 @@ def test_every_shipped_study_can_be_planned(name: str) -> None:
 
 
 def test_quick_asks_about_every_family() -> None:
-    """`tollbar run` without arguments has a study for each family, but for what is made of others."""
+    """`tollbar run` without arguments has a study for each family, but for what is made of others, and for what needs a
+    database's server, which few machines have."""
     assert {name for name, one in families().items() if not isinstance(one, MadeOf)} == {
         one.family.name for one in study.load(["quick"])
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.parity import reasons
 from bench.parity.counting import Absent, Row
+from bench.parity.parts import UNCOUNTED
 
 HEAD = """# Parity: what one operation of each choice does
 
@@ -44,6 +45,7 @@ class Part:
 def written(parts: Mapping[str, Part]) -> str:
     """The tables, and the reasons under each."""
     text = [HEAD, VARIES, "", *(f"- {_varying(one)}: {one.why}." for one in reasons.VARYING), ""]
+    text += ["Not counted:", "", *(f"- `{family}`: {why}." for family, why in UNCOUNTED.items()), ""]
     for family, part in parts.items():
         text += [f"## {family}", "", *_table(COUNTED, (_cells_of(row) for row in part.rows)), ""]
         kinds = [f"- {kind.name} (`{kind.choices}`): {kind.does}." for kind in reasons.KINDS.get(family, ())]

@@ -290,6 +290,13 @@ REASONS: Sequence[Reason] = (
         "form+*+op=sign-on+by=httpd",
         "Apache seals name and password into the cookie with a key that it derives with a new salt",
     ),
+    Reason(
+        "stack",
+        "bytes_received ticket_opened",
+        "page+sign-in=form*",
+        "the user's cookie goes with each request, and is opened",
+    ),
+    Reason("stack", "pwrite64", "page+*op=insert*", "SQLite writes a row's pages, and one more where one is full"),
 )
 
 
