@@ -119,7 +119,7 @@ def test_the_place_is_that_of_the_usual_operation_and_provider() -> None:
     usual = families.family("signature").providers[0]
     ratios = {("elsewhere", "verify"): 7.0, ("elsewhere", "sign"): 5.0, (usual, "verify"): 3.0, (usual, "sign"): 2.0}
     costs = [
-        ({"choice": choice, "provider": provider, "op": op}, cost)
+        ({"choice": choice, "provider": provider, "op": op, "digest": "sha-256"}, cost)
         for (provider, op), ratio in ratios.items()
         for choice, cost in (("rsa-1024", 1.0), ("ecdsa-p256", ratio))
     ]
