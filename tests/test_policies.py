@@ -286,8 +286,11 @@ def test_a_use_that_no_policy_speaks_of_is_not_passed_in_silence(tmp_path: Path)
     _, archive = check_project(read_project(project(tmp_path, text)), TODAY)
     assert (Ruling.CANNOT_SAY, ()) == (archive.ruling, archive.judged)
     assert "no policy here has a rule on the family mac" == archive.missing
-    _, own = check_project(read_project(project(tmp_path, text + 'policy = "asvs-level-1-5.0.0"\n')), TODAY)
-    assert (Ruling.MEETS, None) == (own.ruling, own.missing)
+    # The newest edition, where none is named.
+    for name in ("asvs-level-1-5.0.0", "asvs-level-1"):
+        _, own = check_project(read_project(project(tmp_path, text + f'policy = "{name}"\n')), TODAY)
+        assert (Ruling.MEETS, None) == (own.ruling, own.missing)
+        assert ["asvs-level-1-5.0.0"] == [one.policy.name for one in own.judged]
 
 
 BAD_PROJECTS = {

@@ -59,7 +59,8 @@ def price(
     file
         The inventory.
     policy
-        What the assets are to meet: a name, or a file of your own. May be given again: all of them are to be met.
+        What the assets are to meet: a name, the newest edition unless one is named, or a file of your own. May be given
+        again: all of them are to be met.
     run
         A run whose costs are used. May be given again.
     on
@@ -74,7 +75,7 @@ def price(
     """
     today = date.today()
     then = day(on) if on else today
-    asked = tuple(policies.policy(name) for name in dict.fromkeys(policy))
+    asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ or ("0 s" if run else DEFAULT_FOR))
     read = inventory.read(file)
     known = [_looked_at(one) for one in run]

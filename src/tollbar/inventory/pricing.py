@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
 from tollbar import policies
-from tollbar.families import Family, Value, at_defaults, cells_of, settings_at
+from tollbar.families import Family, Standing, Value, at_defaults, cells_of, settings_at
 from tollbar.inventory.mapping import Mapped, Use, mapped
 from tollbar.inventory.reading import Asset, Inventory
-from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, candidate, choose
-from tollbar.judge.costs import Ledger, readings
-from tollbar.judge.decisions import Terms
+from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, candidate, choose, ranked
+from tollbar.judge.costs import readings
 from tollbar.judge.verdicts import Toll
-from tollbar.moments import Quickness, quickness_of
-from tollbar.policies import STANDINGS, Contradiction, Policy, Ruling
+from tollbar.moments import quickness_of
+from tollbar.policies import STANDINGS, Contradiction, Finding, Policy, Ruling
 from tollbar.results import Run, StudyRun
 
 Coordinates = Mapping[str, Value]
@@ -79,12 +78,14 @@ class Priced:
     """Whether policies were named, and none has a rule on its family."""
     replacements: tuple[Candidate, ...] = ()
     """The cheapest that was measured of those that meet the policies, and what was not told apart from it."""
+    own: Candidate | None = None
+    """The asset's own cell, as it was measured: what the asset leaves open is the same in the replacements."""
     costs: tuple[Cost, ...] = ()
     """Of the first of them over the asset's own cell, by operation."""
     unpriced: str | None = None
     """Why there is no cost, where something is to be replaced."""
     qualifying: tuple[str, ...] = ()
-    """Choices of the family that meet the policies, whatever was measured."""
+    """Choices of the family that meet the policies in no bad standing, whatever was measured."""
 
     @property
     def ruling(self) -> Ruling:
@@ -102,6 +103,26 @@ class Priced:
         values = [value.standing for one in open_ for value in one.about.values() if value.standing]
         lower = any(STANDINGS.index(standing) < worst for standing in values)
         return not lower and not any(one.name in family.parameters for one in open_)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The settings that decide what it is worth, are not given, and that its own cell has not at their defaults."""
+        if self.own is None:
+            return ()
+        settings = settings_at(self.use.family, self.own.coordinates)
+        return tuple(
+            name
+            for name, value in self.own.coordinates.items()
+            if name in settings
+            and settings[name].about
+            and name not in self.use.coordinates
+            and value != settings[name].default
+        )
+
+    @property
+    def excepted(self) -> tuple[Finding, ...]:
+        """Rules that it does not meet and need not, by an exception that holds."""
+        return tuple(one for said in self.found.judged for one in said.findings if one.excepted)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -249,10 +270,11 @@ class _Market:
 
     def _price(self, use: Use) -> Priced:
         if use.family.name not in self._offers:
-            wanted = Wanted(use.family, self.about(use.family), {}, self.on, self.today)
+            wanted = Wanted(use.family, self.about(use.family), {}, self.on, self.today, Standing.ACCEPTABLE)
             self._offers[use.family.name] = _Offer(wanted, self.runs)
         offer = self._offers[use.family.name]
-        found = candidate(offer.wanted, use.coordinates)
+        # Of an asset it is the policies that decide; what replaces it is in no bad standing whatever they say.
+        found = candidate(replace(offer.wanted, standing=None), use.coordinates)
         unasked = bool(self.asked) and not offer.wanted.policies
         if not found.broken:
             return Priced(use, found, unasked)
@@ -261,8 +283,10 @@ class _Market:
             why = f"nothing of the family {use.family.name} is known to meet the policies"
         if why:
             return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
-        replacements, costs, why = offer.replacement(use)
-        return Priced(use, found, unasked, replacements, costs, why, offer.qualifying)
+        place, why = offer.replacement(use)
+        if place is None:
+            return Priced(use, found, unasked, unpriced=why, qualifying=offer.qualifying)
+        return Priced(use, found, unasked, place.cheapest, place.own, place.costs, why, offer.qualifying)
 
 
 class _Offer:
@@ -287,17 +311,21 @@ class _Offer:
         best_first = sorted(found, key=lambda cell: STANDINGS.index(family.standing_of(cell)), reverse=True)
         return tuple(dict.fromkeys(str(cell["choice"]) for cell in best_first))
 
-    def replacement(self, use: Use) -> tuple[tuple[Candidate, ...], tuple[Cost, ...], str | None]:
-        """What replaces it, what that costs by operation, and why not where there is no cost."""
+    def replacement(self, use: Use) -> tuple[_Place | None, str | None]:
+        """Where what replaces it stands beside it, and why there is no cost, or no such place."""
         if not self.studies:
             missing = "no run here has" if self.has_runs else "nothing was measured of"
-            return (), (), f"{missing} the family {self.wanted.family.name}"
+            return None, f"{missing} the family {self.wanted.family.name}"
         places = [place for study in self.studies for place in study.places(use)]
         if not places:
-            return (), (), "nothing that meets the policies is in the runs"
+            return None, "nothing that meets the policies is in the runs"
         best = max(places, key=lambda place: place.worth)
-        why = None if best.own else f"{_words(use)} is not in the runs"
-        return best.cheapest, best.costs, why
+        if best.own:
+            return best, None
+        if best.not_given:
+            verb = "is" if len(best.not_given) == 1 else "are"
+            return best, f"{' and '.join(f'`{name}`' for name in best.not_given)} {verb} not given"
+        return best, f"{_words(use)} is not in the runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +335,10 @@ class _Place:
     own: Candidate | None
     cheapest: tuple[Candidate, ...]
     costs: tuple[Cost, ...]
-    worth: tuple[bool, bool, int]
-    """Whether the use was measured there too, whether its operation decides, and how much of it is as by default."""
+    not_given: tuple[str, ...]
+    """In what the use's cell differs from all that meets the policies, though the asset does not say it."""
+    worth: tuple[bool, bool, bool, int]
+    """Whether it is beside the use, or the use was measured there, whether its operation decides, how usual it is."""
 
 
 class _Measured:
@@ -318,66 +348,70 @@ class _Measured:
         self.wanted, self.run, self.study_run = wanted, run, study_run
 
     @cached_property
-    def _ledger(self) -> Ledger:
-        study = self.study_run.study
-        return Ledger(
-            self.study_run.rows, Terms.of(self.study_run), study.measure.cost, self.wanted.family, self._known
-        )
-
-    @cached_property
-    def _known(self) -> Quickness:
-        rows = [row for one in self.run.studies for row in one.rows]
-        return quickness_of(readings(rows), self.run.best_probe_ns)
-
-    @cached_property
     def _chosen(self) -> tuple[Choosing, ...]:
-        return choose(self.wanted, self.study_run, {}, self._known)
+        rows = [row for one in self.run.studies for row in one.rows]
+        known = quickness_of(readings(rows), self.run.best_probe_ns)
+        return choose(self.wanted, self.study_run, {}, known)
 
     def places(self, use: Use) -> Iterator[_Place]:
         """Those in which something that meets the policies was measured."""
         for choosing in self._chosen:
-            if choosing.ranks:
-                cheapest = choosing.ranks[0].candidates
-                own = self._own(use, choosing)
-                op = choosing.where.get("op")
-                yield _Place(
-                    own,
-                    cheapest,
-                    tuple(self._costs(use, choosing, cheapest[0])) if own else (),
-                    (own is not None, op in (None, *_DECIDES), self._usual(choosing)),
-                )
+            if not choosing.ranks:
+                continue
+            measured = [one for rank in choosing.ranks for one in rank.candidates]
+            alike = self._own(use, choosing)
+            # What the asset leaves open is no reason for a difference: its replacement has the same.
+            beside = ((own, [one for one in measured if not _not_given(use, own, one)]) for own in alike)
+            own, same = next(((own, same) for own, same in beside if same), (None, measured))
+            cheapest = ranked(same, choosing.compare)[0].candidates
+            yield _Place(
+                own,
+                cheapest,
+                tuple(self._costs(choosing, own, cheapest[0])) if own else (),
+                _not_given(use, alike[0], cheapest[0]) if alike and own is None else (),
+                (own is not None, bool(alike), choosing.where.get("op") in (None, *_DECIDES), self._usual(choosing)),
+            )
 
-    def _own(self, use: Use, choosing: Choosing) -> Candidate | None:
-        """The use's cell in a place: all that is said of it, and what is not said at its default."""
+    def _own(self, use: Use, choosing: Choosing) -> list[Candidate]:
+        """The use's cells in a place: all that is said of it, and first what has at its default what is not said."""
         wanted = at_defaults(self.wanted.family, {**choosing.where, **use.coordinates})
-        there = [*choosing.qualifies, *choosing.refused, *choosing.unsaid]
         alike = [
-            one
-            for one in there
-            if one.cost is not None
-            and all(one.coordinates.get(name) == value for name, value in use.coordinates.items())
+            one for one in _all(choosing) if one.cost is not None and use.coordinates.items() <= one.coordinates.items()
         ]
-        return max(alike, key=lambda one: _agree(one.coordinates, wanted), default=None)
+        return sorted(alike, key=lambda one: _agree(one.coordinates, wanted), reverse=True)
 
-    def _costs(self, use: Use, choosing: Choosing, best: Candidate) -> Iterator[Cost]:
+    def _costs(self, choosing: Choosing, own: Candidate, best: Candidate) -> Iterator[Cost]:
         """What the replacement costs beside the use there, and in the other operations."""
         others = (one for one in self._chosen if one is not choosing)
         for other in (choosing, *others):
             if _but_operation(other.where) != _but_operation(choosing.where):
                 continue
-            own = self._own(use, other)
-            there = [*other.qualifies, *other.refused, *other.unsaid]
-            same = next(
-                (one for one in there if _but_operation(one.coordinates) == _but_operation(best.coordinates)), None
-            )
-            if own and own.row and same and same.row and same.cost:
-                yield Cost(other.where, self._ledger.compare(same.row, own.row))
+            of = {frozenset(_but_operation(one.coordinates).items()): one for one in _all(other)}
+            found = (of.get(frozenset(_but_operation(one.coordinates).items())) for one in (best, own))
+            rows = [one.row for one in found if one and one.row and one.cost]
+            if len(rows) == 2:
+                yield Cost(other.where, other.compare(*rows))
 
     def _usual(self, choosing: Choosing) -> int:
         """How many of a place's coordinates are those of a study that says nothing of them."""
         settings = {name: one.default for name, one in self.wanted.family.settings.items() if name in choosing.where}
         is_usual = choosing.where.get("provider") in self.wanted.family.providers
         return is_usual + _agree(choosing.where, settings)
+
+
+def _all(choosing: Choosing) -> tuple[Candidate, ...]:
+    return (*choosing.qualifies, *choosing.refused, *choosing.unsaid)
+
+
+def _not_given(use: Use, own: Candidate, other: Candidate) -> tuple[str, ...]:
+    """The settings that an asset does not say, and that its cell has otherwise than another, or than by default."""
+    return tuple(
+        name
+        for name, setting in use.family.settings.items()
+        if name in own.coordinates
+        and name not in use.coordinates
+        and own.coordinates[name] != other.coordinates.get(name, setting.default)
+    )
 
 
 def _agree(one: Coordinates, other: Coordinates) -> int:

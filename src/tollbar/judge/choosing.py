@@ -232,7 +232,7 @@ def chosen(
     return Choosing(
         wanted,
         where,
-        ranks=_ranked([one for one in qualifies if one.cost is not None], compare),
+        ranks=ranked([one for one in qualifies if one.cost is not None], compare),
         unpriced=tuple(one for one in qualifies if one.cost is None),
         refused=of[Ruling.BREAKS],
         unsaid=of[Ruling.CANNOT_SAY],
@@ -274,7 +274,7 @@ def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, li
     return [(dict(zip(names, at, strict=True)), some) for at, some in found.items()]
 
 
-def _ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
+def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:
     """Places of candidates that stand from the cheapest: each is compared with the cheapest of the place before it."""
     places: list[list[Candidate]] = []
     for one in candidates:

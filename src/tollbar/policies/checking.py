@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat
 from tollbar import families
 from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Part, Standing, settings_at
-from tollbar.policies.catalogue import policy
+from tollbar.policies.catalogue import policy, with_edition
 from tollbar.policies.definition import Judged, Policy, Ruling
 from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, threat_wanted
 from tollbar.wire import Wire, read
@@ -162,7 +162,7 @@ class CheckedUse:
 def read_project(path: Path) -> Project:
     """The project of this file. Raises TollbarError that names the file, the key and the nearest right one."""
     wire = read(path, _WireProject)
-    asked = [policy(one, beside=path.parent, where=f"{path}: `policy`") for one in wire.policy]
+    asked = [policy(with_edition(one), beside=path.parent, where=f"{path}: `policy`") for one in wire.policy]
     uses = tuple(_use(name, one, asked, path) for name, one in wire.uses.items())
     return Project(path, uses, tuple(_budget(name, one, path) for name, one in wire.budget.items()))
 
@@ -214,6 +214,6 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
-    own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
+    own = [policy(with_edition(one), beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from pydantic import Field
 from tollbar.document.schema import Ends, Form, Number, Values
 from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
 from tollbar.judge.choosing import Reason
-from tollbar.policies import Ruling
+from tollbar.policies import Finding, Ruling
 
 
 class ReasonForm(Form):
@@ -22,6 +23,10 @@ class ReasonForm(Form):
     """Its id."""
     clause: str | None
     """Of the policy's source."""
+    excepted_until: date | None
+    """The last day of the exception by which it need not meet the rule."""
+    exception_ended: date | None
+    """The last day of the exception by which it needed not to meet it."""
 
 
 class CostForm(Form):
@@ -51,13 +56,15 @@ class UseForm(Form):
     rulings: dict[str, str]
     """The same of each of these policies."""
     reasons: list[ReasonForm]
-    """Why it breaks a policy, or why that cannot be said."""
+    """Why it breaks a policy, or why that cannot be said; and the rules that it need not meet, by an exception."""
     mitigates: dict[str, str]
     """Of each threat of the family: `yes`, `partly` or `no`."""
     replacements: list[Values]
     """The cheapest that was measured of what meets the policies, with what was not told apart from it."""
+    own: Values | None
+    """The asset's own cell that these are set beside: all it leaves open is the same in both; null: there is none."""
     qualifying: list[str]
-    """Choices of the family that meet the policies, whatever was measured."""
+    """Choices of the family that meet the policies in no bad standing, whatever was measured."""
     costs: list[CostForm]
     """Of the first replacement, by operation."""
     unpriced: str | None
@@ -186,9 +193,10 @@ def _use(priced: Priced) -> UseForm:
         standing_is_sure=priced.is_standing_sure,
         ruling=priced.ruling.value,
         rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
-        reasons=_reasons(priced.reasons),
+        reasons=[*_reasons(priced.reasons), *_excepted(priced.excepted)],
         mitigates={name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},
         replacements=[dict(one.coordinates) for one in priced.replacements],
+        own=dict(priced.own.coordinates) if priced.own else None,
         qualifying=list(priced.qualifying),
         costs=[_cost(one) for one in priced.costs],
         unpriced=priced.unpriced,
@@ -202,8 +210,24 @@ def _reasons(reasons: Sequence[Reason]) -> list[ReasonForm]:
             policy=one.policy,
             rule=one.rule.id if one.rule else None,
             clause=one.rule.clause if one.rule else None,
+            excepted_until=None,
+            exception_ended=one.ended.until if one.ended else None,
         )
         for one in reasons
+    ]
+
+
+def _excepted(findings: Sequence[Finding]) -> list[ReasonForm]:
+    return [
+        ReasonForm(
+            what=one.why,
+            policy=one.policy,
+            rule=one.rule.id,
+            clause=one.rule.clause,
+            excepted_until=one.excepted and one.excepted.until,
+            exception_ended=None,
+        )
+        for one in findings
     ]
 
 

@@ -126,9 +126,7 @@ def _use_cells(priced: Priced) -> list[TableCell]:
     cost, others = (priced.costs[0], priced.costs[1:]) if priced.costs else (None, ())
     return [
         TableCell(what, small=_unprotected(priced), stays=what),
-        TableCell(
-            worth, standing=standing if priced.is_standing_sure else None, small=_reasons(priced.reasons), stays=worth
-        ),
+        TableCell(worth, standing=standing if priced.is_standing_sure else None, small=_why(priced), stays=worth),
         TableCell(_some(replaced, MOST_REPLACEMENTS, "or"), small=_also(priced, cost, others)),
         TableCell(times(cost.toll.ratio.estimate) if cost and cost.toll.ratio else "", verdict=_verdict(cost)),
     ]
@@ -146,12 +144,12 @@ def _verdict(cost: Cost | None) -> Verdict | None:
 
 
 def _differing(coordinates: Mapping[str, Value], priced: Priced) -> list[str]:
-    """What of a replacement is said: its choice, and what is not as by default or stands in the asset too."""
-    family = priced.use.family
+    """What of a cell is said: its choice, and what is not as by default or stands in the asset or its own cell too."""
+    family, shown = priced.use.family, {*priced.use.coordinates, *priced.open}
     said = [
         name
         for name, one in family.settings.items()
-        if one.about and name in coordinates and (coordinates[name] != one.default or name in priced.use.coordinates)
+        if one.about and name in coordinates and (coordinates[name] != one.default or name in shown)
     ]
     return ["choice", *said]
 
@@ -161,6 +159,21 @@ def _unprotected(priced: Priced) -> str | None:
     said = priced.use.family.mitigations_of(priced.use.coordinates)
     nothing = [threat for threat, what in said.items() if what.degree is Degree.NO]
     return f"nothing against {enumeration(nothing)}" if nothing else None
+
+
+def _why(priced: Priced) -> str | None:
+    """Why it breaks a policy or that cannot be said, with the exceptions that hold and those that ended."""
+    held = [
+        f"excepted from {one.policy} {one.rule.id} until {one.excepted.until}: {one.excepted.because} ({one.why})"
+        for one in priced.excepted
+        if one.excepted
+    ]
+    ended = [
+        f"its exception to {one.policy} {one.ended.rule} ended on {one.ended.until}: {one.ended.because}"
+        for one in priced.reasons
+        if one.ended
+    ]
+    return "; ".join(filter(None, (_reasons(priced.reasons), *held, *ended))) or None
 
 
 def _reasons(reasons: Sequence[Reason]) -> str | None:
@@ -184,6 +197,9 @@ def _also(priced: Priced, cost: Cost | None, others: Sequence[Cost]) -> str | No
     names = [name for name in ("op", "bytes", "users", "bed", "provider") if name in cost.where]
     places = [place_of(family, cost.where, names), *(str(other.where.get("op")) for other in others)]
     said = [f"{place}: {_ratio(one)}, {_told(one)}" for place, one in zip(places, (cost, *others), strict=True)]
+    if priced.own and priced.open:
+        # The asset does not say all of this.
+        said.append(f"beside {place_of(family, priced.own.coordinates, _differing(priced.own.coordinates, priced))}")
     return "; ".join(said)
 
 
