@@ -167,12 +167,7 @@ impl SignOn {
             if let Some(revoked) = spec.revoked.clone() {
                 let channel = self.over_tls(|spec| spec.identity = Some(revoked))?;
                 let what = "a client with another's certificate";
-                self.refuse(
-                    proof,
-                    what,
-                    &["28000", "ertificate"],
-                    self.once(&channel, &self.login),
-                )?;
+                self.refuse(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
             }
         }
         Ok(())
