@@ -167,5 +167,5 @@ PARTS: Mapping[str, Sequence[str]] = {
 
 # Families that have no table, and why.
 UNCOUNTED: Mapping[str, str] = {
-    "database-sign-on": "each operation has PostgreSQL start a process and end it, whose calls are those of the process",
+    "database-sign-on": "each operation has PostgreSQL start and end a process, whose own calls are most of all",
 }
