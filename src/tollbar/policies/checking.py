@@ -60,7 +60,7 @@ class _WireBudget(Wire):
 
 class _WireProject(Wire):
     policy: _Names = ()
-    uses: dict[str, _WireUse] = Field(default_factory=dict)
+    uses: dict[_Name, _WireUse] = Field(default_factory=dict)
     budget: dict[_Name, _WireBudget] = Field(default_factory=dict)
 
 
@@ -214,6 +214,8 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
+    if (refusal := family.why_unsupported(cell)) is not None:
+        raise TollbarError(refusal, where=f"{where}.setting`" if wire.setting else f"{where}.choice`")
     own = [policy(one, beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)
