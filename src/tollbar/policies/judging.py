@@ -28,6 +28,8 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judge
 
     A setting that means something there and is not among the coordinates is not known, never at its default.
     """
+    if on < policy.dated:
+        return Judged(policy, on, Ruling.CANNOT_SAY, (), _silence(policy, family, on))
     findings = tuple(_findings(policy, family, coordinates, on))
     counted = [one.ruling for one in findings if not one.rule.should and not one.excepted]
     missing = None
