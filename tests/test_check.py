@@ -538,3 +538,29 @@ def test_policies_are_checked_without_the_judge(folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
     assert "[]" == done.stdout.splitlines()[-1], done.stderr
+
+
+REFUSED_USES = {
+    "a standing that settings decide": (
+        'family = "password-hash"\nchoice = "argon2id"\nstanding = "recommended"',
+        "its standing is decided by lanes and memory and passes",
+    ),
+    "a cell that cannot be": (
+        'family = "tls"\nchoice = "tls-1.2"\nsetting = { key-exchange = "x25519mlkem768" }',
+        "TLS 1.2 has no hybrid groups",
+    ),
+    "a control character": (
+        'family = "tls"\nchoice = "tls-1.2\\u202e"',
+        "a control character, U+202E",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_USES)
+def test_uses_of_which_nothing_true_can_be_said_are_refused(tmp_path: Path, name: str) -> None:
+    text, words = REFUSED_USES[name]
+    path = tmp_path / "tollbar.toml"
+    path.write_text(f"[uses.one]\n{text}\n")
+    with pytest.raises(TollbarError) as error:
+        policies.read_project(path)
+    assert words in str(error.value)

@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 import types
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -46,11 +47,29 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
     `known` are keys and values of earlier versions, each with what is said instead.
     """
     try:
-        return TypeAdapter(table).validate_python(tomllib.loads(text) | more)
+        said = tomllib.loads(text)
+        _check_characters(said, where)
+        return TypeAdapter(table).validate_python(said | more)
     except tomllib.TOMLDecodeError as error:
         raise TollbarError(f"not TOML: {error}", where=where) from error
     except ValidationError as error:
         raise _fault(error, table, where, known or {}) from error
+
+
+def _check_characters(said: object, where: str, key: str = "") -> None:
+    """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values."""
+    if isinstance(said, Mapping):
+        for name, value in said.items():
+            _check_characters(name.replace("\n", "\x00"), where, key)
+            _check_characters(value, where, f"{key}.{name}".lstrip("."))
+    elif isinstance(said, list):
+        for value in said:
+            _check_characters(value, where, key)
+    elif isinstance(said, str):
+        for one in said:
+            if one not in "\n\t" and unicodedata.category(one).startswith("C"):
+                what = f"`{key}`: " if key else ""
+                raise TollbarError(f"{what}a control character, U+{ord(one):04X}", where=where)
 
 
 def text_of(tables: Mapping[str, Mapping[str, object] | Sequence[Mapping[str, object]]]) -> str:

@@ -20,7 +20,7 @@ def accepted(text: str, check: Check, here: Processor, today: date) -> str:
     """
     document: dict[str, Any] = tomlkit.parse(text)
     for use in check.uses:
-        if use.standing != use.use.standing:
+        if use.is_standing_sure and use.standing != use.use.standing:
             document["uses"][use.use.name]["standing"] = str(use.standing)
     for one in check.budgets:
         if one.new_limit is None or one.ratio is None:

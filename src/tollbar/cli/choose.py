@@ -23,7 +23,7 @@ from tollbar.errors import ExitStatus, TollbarError, nearest
 from tollbar.families import Family, Standing, Value
 from tollbar.judge import quickness
 from tollbar.judge.candidates import Nearby, nearby
-from tollbar.judge.choosing import Choosing, Wanted, wanted
+from tollbar.judge.choosing import Candidate, Choosing, Wanted, wanted
 from tollbar.judge.choosing import choose as choose_from
 from tollbar.libraries import normal
 from tollbar.measure import schedule
@@ -143,7 +143,14 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
     places = _places(asked, given, found)
     if not places:
         _refuse_unknown(asked, given, found)
-    return Answered(asked, places, (), f"from {found.name}")
+    near = nearby(asked, _judged_by(asked.family, given))
+    there = [row.coordinates for one in found.studies if one.study.family.name == asked.family.name for row in one.rows]
+    return Answered(asked, places, _left(near, there), f"from {found.name}")
+
+
+def _left(near: Nearby, there: Sequence[Mapping[str, Value]]) -> list[Candidate]:
+    """The cells to choose from that no row has."""
+    return [one for one in near.candidates if not any(near.cell(one).items() <= at.items() for at in there)]
 
 
 def _places(asked: Wanted, given: Mapping[str, tuple[Value, ...]], run: Run) -> list[Choosing]:
@@ -196,8 +203,7 @@ def _measured(
     judged = lab.carry_out(planned, store, report=False, within_s=within_s)
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
-    left = [c for c in near.candidates if not any(near.cell(c).items() <= at.items() for at in there)]
-    return Answered(asked, places, left, f"measured now, kept in {store.directory}")
+    return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")
 
 
 def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:

@@ -74,7 +74,7 @@ def tune(
     with console.Progress() as progress:
         found = tuning.of(asked, progress.follow("tuning", tuning.tune(asked), len(asked.choices)))
     show_answer(tune_answer(found), lambda: document(found), layout)
-    return ExitStatus.DONE if found.tuned or found.unsaid else ExitStatus.SOME_FAILED
+    return ExitStatus.DONE if found.tuned else ExitStatus.SOME_FAILED
 
 
 def _read_size(said: str) -> int:

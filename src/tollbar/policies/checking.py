@@ -18,7 +18,7 @@ from tollbar.errors import TollbarError, nearest, unknown
 from tollbar.families import Degree, Family, Part, Standing, settings_at
 from tollbar.policies.catalogue import policy, with_edition
 from tollbar.policies.definition import Judged, Policy, Ruling
-from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, threat_wanted
+from tollbar.policies.judging import STANDINGS, Cell, Found, does, judged, open_for_standing, threat_wanted
 from tollbar.wire import Wire, read
 
 NAME = "tollbar.toml"
@@ -60,7 +60,7 @@ class _WireBudget(Wire):
 
 class _WireProject(Wire):
     policy: _Names = ()
-    uses: dict[str, _WireUse] = Field(default_factory=dict)
+    uses: dict[_Name, _WireUse] = Field(default_factory=dict)
     budget: dict[_Name, _WireBudget] = Field(default_factory=dict)
 
 
@@ -146,6 +146,11 @@ class CheckedUse:
     """Where that is worse than what was written down: the choice or the value that has it, with who says so."""
 
     @property
+    def is_standing_sure(self) -> bool:
+        """Whether all is given that decides its standing."""
+        return not open_for_standing(self.use.family, self.use.cell)
+
+    @property
     def missing(self) -> str | None:
         """Where nothing is asked of it: that."""
         return None if self.judged else f"no policy here has a rule on the family {self.use.family.name}"
@@ -214,6 +219,13 @@ def _use(name: str, wire: _WireUse, of_project: Sequence[Policy], path: Path) ->
         if setting not in there:
             what = f"`{setting}` means nothing there"
             raise TollbarError(what, where=f"{where}.setting`", hint=nearest(setting, there))
+    if (refusal := family.why_unsupported(cell)) is not None:
+        raise TollbarError(refusal, where=f"{where}.setting`" if wire.setting else f"{where}.choice`")
+    left_open = open_for_standing(family, cell)
+    if wire.standing is not None and left_open:
+        names = " and ".join(left_open)
+        hint = f"give {names} in `setting`, or leave the standing out"
+        raise TollbarError(f"its standing is decided by {names}", where=f"{where}.standing`", hint=hint)
     own = [policy(with_edition(one), beside=path.parent, where=f"{where}.policy`") for one in wire.policy]
     found = tuple({one.name: one for one in (*filter(lambda p: p.is_about(family.name), of_project), *own)}.values())
     return Use(name, family, cell, found, threats, wire.standing)

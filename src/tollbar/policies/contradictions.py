@@ -34,6 +34,8 @@ def contradictions(policies: Sequence[Policy], family: Family, on: date) -> tupl
 
 def _in_force(policy: Policy, family: Family, on: date) -> Iterator[tuple[str, Rule]]:
     for part in policy.all_of_it:
+        if on < part.dated:
+            continue
         for rule in part.rules:
             if family.name in rule.families and rule.holds(on) and not rule.should and not rule.cannot_say:
                 yield part.name, rule

@@ -28,6 +28,8 @@ def judged(policy: Policy, family: Family, coordinates: Cell, on: date) -> Judge
 
     A setting that means something there and is not among the coordinates is not known, never at its default.
     """
+    if on < policy.dated:
+        return Judged(policy, on, Ruling.CANNOT_SAY, (), _silence(policy, family, on))
     findings = tuple(_findings(policy, family, coordinates, on))
     counted = [one.ruling for one in findings if not one.rule.should and not one.excepted]
     missing = None
@@ -131,6 +133,14 @@ def _strength(least: int, family: Family, cell: Cell) -> Found:
     if unknown:
         return Ruling.CANNOT_SAY, _not_given(unknown)
     return _MET if strength is not None else (Ruling.CANNOT_SAY, "nothing in bits can be said of it")
+
+
+def open_for_standing(family: Family, cell: Cell) -> list[str]:
+    """The settings that are not given, and of which a value would decide what the cell's standing is."""
+    choice = family.choices[str(cell["choice"])]
+    levels = choice.levels if choice.is_set_by_study else ()
+    parameters = {name for level in levels for name in level.at_least if name not in cell}
+    return sorted({*parameters, *_without(family, cell, lambda value: value.standing is not None)})
 
 
 def _standing(least: Standing, family: Family, cell: Cell) -> Found:

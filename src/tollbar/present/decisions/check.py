@@ -203,7 +203,7 @@ def _of_budget(one: CheckedBudget) -> Iterator[str]:
 
 def _accepted(check: Check) -> Iterator[str]:
     for use in check.uses:
-        if use.standing != use.use.standing:
+        if use.is_standing_sure and use.standing != use.use.standing:
             was = f", was {use.use.standing.words}" if use.use.standing else ""
             yield f"{use.use.name}: standing {use.standing.words}{was}."
     for one in check.budgets:

@@ -83,6 +83,9 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     if not of.qualifies:
         return "Nothing qualifies."
     first = next((one for one in of.places if one.ranks), None)
+    if first is None and of.places and not any(place.qualifies for place in of.places):
+        count = sum(one.ruling is Ruling.MEETS for one in of.unmeasured)
+        return f"Nothing in the run qualifies; {counted(count, 'cell')} would that it has not."
     if first is None:
         tried = [one for place in of.places[:1] for one in place.unpriced]
         found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
