@@ -562,5 +562,5 @@ def test_uses_of_which_nothing_true_can_be_said_are_refused(tmp_path: Path, name
     path = tmp_path / "tollbar.toml"
     path.write_text(f"[uses.one]\n{text}\n")
     with pytest.raises(TollbarError) as error:
-        policies.read_project(path)
+        read_project(path)
     assert words in str(error.value)
