@@ -11,7 +11,7 @@ ENGINE_SOURCES := $(shell find engine/src engine/build.rs engine/Cargo.toml engi
 # What the tests and the bench meet for real, as program:package of Debian's. What is not a program is there if its path
 # is.
 SERVERS  := nginx:nginx-light apache2:apache2-bin jq:jq openssl:openssl cc:gcc c++:g++ strace:strace curl:curl \
-	pg_ctlcluster:postgresql psql:postgresql-client mariadbd:mariadb-server mariadb:mariadb-client \
+	pg_ctlcluster:postgresql psql:postgresql-client pgbouncer:pgbouncer mariadbd:mariadb-server mariadb:mariadb-client \
 	krb5kdc:krb5-kdc kadmin.local:krb5-admin-server kinit:krb5-user slapd:slapd ldapsearch:ldap-utils \
 	samba:samba-ad-dc winbindd:samba-ad-dc /usr/share/samba/setup/ad-schema:samba-ad-provision \
 	/usr/lib/apache2/modules/mod_auth_gssapi.so:libapache2-mod-auth-gssapi gssproxy:gssproxy \

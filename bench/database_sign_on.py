@@ -51,7 +51,7 @@ def _accounts() -> tuple[float, float, float]:
         server = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
         scripts = Path(stack.enter_context(TemporaryDirectory()))
         (scripts / "statement.sql").write_text(STATEMENT)
-        # Nobody is told the engine's own password: while pgbench signs on, the role has another.
+        # pgbench is not told the engine's own password: while it signs on, the role has another.
         password, verifier = secrets.token_hex(16), _verifier(folder, port)
         here, same, pgbench = [], [], []
         for _ in range(TURNS):

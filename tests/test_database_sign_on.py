@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from conftest import lacking
 from tollbar import plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
@@ -25,11 +26,13 @@ pooler   = ["{pooler}"]
 """
 LIMIT_S = 60.0
 WITH_PASSWORD = ("scram-sha-256", "password", "md5")
-POOLERS = ["none", pytest.param("pgbouncer", marks=pytest.mark.skipif(not shutil.which("pgbouncer"), reason="none"))]
+POOLERS = ["none", "pgbouncer"]
 
 
 def cell(choice: str, channel: str, pooler: str = "none", more: str = "") -> Cell:
     """The cell of a study that asks for this alone."""
+    if pooler == "pgbouncer" and not shutil.which("pgbouncer"):
+        lacking("PgBouncer is not installed")
     text = STUDY.format(choice=choice, channel=channel, pooler=pooler, more=more)
     (one,) = plan.make([study.read("sign-on", text, where="test")], seed=1).studies
     return one.cells[0]

@@ -125,7 +125,7 @@ impl<I: Issuer> ShownClient<I> {
         usize::from(visit.leg) - usize::from(self.kind == VisitKind::SignOn && visit.leg > 0)
     }
 
-    /// Does what comes before a step, which is a proof's, with nobody else who waits.
+    /// Does what comes before a step of a proof, in which one user alone waits.
     fn before(&mut self, step: Step, visit: &Visit) -> Result<(), String> {
         match (step, self.returning.cache()) {
             (Step::ShowRevoked, _) => {

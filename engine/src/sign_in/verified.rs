@@ -94,7 +94,7 @@ struct Remembering<V> {
 }
 
 impl<V> Remembering<V> {
-    /// As it is when it has been in use for long: full, of credentials that nobody shows any more.
+    /// As it is when it has been in use for long: full, of credentials that no client shows any more.
     fn new(verifier: V, CacheSpec { time_to_live_s, entries }: CacheSpec) -> Result<Self, Failure> {
         let no_random = |_| Failure::Failed("no random bytes are to be had".to_owned());
         let mut key: Kept = [0; 32];

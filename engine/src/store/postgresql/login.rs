@@ -43,7 +43,7 @@ pub struct SignedOn {
     pub iterations: Option<u32>,
 }
 
-/// An exchange under way. A server that asks for another proof than the login's gets none: else whoever is in its place
+/// An exchange under way. A server that asks for another proof than the login's gets none: else a server in its place
 /// would be sent the password itself.
 pub struct Exchange<'a> {
     login: &'a Login,

@@ -73,7 +73,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     Ok(sign_on)
 }
 
-/// A password that nobody can guess.
+/// A password of random bytes, too long to be guessed.
 pub fn fresh_password() -> Result<String, Failure> {
     Ok(hex::encode(random::<16>()?))
 }

@@ -149,7 +149,7 @@ fn login(proof: Proof) -> Login {
     Login { user, database, proof, password }
 }
 
-/// Whoever is in its place would be sent the password itself, or would not have to know what is stored of it.
+/// A server in its place would be sent the password itself, or would not have to know what is stored of it.
 #[test]
 fn a_server_that_wants_another_proof_or_none_is_not_believed() {
     let sasl = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
