@@ -51,9 +51,12 @@ def _figure(name: str, text: str) -> Figure:
     if not check or not check["total"]:
         return Figure(what, goal, "not measured", False)
     total = check["total"]
-    predicted, measured, apart = (total[side] for side in ("predicted", "measured", "apart"))
-    ratio, woken = (one["estimate"] / predicted["estimate"] for one in (measured, apart))
+    predicted, again, measured, apart = (total[side] for side in ("predicted", "again", "measured", "apart"))
+    ratio, since, woken = (one["estimate"] / predicted["estimate"] for one in (measured, again, apart))
     ends = predicted["interval"], measured["interval"]
     meets = all(ends) and max(low for low, _ in ends) <= min(high for _, high in ends)
-    said = f"{ratio:.3f}, intervals {'meet' if meets else 'do not meet'}; the client apart {woken:.3f}"
+    said = (
+        f"{ratio:.3f}, intervals {'meet' if meets else 'do not meet'}; the same costs measured again {since:.3f},"
+        f" the client apart {woken:.3f}"
+    )
     return Figure(what, goal, said, abs(ratio - 1) <= NEAR and meets)

@@ -309,7 +309,7 @@ def _answered(one: StudyRun, name: str, cost_ns: float) -> StudyRun:
 
 
 def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
-    """In rounds and in stretches; what no server performs is not run."""
+    """Unpaced again, at the rate in rounds and in stretches; what no server performs is not run."""
     of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=80) + HASH_TERM.format(rate=1, choice="sha-256"))
     found = sized(of, handshakes(), hashes({"sha-256": 7000.0}))
     whole, off = to_ask(found)
@@ -317,21 +317,22 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     assert {"op=connect", "bed=nginx", "resumption=ticket", "resumed=80%"} <= {*whole.words}
     # 60 % of a core at 140 µs.
     assert 4286 == pytest.approx(whole.rate_per_s, abs=1)
-    assert f"rate={whole.rate_per_s:.0f}/s" in whole.words
+    assert f"rate={whole.rate_per_s:.0f}/s,unpaced" in whole.words
     for one in (whole, off):
         assert studies.of_words("tls", (one.choice, *one.words), "op=connect").tables
-    cells = {"full": HANDSHAKES["full"]}
+    cells = {pace: {**HANDSHAKES["full"], "rate": rate} for pace, rate in (("paced", 4286), ("unpaced", 0))}
     ran: Run = run(
-        _answered(made("tls", cells, {"full": 150_000.0}), whole.name, 170_000.0),
-        _answered(made("tls", cells, {"full": 40_000.0}), off.name, 60_000.0),
+        _answered(made("tls", cells, {"paced": 150_000.0, "unpaced": 145_000.0}), whole.name, 170_000.0),
+        _answered(made("tls", cells, {"paced": 40_000.0, "unpaced": 25_000.0}), off.name, 60_000.0),
     )
     side = checked(found, (whole, off), ran)
     first, second = side.terms
-    assert first.measured is not None
-    assert first.apart is not None
-    estimates = [first.predicted.estimate, first.measured.estimate, first.apart.estimate]
-    assert [0.011, 0.011, 0.011] == pytest.approx(estimates)
-    assert (None, True) == (second.measured, "no server" in (second.reason or ""))
+    assert first.sides is not None
+    assert [0.011, 0.012, 0.011, 0.011] == pytest.approx([first.predicted.estimate, *(s.estimate for s in first.sides)])
+    assert (None, True) == (second.sides, "no server" in (second.reason or ""))
+    # Of a load at the rate alone it is not known what the machine has done since.
+    one = _answered(made("tls", {"paced": cells["paced"]}, {"paced": 150_000.0}), whole.name, 170_000.0)
+    assert None is checked(found, (whole,), run(one)).terms[0].sides
     assert side.total is not None
     assert 0.011 == pytest.approx(side.total.predicted.estimate)
     assert "Predicted and measured" in [one.title for one in size_answer(found, side).listings]

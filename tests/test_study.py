@@ -63,6 +63,7 @@ BAD_SERVED = {
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
     "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates`", None),
+    "rate of zero": ("users   = [1, 8]", "shape = 'open'\nrates = ['0 /s']\nusers = [8]", "or `unpaced`", None),
     "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
     "unknown coordinate": ("/bytes/{bytes}", "/bytes/{byte}", "no such coordinate: `byte`", "`bytes`"),
     "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "doubled"),

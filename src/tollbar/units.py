@@ -62,6 +62,20 @@ def per_second(text: str | int | float) -> float:
     return _read(text, {"/s": 1.0}, "200 /s")
 
 
+UNPACED = "unpaced"
+"""A load whose users ask again as soon as they are answered, among loads of a rate; its rate is zero."""
+
+
+def arrivals(text: str | int | float) -> float:
+    """Arrivals a second: `"200 /s"` as 200.0, `"unpaced"` as zero. Raises ValueError that says how to write it."""
+    if text == UNPACED:
+        return 0.0
+    found = per_second(text)
+    if found <= 0:
+        raise ValueError(f"`{text}`: a rate above zero, or `{UNPACED}`")
+    return found
+
+
 def published(text: str) -> tuple[float, str]:
     """`"10,750 ms"` as 10750.0 and `ms`: a figure in whatever unit its source has. Raises ValueError without one."""
     match = _FIGURE.fullmatch(text)

@@ -70,7 +70,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     visits = ledger.visits_of(trials, lambda _, chunk: _OF_SIDE[other](chunk))
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
-    if limit is Limit.NOT_SATURATED and "rate" in row.coordinates:
+    if limit is Limit.NOT_SATURATED and row.coordinates.get("rate"):
         # A study of arrivals at a rate means the server to have time to spare.
         limit = None
     stretches = [t for t in trials if settled([t])]

@@ -150,7 +150,8 @@ def _at_loads(study: StudyJudgement, name: str) -> list[tuple[list[Row], tuple[L
                 next((limit for of in metrics.values() if r.key in of and (limit := of[r.key].limit)), None),
             )
             for r in rows
-            if r.key in cost and name in r.coordinates
+            # Users who ask without a pace have no place on an axis of rates.
+            if r.key in cost and r.coordinates.get(name)
         )
         # A cell of one load has no curve: the table below has it.
         if points and len(rows) > 1:
@@ -201,7 +202,9 @@ def throughput_table(study: StudyJudgement) -> Table:
     name = load_name(study)
     values: Sequence[Value | None] = [None]
     if name is not None:
-        values = sorted({int(r.coordinates[name]) for r in study.rows if name in r.coordinates})
+        loads: set[Value] = {r.coordinates[name] for r in study.rows if name in r.coordinates}
+        in_order = sorted(loads, key=float)
+        values = in_order
     label = whole_labels(study)
     throughput, median = by_row(study, THROUGHPUT), by_row(study, P50)
     rows = []
@@ -230,7 +233,7 @@ def latency_table(study: StudyJudgement) -> Table:
     rows = []
     for row in study.rows:
         merged = merged_load(row)
-        if "rate" not in row.coordinates or merged is None:
+        if not row.coordinates.get("rate") or merged is None:
             continue
         waited_us = [merged.latency_at(share) for share, _ in SHARES]
         answers = TableCell(f"{merged.requests:,}", float(merged.requests))

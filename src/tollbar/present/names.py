@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tollbar.families import Family, Setting, Standing, Value
+from tollbar.units import UNPACED
 
 if TYPE_CHECKING:
     # What measures nothing is answered without the judge, which takes longer to import than all else.
@@ -57,7 +58,7 @@ def value_words(family: Family, name: str, value: Value) -> str:
     if name == "users":
         return "1 user" if value == 1 else f"{value:,} users"
     if name == "rate":
-        return f"{value:,}\u00a0/s"
+        return f"{value:,}\u00a0/s" if value else UNPACED
     setting = family.settings.get(name)
     return f"{value:,}" if setting is None else setting.words(value)
 

@@ -1,15 +1,16 @@
 """What a mix's terms take while a load client asks for them at a rate, beside what was predicted of them.
 
-Each cell that servers perform is asked for by itself, beside no other, with arrivals at the rate that keeps one core as
-busy as the mix wants cores to be. Its CPU time is the server's, of all moments: in rounds, where the load client is on
-the server's core, as in every cost; and in stretches, where it is on a core of its own, and the server sleeps until a
-request wakes it.
+Each cell that servers perform is asked for with arrivals at the rate that keeps one core as busy as the mix wants cores
+to be, and in the same heats unpaced, as costs are measured: what the machine has become since the runs that predict is
+told from what a rate adds. CPU time is the server's: in rounds, where the load client is on the server's core; at the
+rate in stretches too, where it is on a core of its own, and the server sleeps until a request wakes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tollbar import stats
 from tollbar.families import Value
@@ -20,6 +21,7 @@ from tollbar.results import Run, StudyRun
 from tollbar.sizing.mix import Term, typed
 from tollbar.sizing.sized import Sized, SizedTerm, summed
 from tollbar.stats import Interval, Moments, Visit
+from tollbar.units import UNPACED
 
 # A load client on a core of its own keeps up with this.
 MOST_PER_S = 50_000.0
@@ -40,16 +42,24 @@ class Asked:
     """How often it is performed in each operation of the term."""
 
 
+class Sides(NamedTuple):
+    """What was measured of a term, or of a cell."""
+
+    again: Interval
+    """Unpaced, as costs are, in the same heats as the rest."""
+    measured: Interval
+    """At the rate in rounds, of all moments."""
+    apart: Interval
+    """At the rate in stretches, the load client on a core of its own."""
+
+
 @dataclass(frozen=True)
 class CheckedTerm:
     """A term's CPU time at the mix's rate, in cores that are wholly busy."""
 
     name: str
     predicted: Interval
-    measured: Interval | None = None
-    """In rounds."""
-    apart: Interval | None = None
-    """In stretches, the load client on a core of its own."""
+    sides: Sides | None = None
     reason: str | None = None
     """Why nothing was measured of it."""
 
@@ -93,20 +103,22 @@ def _at_rate(sized: Sized, term: SizedTerm, cell: Mapping[str, Value], name: str
     rate = min(MOST_PER_S, max(1.0, sized.mix.utilisation * 1e9 / each))
     family = term.term.family
     words = (f"{n}={typed(family, n, value)}" for n, value in cell.items() if n != "choice")
-    return Asked(f"{name}-{term.term.name}", term, str(cell["choice"]), (*words, f"rate={rate:.0f}/s"), rate, share)
+    return Asked(
+        f"{name}-{term.term.name}", term, str(cell["choice"]), (*words, f"rate={rate:.0f}/s,{UNPACED}"), rate, share
+    )
 
 
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
     """What was measured of these, beside what was predicted."""
     found = tuple(_checked(sized, term, asked, run) for term in sized.terms)
-    done = [(one.measured, one.apart) for one in found if one.measured is not None and one.apart is not None]
+    done = [one for one in found if one.sides is not None]
     if not done:
         return Checked(run, found, None)
-    run_terms = {one.name for one in found if one.measured is not None}
-    cells = [cell for term in sized.terms if term.term.name in run_terms for cell in term.cells]
+    names = {one.name for one in done}
+    cells = [cell for term in sized.terms if term.term.name in names for cell in term.cells]
     predicted = scaled(summed(cells), sized.mix.utilisation)
-    measured, apart = (stats.total(side) for side in zip(*done, strict=True))
-    return Checked(run, found, CheckedTerm("all that were run", predicted, measured, apart))
+    sides = [one.sides for one in done if one.sides is not None]
+    return Checked(run, found, CheckedTerm("all that were run", predicted, _added(sides)))
 
 
 def _checked(sized: Sized, term: SizedTerm, asked: tuple[Asked, ...], run: Run) -> CheckedTerm:
@@ -116,24 +128,32 @@ def _checked(sized: Sized, term: SizedTerm, asked: tuple[Asked, ...], run: Run) 
     if not own:
         return CheckedTerm(name, predicted, reason="no server performs it, and no load client asks for it")
     studies = {one.study.name: one for one in run.studies}
-    parts: list[tuple[Interval, Interval]] = []
+    parts = []
     for one in own:
-        in_rounds, in_stretches = _costs(studies[one.name])
-        if in_rounds is None or in_stretches is None:
+        sides = _costs(studies[one.name])
+        if sides is None:
             reasons = [row.reason for row in studies[one.name].rows if row.reason]
             return CheckedTerm(name, predicted, reason=reasons[0] if reasons else "its server's CPU time was not seen")
         weight = one.share * term.term.rate_per_s * 1e-9
-        parts.append((scaled(in_rounds, weight), scaled(in_stretches, weight)))
-    measured, apart = (stats.total(side) for side in zip(*parts, strict=True))
-    return CheckedTerm(name, predicted, measured, apart)
+        parts.append(Sides(*(scaled(side, weight) for side in sides)))
+    return CheckedTerm(name, predicted, _added(parts))
 
 
-def _costs(one: StudyRun) -> tuple[Interval | None, Interval | None]:
-    """The server's CPU nanoseconds for each answer: in rounds, and in stretches."""
+def _added(parts: Sequence[Sides]) -> Sides:
+    return Sides(*(stats.total(side) for side in zip(*parts, strict=True)))
+
+
+def _costs(one: StudyRun) -> Sides | None:
+    """The server's CPU nanoseconds for each answer: unpaced, and at the rate in rounds and in stretches."""
     ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family)
-    trials = [trial for row in one.rows for trial in row.trials if trial.outcome is Outcome.OK]
-    apart = ledger.one_a_trial(trials, _in_stretch)
-    return _mean(ledger.visits_of(trials), ledger), _mean(apart, ledger)
+    by_pace = {bool(row.coordinates["rate"]): row for row in one.rows if ledger.why_unmeasured(row) is None}
+    if len(by_pace) < 2:
+        return None
+    trials = [trial for trial in by_pace[True].trials if trial.outcome is Outcome.OK]
+    again = ledger.undisturbed(by_pace[False])
+    measured = _mean(ledger.visits_of(trials), ledger)
+    apart = _mean(ledger.one_a_trial(trials, _in_stretch), ledger)
+    return None if again is None or measured is None or apart is None else Sides(again, measured, apart)
 
 
 def _mean(visits: Sequence[Visit], ledger: Ledger) -> Interval | None:

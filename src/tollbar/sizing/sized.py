@@ -193,7 +193,7 @@ def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Val
 def _unusual(row: Row) -> tuple[bool, ...]:
     at = row.coordinates
     return (
-        "rate" in at,
+        bool(at.get("rate")),
         at.get("client") == "apart",
         at.get("bed", _USUAL_BED) != _USUAL_BED,
         at.get("users", USUAL_USERS) != USUAL_USERS,

@@ -149,7 +149,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
         return int(said)
     if name == "rate":
         try:
-            units.per_second(said)
+            units.arrivals(said)
         except ValueError as error:
             raise TollbarError(str(error), where=word) from error
     known = {"op": family.operations, "bed": tuple(beds.all_beds()), "client": CLIENT_PLACES}.get(name)

@@ -36,7 +36,7 @@ def _unit(reader: object) -> BeforeValidator:
 
 Seconds = Annotated[float, _unit(units.seconds)]
 Share = Annotated[float, _unit(units.share)]
-Rate = Annotated[float, _unit(units.per_second)]
+Rate = Annotated[float, _unit(units.arrivals)]
 Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
 
 
@@ -73,8 +73,6 @@ class WireLoad(Wire):
             raise ValueError("an open load gives `rates`, a closed one `users`")
         if self.rates and len(self.users) > 1:
             raise ValueError("an open load has one number of `users`: the most connections it may use")
-        if self.rates and min(self.rates) <= 0:
-            raise ValueError("`rates` are above zero")
         return self
 
 

@@ -225,10 +225,11 @@ def _path(cell: Cell, load: Load) -> str:
 
 
 def _shape(load: Load, at: Mapping[str, Value]) -> dict[str, Any]:
+    rate_hz = float(at.get("rate", 0))
     return {
-        "shape": "open" if load.is_open else "closed",
+        "shape": "open" if rate_hz else "closed",
         "users": load.users[0] if load.is_open else at["users"],
-        "rate_hz": float(at.get("rate", 0)),
+        "rate_hz": rate_hz,
         "think_s": load.think_s,
     }
 

@@ -65,7 +65,10 @@ class TermForm(Form):
 class CheckedForm(Form):
     name: str
     predicted: Cores
+    again: Cores | None
+    """predicted by the same cells' costs, measured in the same heats as the rest"""
     measured: Cores | None
+    """at the rate"""
     apart: Cores | None
     """the same with the load client on a core of its own"""
     reason: str | None
@@ -187,7 +190,8 @@ def _side_by_side(one: CheckedTerm) -> CheckedForm:
     return CheckedForm(
         name=one.name,
         predicted=_cores(one.predicted),
-        measured=_cores(one.measured) if one.measured else None,
-        apart=_cores(one.apart) if one.apart else None,
+        again=_cores(one.sides.again) if one.sides else None,
+        measured=_cores(one.sides.measured) if one.sides else None,
+        apart=_cores(one.sides.apart) if one.sides else None,
         reason=one.reason,
     )

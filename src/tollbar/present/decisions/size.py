@@ -119,6 +119,8 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
                 "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, with arrivals that"
                 f" keep a core {percent(sized.mix.utilisation)} busy, {MOST_PER_S:,.0f} a second at most; the server's"
                 f" CPU time of all moments, in {checked.run.name}.",
+                "Again: by the same cells' costs, measured in the same heats. From the prediction it differs by what"
+                " the machine has become since; what was measured differs from it by arriving at a rate.",
                 "Apart: the load client on a core of its own, so that the server sleeps and is woken for requests,"
                 " which costs have nothing of.",
             ],
@@ -194,6 +196,8 @@ def _checked(checked: Checked) -> Table:
         *row_names("term"),
         *numbers("predicted"),
         *numbers("interval", leaves=2),
+        *numbers("again"),
+        *numbers("interval", leaves=4),
         *numbers("measured"),
         *numbers("interval", leaves=3),
         *numbers("ratio", "apart"),
@@ -204,11 +208,12 @@ def _checked(checked: Checked) -> Table:
 
 
 def _side_by_side(one: CheckedTerm) -> list[TableCell]:
-    if one.measured is None or one.apart is None:
-        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 5]
-    ratio = one.measured.estimate / one.predicted.estimate
-    of_rounds = [*_cores(one.predicted), *_cores(one.measured), TableCell(f"{ratio:.3f}", ratio)]
-    return [TableCell(one.name), *of_rounds, *_cores(one.apart)]
+    if one.sides is None:
+        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 7]
+    again, measured, apart = one.sides
+    ratio = measured.estimate / one.predicted.estimate
+    side_by_side = [*_cores(one.predicted), *_cores(again), *_cores(measured), TableCell(f"{ratio:.3f}", ratio)]
+    return [TableCell(one.name), *side_by_side, *_cores(apart)]
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
