@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tollbar import plan, study
+from tollbar import plan, sizing, study
 from tollbar.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -91,3 +91,10 @@ def test_no_lock_names_a_host() -> None:
     runners = [path for path in (ROOT / "src" / "tollbar" / "runners").rglob("*") if path.suffix in LOCKS]
     assert len(runners) > 3
     assert [] == [path for path in runners if "://" in path.read_text("utf-8")]
+
+
+def test_the_mix_that_readme_sizes_is_the_documented_one() -> None:
+    """`docs/mix.toml` can be read, and `docs/choosing.md` shows it."""
+    text = (ROOT / "docs" / "mix.toml").read_text("utf-8")
+    assert text.split("\n", 1)[1] in (ROOT / "docs" / "choosing.md").read_text("utf-8")
+    assert ["logins", "requests", "handshakes"] == [term.name for term in sizing.read(ROOT / "docs" / "mix.toml").terms]
