@@ -335,6 +335,9 @@ def test_predicted_and_measured_stand_side_by_side(tmp_path: Path) -> None:
     assert None is checked(found, (whole,), run(one)).terms[0].sides
     assert side.total is not None
     assert 0.011 == pytest.approx(side.total.predicted.estimate)
+    assert "took × 1.00 of what is predicted: not told apart." in size_answer(found, side).headline
+    assert any("`--check` measures" in note for note in size_answer(found).notes)
+    assert not any("`--check` measures" in note for note in size_answer(found, side).notes)
     assert "Predicted and measured" in [one.title for one in size_answer(found, side).listings]
     assert document(found, side).check is not None
 

@@ -31,11 +31,11 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
     names = enumeration([term.name for term in sized.mix.terms])
     return Brief(
         f"How many cores for {names} ({sized.mix.path.name})?",
-        _headline(sized),
+        " ".join([_headline(sized), *_woken(checked)]),
         how=tuple(_how(sized)),
         listings=tuple(_listings(sized, checked)),
         missing=tuple(f"`{name}` was not measured: {why}." for name, why in sized.missing.items()),
-        notes=tuple(_notes(sized)),
+        notes=tuple(_notes(sized, checked)),
         warnings=tuple(_warnings(sized)),
     )
 
@@ -80,6 +80,19 @@ def _headline(sized: Sized) -> str:
     spare = f", {sized.mix.survive} of which may fail" if sized.mix.survive else ""
     other = f"; by the interval's low end {least} would do" if least != most else ""
     return f"{said}: {of}{spare}{other}."
+
+
+def _woken(checked: Checked | None) -> Iterator[str]:
+    """What a load at the mix's rates took beside the prediction: a server that is not always busy is woken."""
+    total = checked.total if checked else None
+    if total is None or total.sides is None:
+        return
+    apart, predicted = total.sides.apart, total.predicted
+    meet = apart.low <= predicted.high and predicted.low <= apart.high
+    told = "not told apart" if meet else "size by the larger"
+    ratio = f"× {apart.estimate / predicted.estimate:.2f}"
+    by = "by a load client on a core of its own"
+    yield f"At the mix's rates, asked for {by}, what was run took {ratio} of what is predicted: {told}."
 
 
 def _how(sized: Sized) -> Iterator[str]:
@@ -220,7 +233,7 @@ def _cores(of: Interval) -> tuple[TableCell, TableCell]:
     return TableCell(_signed(of.estimate), of.estimate), TableCell(_ends(of))
 
 
-def _notes(sized: Sized) -> Iterator[str]:
+def _notes(sized: Sized, checked: Checked | None) -> Iterator[str]:
     served = [one.term.name for one in sized.terms if one.memory_bytes is None]
     if served:
         yield (
@@ -229,6 +242,11 @@ def _notes(sized: Sized) -> Iterator[str]:
         )
     if sized.terms and not sized.missing:
         yield "Where terms are performed by one process they share its caches, which is not in the sum."
+    if checked is None and any(one.term.is_served for one in sized.terms):
+        yield (
+            "Costs are of servers that always have the next request. One that is idle between requests is woken for"
+            " each, which a request of some microseconds may take twice as long for: `--check` measures that."
+        )
 
 
 def _warnings(sized: Sized) -> Iterator[str]:
