@@ -132,6 +132,7 @@ class Kind:
     reading_noise: tuple[float, float] = (0.01, 0.07)
     """What a reading lies above the quickest by itself, in logarithms: anything between these."""
 
+    @cache  # noqa: B019  The kinds of the tests live as long as the tests.
     def mean_speed(self, suffers: float) -> float:
         """How much of the work that a core left alone does is done here, over a long time that nothing selects.
 
