@@ -413,7 +413,7 @@ REFUSED = {
     ("--memory", "512M"): "say the unit",
     ("--policy", "owasp"): "no such policy",
     ("--policy", "tlsref-modern-6.0"): "no rule on password-hash",
-    ("--provider", "nobody"): "no such provider",
+    ("--provider", "no-such"): "no such provider",
 }
 
 

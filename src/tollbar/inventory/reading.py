@@ -20,7 +20,7 @@ from tollbar.errors import TollbarError
 
 VERSIONS = ("1.6", "1.7")
 MOST_BYTES = 64 * 1024 * 1024
-"""Ten thousand assets have some 7 MB: this is for more places than anyone reads."""
+"""Ten thousand assets have some 7 MB: more places than this are not read."""
 MOST_ASSETS = 100_000
 # A name longer than this tells a reader no more, and would push all else off a line.
 MOST_LETTERS = 80

@@ -15,7 +15,7 @@ Cell = Mapping[str, Value]
 Found = tuple[Ruling, str]
 
 _DEGREES = list(Degree)
-# The null choice protects nothing, and has no standing with anyone.
+# The null choice protects nothing, and no authority gives it a standing.
 STANDINGS = (
     Standing.NULL, Standing.BROKEN, Standing.DISALLOWED, Standing.DEPRECATED, Standing.ACCEPTABLE, Standing.RECOMMENDED,
 )  # fmt: skip
