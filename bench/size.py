@@ -51,12 +51,9 @@ def _figure(name: str, text: str) -> Figure:
     if not check or not check["total"]:
         return Figure(what, goal, "not measured", False)
     total = check["total"]
-    predicted, again, measured, apart = (total[side] for side in ("predicted", "again", "measured", "apart"))
-    ratio, since, woken = (one["estimate"] / predicted["estimate"] for one in (measured, again, apart))
+    predicted, measured, longer = (total[side] for side in ("predicted", "measured", "in_stretches"))
+    ratio, in_stretches = (one["estimate"] / predicted["estimate"] for one in (measured, longer))
     ends = predicted["interval"], measured["interval"]
     meets = all(ends) and max(low for low, _ in ends) <= min(high for _, high in ends)
-    said = (
-        f"{ratio:.3f}, intervals {'meet' if meets else 'do not meet'}; the same costs measured again {since:.3f},"
-        f" the client apart {woken:.3f}"
-    )
+    said = f"{ratio:.3f}, intervals {'meet' if meets else 'do not meet'}; in stretches {in_stretches:.3f}"
     return Figure(what, goal, said, abs(ratio - 1) <= NEAR and meets)

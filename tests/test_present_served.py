@@ -45,6 +45,9 @@ Cells = list[dict[str, Value]]
         ("users", 1, "1 user"),
         ("users", 1600, "1,600 users"),
         ("rate", 400, "400\u00a0/s"),
+        ("rate", 0, "unpaced"),
+        ("utilisation", 60, "60\u00a0% busy"),
+        ("utilisation", 0, "unpaced"),
     ],
 )
 def test_a_value_stands_by_itself_where_it_says_what_it_is(name: str, value: Value, expected: str) -> None:

@@ -62,8 +62,20 @@ BAD_SERVED = {
     "no load": ("[load]", "[judge]", "`judge.users`: no such key", None),
     "unknown load key": ("users   =", "user =", "`load.user`: no such key", "`users`"),
     "no users": ("[1, 8]", "[0]", "whole numbers above zero", None),
-    "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates`", None),
+    "open without rates": ("users   =", "shape = 'open'\nusers =", "an open load gives `rates` or `utilisation`", None),
     "rate of zero": ("users   = [1, 8]", "shape = 'open'\nrates = ['0 /s']\nusers = [8]", "or `unpaced`", None),
+    "rates and a share": (
+        "users   = [1, 8]",
+        "shape = 'open'\nrates = ['5 /s']\nutilisation = ['60 %']\nusers = [8]",
+        "`rates` or `utilisation`",
+        None,
+    ),
+    "a share of half a per cent": (
+        "users   = [1, 8]",
+        "shape = 'open'\nutilisation = ['0.5 %']\nusers = [8]",
+        "a whole percentage",
+        None,
+    ),
     "rate without unit": ("users   = [1, 8]", "shape = 'open'\nrates = [200]\nusers = [8]", "say the unit", None),
     "unknown coordinate": ("/bytes/{bytes}", "/bytes/{byte}", "no such coordinate: `byte`", "`bytes`"),
     "brace left open": ("/bytes/{bytes}", "/bytes/{bytes", "expected '}'", "doubled"),
@@ -303,6 +315,17 @@ def test_a_rate_below_one_a_second_is_a_rate() -> None:
     assert {0.5, 0.2, 200.0} == {_shape(cell.load, cell.coordinates)["rate_hz"] for cell in planned.cells if cell.load}
     family = planned.study.family
     assert ["0.5\u00a0/s", "200\u00a0/s"] == [value_words(family, "rate", rate) for rate in (0.5, 200)]
+
+
+def test_a_share_of_a_core_and_unpaced_users_meet_in_one_study() -> None:
+    """Each is a cell; the load client is told the share, and users who have no pace are a closed loop."""
+    text = AT_RATES.replace('rates = ["0.5 /s", "0.2/s", "200 /s"]', 'utilisation = ["60 %", "unpaced"]')
+    (planned,) = plan.make([study.read("busy", text, where="busy.toml")], seed=1).studies
+    assert {60: 3, 0: 3} == Counter(cell.coordinates["utilisation"] for cell in planned.cells)
+    told = [_shape(cell.load, cell.coordinates) for cell in planned.cells if cell.load]
+    assert {("open", 0.6, 0.0), ("closed", 0.0, 0.0)} == {
+        (one["shape"], one["utilisation"], one["rate_hz"]) for one in told
+    }
 
 
 def test_a_rate_is_named_as_a_number_with_or_without_a_fraction() -> None:

@@ -64,6 +64,8 @@ def per_second(text: str | int | float) -> float:
 
 UNPACED = "unpaced"
 """A load whose users ask again as soon as they are answered, among loads of a rate; its rate is zero."""
+# Beyond it what waits grows with the time that is measured.
+MOST_BUSY = 90
 
 
 def arrivals(text: str | int | float) -> float:
@@ -74,6 +76,16 @@ def arrivals(text: str | int | float) -> float:
     if found <= 0:
         raise ValueError(f"`{text}`: a rate above zero, or `{UNPACED}`")
     return found
+
+
+def utilisation(text: str | int | float) -> int:
+    """How busy a core is kept: `"60 %"` as 60, `"unpaced"` as zero. Raises ValueError that says how to write it."""
+    if text == UNPACED:
+        return 0
+    percent = share(text) * 100
+    if not 1 <= percent <= MOST_BUSY or abs(percent - round(percent)) > 1e-9:
+        raise ValueError(f"`{text}`: a whole percentage of 1 to {MOST_BUSY}, or `{UNPACED}`")
+    return round(percent)
 
 
 def published(text: str) -> tuple[float, str]:

@@ -179,7 +179,7 @@ impl EventLoop {
             Work::Lead(_) => Source::Once { next: 0, end: self.active.min(LEADING), at_once: u32::MAX },
             Work::PrepareWindow(_) | Work::PrepareChunk(_) => Source::Nothing,
             Work::WarmUp(_) | Work::Timed(_) if self.plan.is_open_loop() => {
-                let rate_hz = self.plan.load.rate_hz / f64::from(self.plan.load.threads);
+                let rate_hz = self.plan.rate_hz() / f64::from(self.plan.load.threads);
                 Source::open(Arrivals::new(random, rate_hz, begins_ns, stop_ns, least), self.active)
             }
             Work::WarmUp(_) | Work::Timed(_) => {

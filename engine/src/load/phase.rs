@@ -1,8 +1,8 @@
 //! What the loops of one trial share, and the phases they go through together.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::task::{Load, Shape};
+use super::task::Load;
 use crate::random::Sequence;
 
 pub struct Plan {
@@ -12,6 +12,8 @@ pub struct Plan {
     pub request_limit_ns: u64,
     /// Set when errors pile up: everything ends.
     pub stop: AtomicBool,
+    /// Arrivals a second, as the bits of the number; zero while users ask as soon as they are answered.
+    rate_hz: AtomicU64,
 }
 
 impl Plan {
@@ -21,12 +23,22 @@ impl Plan {
             think_ns: nanoseconds(load.think_s),
             request_limit_ns: nanoseconds(load.request_limit_s),
             stop: AtomicBool::new(false),
+            rate_hz: AtomicU64::new(load.rate_hz.to_bits()),
             load: load.clone(),
         }
     }
 
     pub fn is_open_loop(&self) -> bool {
-        self.load.shape == Shape::Open
+        self.rate_hz() > 0.0
+    }
+
+    pub fn rate_hz(&self) -> f64 {
+        f64::from_bits(self.rate_hz.load(Relaxed))
+    }
+
+    /// From the next phase on requests arrive at this rate.
+    pub fn pace(&self, rate_hz: f64) {
+        self.rate_hz.store(rate_hz.to_bits(), Relaxed);
     }
 
     /// This loop's part of so many, as even as can be.

@@ -32,6 +32,10 @@ pub struct Load {
     /// Open loop: arrivals a second, on average.
     #[serde(default)]
     pub rate_hz: f64,
+    /// Open loop without a rate: the share of one core's time that the components are to take. The rate follows from
+    /// what a request costs them in the warm-up.
+    #[serde(default)]
+    pub utilisation: f64,
     /// Closed loop: how long a user waits after each answer.
     #[serde(default)]
     pub think_s: f64,
@@ -138,11 +142,14 @@ impl Load {
         let threads = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
         let too_many = format!("holds more than {MOST_OF_A_KIND}");
         let is_rate = self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ;
+        let is_share = self.utilisation > 0.0 && self.utilisation < 1.0 && !self.components.is_empty();
+        let is_paced = if self.utilisation == 0.0 { is_rate } else { is_share && self.rate_hz == 0.0 };
         let impossible = [
             (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),
             (self.users == 0, "users", "is 0"),
             (!(1..=self.users.min(MOST_THREADS)).contains(&self.threads), "threads", &threads),
-            (self.shape == Shape::Open && !is_rate, "rate_hz", "is not a rate that arrivals can come at"),
+            (self.shape == Shape::Open && !is_paced, "rate_hz", "is not a rate that arrivals can come at"),
+            (self.shape == Shape::Closed && self.utilisation != 0.0, "utilisation", "is of an open loop"),
             (self.clients.iter().all(|kind| kind.share == 0), "clients", "has no share above 0"),
             (self.clients.len() > MOST_OF_A_KIND, "clients", &too_many),
             (self.request.paths.is_empty(), "request.paths", "is empty"),
@@ -162,7 +169,7 @@ const MOST_THREADS: u32 = 256;
 const MOST_OF_A_KIND: usize = 1 << 16;
 
 /// An arrival each 10 ns is past what any machine sends.
-const MOST_HZ: f64 = 1e8;
+pub const MOST_HZ: f64 = 1e8;
 
 fn check_page(host: &str, page: &Page) -> Result<(), String> {
     word("load.host", host)?;
@@ -219,6 +226,10 @@ mod tests {
             (r#""threads":3"#, "`load.threads` is 3"),
             (r#""requests":5"#, "unknown field `requests`"),
             (r#""shape":"open""#, "`load.rate_hz`"),
+            (r#""shape":"open","utilisation":0.5"#, "`load.rate_hz`"),
+            (r#""shape":"open","utilisation":0.5,"rate_hz":5,"components":{"web":1}"#, "`load.rate_hz`"),
+            (r#""shape":"open","utilisation":1.5,"components":{"web":1}"#, "`load.rate_hz`"),
+            (r#""utilisation":0.5,"components":{"web":1}"#, "`load.utilisation`"),
             (r#""think_s":-1"#, "`load.think_s` is -1"),
             (r#""request_limit_s":0"#, "`load.request_limit_s`"),
             (r#""shape":"square""#, "unknown variant `square`"),

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tollbar.errors import unknown
-from tollbar.families.cells import at_defaults, cells_of, settings_at
+from tollbar.families.cells import LOADS, OF_A_LOAD, at_defaults, cells_of, settings_at
 from tollbar.families.definition import (
     DEFAULT_PROVIDERS,
     Answer,
@@ -39,6 +39,8 @@ from tollbar.files import folders_with
 
 __all__ = [
     "DEFAULT_PROVIDERS",
+    "LOADS",
+    "OF_A_LOAD",
     "Answer",
     "Authority",
     "Choice",

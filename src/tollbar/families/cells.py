@@ -7,6 +7,10 @@ from itertools import product
 
 from tollbar.families.definition import Family, Setting, Standing, Value
 
+LOADS = ("users", "rate", "utilisation")
+"""Coordinates of how much is asked of a server. `rate` and `utilisation` of zero are unpaced: users ask as soon as they
+are answered."""
+OF_A_LOAD = (*LOADS, "client")
 _NOT_SAID = ("op", "bed", "provider")
 
 

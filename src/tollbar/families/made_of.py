@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
+from tollbar.families.cells import OF_A_LOAD
 from tollbar.families.definition import (
     WORST_FIRST,
     Degree,
@@ -45,7 +46,7 @@ class Member:
     def cell(self, coordinates: Mapping[str, Value]) -> dict[str, Value]:
         """Its own cell in a cell of the whole."""
         own: dict[str, Value] = {
-            name: coordinates[name] for name in ("provider", "bed", "users", "rate", "client") if name in coordinates
+            name: coordinates[name] for name in ("provider", "bed", *OF_A_LOAD) if name in coordinates
         }
         own |= {"choice": coordinates.get(self.name, self.default), "op": self.op or coordinates.get("op", "")}
         for name, setting in self.family.settings.items():

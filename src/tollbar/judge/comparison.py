@@ -226,7 +226,8 @@ def _unlike(one: Study, other: Study) -> str | None:
 
 def _asked_of_servers(study: Study) -> Load | None:
     """What users ask; how many, or how often, is a coordinate of each row."""
-    return study.load and replace(study.load, rates_hz=(), users=study.load.users if study.load.is_open else ())
+    users = study.load.users if study.load and study.load.is_open else ()
+    return study.load and replace(study.load, rates_hz=(), utilisations=(), users=users)
 
 
 def _paired(

@@ -12,6 +12,7 @@ from tollbar.metrics import METRICS, TYPICAL, Metric
 from tollbar.records import CLIENT, Chunk, LoadRecord, Outcome, Trial
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments
+from tollbar.study import is_paced
 
 # What a load client saw in the stretch of a trial.
 _OF_LOADS: dict[str, Callable[[LoadRecord], float]] = {
@@ -70,7 +71,7 @@ def _of(row: Row, ledger: Ledger) -> Iterator[Measurement]:
     visits = ledger.visits_of(trials, lambda _, chunk: _OF_SIDE[other](chunk))
     yield from _costs_of(row, other, visits, ledger)
     limit = limit_of(trials)
-    if limit is Limit.NOT_SATURATED and row.coordinates.get("rate"):
+    if limit is Limit.NOT_SATURATED and is_paced(row.coordinates):
         # A study of arrivals at a rate means the server to have time to spare.
         limit = None
     stretches = [t for t in trials if settled([t])]

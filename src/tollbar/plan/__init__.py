@@ -12,7 +12,7 @@ from tollbar import beds, libraries
 from tollbar.beds import Bed, Installed, Unavailable
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, unknown
-from tollbar.families import Answer, Choice, Standing, Value, whole
+from tollbar.families import OF_A_LOAD, Answer, Choice, Standing, Value, whole
 from tollbar.libraries import Broken, Provider, look_up
 from tollbar.plan.pairs import claimed, matching, tabled
 from tollbar.records import CONTRACT
@@ -268,7 +268,7 @@ class _Grid:
                 coordinates[name] = wanted[name]
             elif setting.applies(coordinates) and not self.study.remotes:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
-        return coordinates | {n: wanted[n] for n in ("users", "rate", "client") if n in wanted}
+        return coordinates | {n: wanted[n] for n in OF_A_LOAD if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
@@ -319,6 +319,8 @@ def _loads(study: Study) -> dict[str, tuple[Value, ...]]:
     if study.load is None:
         return {}
     where: dict[str, tuple[Value, ...]] = {"client": study.load.clients} if study.load.clients else {}
-    if study.load.is_open:
+    if study.load.rates_hz:
         return {"rate": tuple(whole(rate) for rate in study.load.rates_hz), **where}
+    if study.load.utilisations:
+        return {"utilisation": study.load.utilisations, **where}
     return {"users": study.load.users, **where}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from tollbar.families import Value
+from tollbar.families import LOADS, Value
 from tollbar.judge import Contrast, CrossCell, CrossTableResult, Measurement, StudyJudgement, Verdict
 from tollbar.present.blocks import (
     DASH,
@@ -27,7 +27,6 @@ from tollbar.present.chart import SECOND_LINE, Dot, Dots, scale_over, spoken
 from tollbar.present.groups import MOST_ROWS, by_row, is_baseline
 from tollbar.present.names import (
     CALLED_OUT,
-    LOADS,
     VERDICT_MARKS,
     capitalised,
     column_title,

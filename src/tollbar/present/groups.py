@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tollbar.families import Standing, Value
+from tollbar.families import LOADS, Standing, Value
 from tollbar.judge import Compared, Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import TYPICAL
-from tollbar.present.names import IN_GOOD_STANDING, LOADS, PlaceWords, column_title, named_value, varying
+from tollbar.present.names import IN_GOOD_STANDING, PlaceWords, column_title, named_value, varying
 from tollbar.results import Row
 
 # More rows than this in one panel and the eye loses the axis.

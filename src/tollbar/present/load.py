@@ -55,6 +55,7 @@ from tollbar.present.names import (
 from tollbar.present.numbers import amount, measured_words, percent
 from tollbar.records import LoadRecord, Negotiated, Outcome
 from tollbar.results import Row
+from tollbar.study import is_paced
 
 # Each has three panels.
 MOST_FACETS = 4
@@ -229,11 +230,11 @@ def _throughput(row: Row | None, throughput: dict[str, Measurement], median: dic
 
 def latency_table(study: StudyJudgement) -> Table:
     """How long answers took from the moment they were due, over all trials; for loads of a fixed rate only."""
-    label = labels(study, [*cell_names(study), "rate"], whole=True)
+    label = labels(study, [*cell_names(study), "rate", "utilisation"], whole=True)
     rows = []
     for row in study.rows:
         merged = merged_load(row)
-        if not row.coordinates.get("rate") or merged is None:
+        if not is_paced(row.coordinates) or merged is None:
             continue
         waited_us = [merged.latency_at(share) for share, _ in SHARES]
         answers = TableCell(f"{merged.requests:,}", float(merged.requests))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tollbar.families import Family, Setting, Standing, Value
+from tollbar.families import LOADS, Family, Setting, Standing, Value
 from tollbar.units import UNPACED
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 STANDINGS = tuple(Standing)
 # Standings that a reader must meet beside the name, wherever the name stands.
 CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
-LOADS = ("users", "rate")
-"""The coordinates that say how much load a server is under."""
 # A mark beside each verdict, so that a column of them reads without colour.
 VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
 EMBEDDED_SERVER = "Tollbar's own server (rustls)"
@@ -35,6 +33,7 @@ _TITLES = {
     "bed": "server",
     "users": "users",
     "rate": "arrivals a second",
+    "utilisation": "share of a core",
 }
 _CLIENT_PLACES = {"beside": "on the server's core", "apart": "on a core of its own"}
 
@@ -59,6 +58,8 @@ def value_words(family: Family, name: str, value: Value) -> str:
         return "1 user" if value == 1 else f"{value:,} users"
     if name == "rate":
         return f"{value:,}\u00a0/s" if value else UNPACED
+    if name == "utilisation":
+        return f"{value}\u00a0% busy" if value else UNPACED
     setting = family.settings.get(name)
     return f"{value:,}" if setting is None else setting.words(value)
 
@@ -256,6 +257,8 @@ def plain(family: Family | None, name: str, value: Value | None) -> str:
     """A coordinate as a study writes it, numbers with their units."""
     if value is None:
         return ""
+    if name in LOADS and not value:
+        return UNPACED
     setting = family.settings.get(name) if family else None
     return str(value) if setting is None else setting.words(value)
 

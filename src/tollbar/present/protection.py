@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tollbar.families import Authority, Choice, Degree, Mitigation, Part, Standing
+from tollbar.families import LOADS, Authority, Choice, Degree, Mitigation, Part, Standing
 from tollbar.judge import StudyJudgement
 from tollbar.present.blocks import (
     DASH,
@@ -24,7 +24,6 @@ from tollbar.present.blocks import (
 from tollbar.present.chart import strength_charts
 from tollbar.present.groups import AtOneLoad, Spot, by_row, cost_metric, spot
 from tollbar.present.names import (
-    LOADS,
     capitalised,
     enumeration,
     labels,

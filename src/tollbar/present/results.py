@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from tollbar.families import Standing
+from tollbar.families import LOADS, Standing
 from tollbar.judge import Measurement, StudyJudgement, Toll, Verdict
 from tollbar.metrics import METRICS, TYPICAL
 from tollbar.present.blocks import DASH, Column, Folded, Pick, Section, Table, TableCell, count_cell
@@ -30,7 +30,6 @@ from tollbar.present.names import (
     EMBEDDED_SERVER,
     IN_GOOD_STANDING,
     LIMIT_MARKS,
-    LOADS,
     STANDINGS,
     VERDICT_MARKS,
     baseline_words,
@@ -453,7 +452,7 @@ def coordinate_cell(study: StudyJudgement, name: str, row: Row) -> TableCell:
     brief = TableCell(plain(study.about.family, name, value))
     if value is None:
         return TableCell("does not apply", brief=brief)
-    says = f"{value:,}" if name in LOADS else value_words(study.about.family, name, value)
+    says = f"{value:,}" if name in LOADS and value else value_words(study.about.family, name, value)
     return TableCell(says, None if isinstance(value, str) else float(value), brief=brief)
 
 

@@ -1,9 +1,8 @@
-"""What a mix's terms take while a load client asks for them at a rate, beside what was predicted of them.
+"""What a mix's terms take under a load, beside what was predicted of them.
 
-Each cell that servers perform is asked for with arrivals at the rate that keeps one core as busy as the mix wants cores
-to be, and in the same heats unpaced, as costs are measured: what the machine has become since the runs that predict is
-told from what a rate adds. CPU time is the server's: in rounds, where the load client is on the server's core; at the
-rate in stretches too, where it is on a core of its own, and the server sleeps until a request wakes it.
+Each cell that servers perform is asked for by itself, a term's connections together, by a load client on a core of its
+own, with arrivals that keep the server's core as busy as the mix wants it. CPU time is the server's, of all moments: in
+rounds, and in stretches of some tenths of a second.
 """
 
 from __future__ import annotations
@@ -18,13 +17,9 @@ from tollbar.judge.costs import Ledger, settled
 from tollbar.judge.decisions import Terms
 from tollbar.records import Outcome, Trial
 from tollbar.results import Run, StudyRun
-from tollbar.sizing.mix import Term, typed
+from tollbar.sizing.mix import Term, load_words, typed
 from tollbar.sizing.sized import Sized, SizedTerm, summed
 from tollbar.stats import Interval, Moments, Visit
-from tollbar.units import UNPACED
-
-# A load client on a core of its own keeps up with this.
-MOST_PER_S = 50_000.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,6 @@ class Asked:
     choice: str
     words: tuple[str, ...]
     """Its coordinates in words of `tollbar ask`."""
-    rate_per_s: float
     share: float
     """How often it is performed in each operation of the term."""
 
@@ -45,12 +39,8 @@ class Asked:
 class Sides(NamedTuple):
     """What was measured of a term, or of a cell."""
 
-    again: Interval
-    """Unpaced, as costs are, in the same heats as the rest."""
-    measured: Interval
-    """At the rate in rounds, of all moments."""
-    apart: Interval
-    """At the rate in stretches, the load client on a core of its own."""
+    in_rounds: Interval
+    in_stretches: Interval
 
 
 @dataclass(frozen=True)
@@ -83,10 +73,10 @@ def _asked(sized: Sized, term: SizedTerm) -> Iterator[Asked]:
     place = {
         name: term.cell.row.coordinates[name] for name in ("op", "bed", "provider") if name in term.cell.row.coordinates
     }
-    yield _at_rate(sized, term, {**place, **_whole(term.term)}, "term", 1.0)
+    yield _under_load(sized, term, {**place, **_whole(term.term)}, "term", 1.0)
     null = term.term.null
     if null is not None:
-        yield _at_rate(sized, term, {**place, **null.wanted}, "off", -1.0)
+        yield _under_load(sized, term, {**place, **null.wanted}, "off", -1.0)
 
 
 def _whole(term: Term) -> Mapping[str, Value]:
@@ -96,16 +86,11 @@ def _whole(term: Term) -> Mapping[str, Value]:
     return {**term.parts[1].wanted, "resumed": round(100 * term.resumed)}
 
 
-def _at_rate(sized: Sized, term: SizedTerm, cell: Mapping[str, Value], name: str, share: float) -> Asked:
-    weights = [one.weight for one in term.cells if (one.weight < 0) == (share < 0)]
-    costs = [one.source.ledger.undisturbed(one.row) for one in term.cells if (one.weight < 0) == (share < 0)]
-    each = sum(w * c.estimate for w, c in zip(weights, costs, strict=True) if c) / sum(weights)
-    rate = min(MOST_PER_S, max(1.0, sized.mix.utilisation * 1e9 / each))
+def _under_load(sized: Sized, term: SizedTerm, cell: Mapping[str, Value], name: str, share: float) -> Asked:
     family = term.term.family
     words = (f"{n}={typed(family, n, value)}" for n, value in cell.items() if n != "choice")
-    return Asked(
-        f"{name}-{term.term.name}", term, str(cell["choice"]), (*words, f"rate={rate:.0f}/s,{UNPACED}"), rate, share
-    )
+    said = (*words, *load_words(sized.mix.utilisation))
+    return Asked(f"{name}-{term.term.name}", term, str(cell["choice"]), said, share)
 
 
 def checked(sized: Sized, asked: tuple[Asked, ...], run: Run) -> Checked:
@@ -144,16 +129,12 @@ def _added(parts: Sequence[Sides]) -> Sides:
 
 
 def _costs(one: StudyRun) -> Sides | None:
-    """The server's CPU nanoseconds for each answer: unpaced, and at the rate in rounds and in stretches."""
+    """The server's CPU nanoseconds for each answer."""
     ledger = Ledger(one.rows, Terms.of(one), one.study.measure.cost, one.study.family)
-    by_pace = {bool(row.coordinates["rate"]): row for row in one.rows if ledger.why_unmeasured(row) is None}
-    if len(by_pace) < 2:
-        return None
-    trials = [trial for trial in by_pace[True].trials if trial.outcome is Outcome.OK]
-    again = ledger.undisturbed(by_pace[False])
-    measured = _mean(ledger.visits_of(trials), ledger)
-    apart = _mean(ledger.one_a_trial(trials, _in_stretch), ledger)
-    return None if again is None or measured is None or apart is None else Sides(again, measured, apart)
+    trials = [trial for row in one.rows for trial in row.trials if trial.outcome is Outcome.OK]
+    in_rounds = _mean(ledger.visits_of(trials), ledger)
+    in_stretches = _mean(ledger.one_a_trial(trials, _in_stretch), ledger)
+    return None if in_rounds is None or in_stretches is None else Sides(in_rounds, in_stretches)
 
 
 def _mean(visits: Sequence[Visit], ledger: Ledger) -> Interval | None:

@@ -63,8 +63,12 @@ class Term:
         return next((part for part in self.parts if part.share < 0), None)
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What `tollbar ask` is to be told for the costs of all its cells."""
+    def is_asked(self) -> bool:
+        """Whether a load client asks for it, so that its server can have as much time to spare as the mix says."""
+        return self.is_served and self.family.load
+
+    def words(self, utilisation: float) -> tuple[str, ...]:
+        """What `tollbar ask` is to be told for the costs of all its cells, on a core that is so busy."""
         choices = dict.fromkeys(str(part.wanted["choice"]) for part in self.parts)
         names = dict.fromkeys(name for part in self.parts for name in part.wanted if name != "choice")
         values = {
@@ -73,7 +77,8 @@ class Term:
             )
             for name in names
         }
-        return (*choices, *(f"{name}={','.join(some)}" for name, some in values.items()))
+        said = [f"{name}={','.join(some)}" for name, some in values.items()]
+        return (*choices, *said, *(load_words(utilisation) if self.is_asked else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,11 @@ class Mix:
     cores_each: int | None
     """Of a machine."""
     policies: tuple[Policy, ...]
+
+
+def load_words(utilisation: float) -> tuple[str, str]:
+    """The load that a mix means: its clients are elsewhere, and its servers' core is so busy."""
+    return f"utilisation={round(100 * utilisation)}%", "client=apart"
 
 
 class _Off(Wire):
@@ -127,9 +137,9 @@ def read(path: Path) -> Mix:
     if not said.term:
         raise TollbarError("no term", where=str(path), hint="a table `[term.NAME]` for each kind of work")
     head, where = said.mix, f"{path}: mix"
-    utilisation = _as(units.share, head.utilisation, f"{where}.utilisation")
-    if not 0 < utilisation <= 1:
-        raise TollbarError(f"`{head.utilisation}`: a share above nothing, of one at most", where=f"{where}.utilisation")
+    utilisation = _as(units.utilisation, head.utilisation, f"{where}.utilisation") / 100
+    if not utilisation:
+        raise TollbarError("a mix has arrivals", where=f"{where}.utilisation", hint='as in `utilisation = "60 %"`')
     if head.survive and head.cores_each is None:
         raise TollbarError("machines that may fail have cores", where=f"{where}.survive", hint="say `cores-each = 8`")
     terms = tuple(_term(name, one, f"{path}: term.{name}") for name, one in said.term.items())

@@ -15,7 +15,7 @@ from statistics import median
 
 from tollbar import machine, stats
 from tollbar.errors import TollbarError
-from tollbar.families import Standing, Value, at_defaults
+from tollbar.families import OF_A_LOAD, Standing, Value, at_defaults
 from tollbar.judge import Verdict, quickness, reach
 from tollbar.judge.choosing import Candidate, Wanted, candidate, ruled_on
 from tollbar.judge.costs import Ledger, Quantity
@@ -24,10 +24,10 @@ from tollbar.policies import Policy
 from tollbar.results import Row, Run, StudyRun
 from tollbar.sizing.mix import RESUMPTION, Mix, Part, Term, every_part
 from tollbar.stats import Interval
-from tollbar.study import USUAL_USERS
+from tollbar.study import USUAL_USERS, is_paced
 
 # How it was asked: no two of these are two choices.
-_PLACES = ("op", "provider", "bed", "users", "rate", "client")
+_PLACES = ("op", "provider", "bed", *OF_A_LOAD)
 _USUAL_BED = "embedded"
 
 
@@ -86,6 +86,8 @@ class SizedTerm:
     """Of all that are under way at once; None where an operation's is not known."""
     swaps: tuple[Swap, ...]
     """Those that were measured, from the one that saves most."""
+    is_at_load: bool
+    """Whether its servers, if it has any, had as much time to spare as the mix's will."""
 
     @property
     def cell(self) -> Cell:
@@ -118,7 +120,8 @@ def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
     sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
     wanted = [*every_part(mix.terms)]
     # What one study has is summed block by block: the study that has most of the mix's cells comes first.
-    held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part)) for one in sources}
+    percent = round(100 * mix.utilisation)
+    held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part, percent)) for one in sources}
     sources.sort(key=lambda one: -held[id(one)])
     found: list[SizedTerm] = []
     missing: dict[str, str] = {}
@@ -168,12 +171,18 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
             )
 
 
-def _rows(source: Source, term: Term, part: Part) -> list[Row]:
-    """The rows of a study that are this cell and have a cost, the most usual of them first."""
+def _rows(source: Source, term: Term, part: Part, percent: int) -> list[Row]:
+    """The rows of a study that are this cell and have a cost, those of the mix's load first, then the most usual."""
     if source.study_run.study.family.name != term.family.name:
         return []
     rows = [row for row in source.study_run.rows if not _differences(term, part, row)]
-    return sorted((row for row in rows if source.ledger.why_unmeasured(row) is None), key=_unusual)
+    measured = (row for row in rows if source.ledger.why_unmeasured(row) is None)
+    return sorted(measured, key=lambda row: (not _is_as_meant(row, percent), *_unusual(row)))
+
+
+def _is_as_meant(row: Row, percent: int) -> bool:
+    """Whether its server had as much time to spare as the mix's, and was woken for what came."""
+    return row.coordinates.get("utilisation") == percent and row.coordinates.get("client") == "apart"
 
 
 def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
@@ -193,7 +202,7 @@ def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Val
 def _unusual(row: Row) -> tuple[bool, ...]:
     at = row.coordinates
     return (
-        bool(at.get("rate")),
+        is_paced(at),
         at.get("client") == "apart",
         at.get("bed", _USUAL_BED) != _USUAL_BED,
         at.get("users", USUAL_USERS) != USUAL_USERS,
@@ -202,7 +211,10 @@ def _unusual(row: Row) -> tuple[bool, ...]:
 
 def _cell(mix: Mix, sources: Sequence[Source], term: Term, part: Part) -> Cell | None:
     weight = term.rate_per_s * part.share * 1e-9 / mix.utilisation
-    return next((Cell(source, rows[0], weight) for source in sources if (rows := _rows(source, term, part))), None)
+    percent = round(100 * mix.utilisation)
+    found = [(source, rows[0]) for source in sources if (rows := _rows(source, term, part, percent))]
+    source, row = min(found, key=lambda one: not _is_as_meant(one[1], percent), default=(None, None))
+    return Cell(source, row, weight) if source and row else None
 
 
 def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
@@ -226,7 +238,9 @@ def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTer
     wanted = _wanted(mix.policies, term, today)
     judged = candidate(wanted, cells[0].row.coordinates)
     swaps = sorted(_swaps(wanted, term, cells), key=lambda one: -one.saved.estimate)
-    return SizedTerm(term, tuple(cells), summed(cells), judged, _memory(term, cells[0]), tuple(swaps))
+    percent = round(100 * mix.utilisation)
+    is_at_load = not term.is_asked or all(_is_as_meant(cell.row, percent) for cell in cells)
+    return SizedTerm(term, tuple(cells), summed(cells), judged, _memory(term, cells[0]), tuple(swaps), is_at_load)
 
 
 def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:

@@ -31,6 +31,7 @@ from tollbar.study.definition import (
     Measure,
     Statistic,
     Study,
+    is_paced,
     matches,
 )
 from tollbar.study.reading import read
@@ -58,6 +59,7 @@ __all__ = [
     "check_choices",
     "coordinates_of",
     "is_named",
+    "is_paced",
     "load",
     "matches",
     "members",

@@ -7,13 +7,13 @@ any other study is: a question and the file that it is saved to cannot differ.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from tollbar import beds, families, libraries, runners, units, wire
 from tollbar.errors import TollbarError, nearest
-from tollbar.families import DEFAULT_PROVIDERS, Family, Setting, Value
+from tollbar.families import DEFAULT_PROVIDERS, OF_A_LOAD, Family, Setting, Value
 from tollbar.libraries import Provider, built_in, normal
 from tollbar.study.definition import CLIENT_PLACES, DEFAULT_MEASURE, NOT_SETTINGS, USUAL_USERS, default_load
 from tollbar.study.reading import nearest_setting
@@ -23,6 +23,12 @@ ASKED = "ask"
 
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
+_EXAMPLES = {"bed": DEFAULT_BED, "users": "8", "rate": "200/s", "utilisation": "60%", "client": "apart"}
+# The key of a study that has them, and what reads one.
+_PACES: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "rate": ("rates", units.arrivals),
+    "utilisation": ("utilisation", units.utilisation),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +124,7 @@ def _other_kinds(family: Family, word: str) -> Iterator[str]:
 def _example(family: Family, name: str) -> str:
     setting = family.settings.get(name)
     if setting is None:
-        examples = {"op": family.operations[0], "bed": DEFAULT_BED, "users": "8", "rate": "200/s", "client": "apart"}
-        return examples.get(name, DEFAULT_PROVIDERS[0])
+        return {"op": family.operations[0], **_EXAMPLES}.get(name, DEFAULT_PROVIDERS[0])
     if setting.values:
         return str(setting.values[-1])
     # As it is typed: without spaces, and without the commas that part values.
@@ -147,9 +152,9 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
         if not said.isdecimal() or int(said) < 1:
             raise TollbarError(f"`{said}` is not a number of users", where=word, hint="as in `users=1,8`")
         return int(said)
-    if name == "rate":
+    if name in _PACES:
         try:
-            units.arrivals(said)
+            _PACES[name][1](said)
         except ValueError as error:
             raise TollbarError(str(error), where=word) from error
     known = {"op": family.operations, "bed": tuple(beds.all_beds()), "client": CLIENT_PLACES}.get(name)
@@ -205,7 +210,7 @@ class _Asked:
         }
         echo: dict[str, Sequence[Value]] = {"choice": choices, "provider": providers}
         echo |= {"bed": bed_names} if bed_names else {}
-        echo |= {**vary, **{name: self.varied[name] for name in ("users", "rate", "client") if name in self.varied}}
+        echo |= {**vary, **{name: self.varied[name] for name in OF_A_LOAD if name in self.varied}}
         return Question(tables, {name: self._shown(name, values) for name, values in echo.items()})
 
     @property
@@ -215,7 +220,7 @@ class _Asked:
 
     def _beds(self) -> list[Value]:
         found = [*self.varied.get("bed", self.family.beds)]
-        for name in ("users", "rate", "client"):
+        for name in OF_A_LOAD:
             if name in self.varied and not (found and self.family.load):
                 word = f"{name}={','.join(map(str, self.varied[name]))}"
                 if not self.family.load:
@@ -303,9 +308,9 @@ class _Asked:
         return [*taken] or [*self.family.providers]
 
     def _load(self) -> dict[str, object]:
-        rates = self.varied.get("rate")
+        paces = {key: self.varied[name] for name, (key, _) in _PACES.items() if name in self.varied}
         users = self.varied.get("users", (USUAL_USERS,))
-        load: dict[str, object] = {"shape": "open", "rates": rates} if rates else {}
+        load: dict[str, object] = {"shape": "open", **paces} if paces else {}
         load["users"] = users
         if "client" in self.varied:
             load["client"] = self.varied["client"]

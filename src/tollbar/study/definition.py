@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from tollbar.beds.remote import Remote
-from tollbar.families import Family, Value
+from tollbar.families import OF_A_LOAD, Family, Value
 
 Coordinates = Mapping[str, Value]
-"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`; and
+"""Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, and one of `LOADS`; and
 `client`, where the study says it."""
 
-NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate", "client")
+NOT_SETTINGS = ("choice", "provider", "bed", "op", *OF_A_LOAD)
 """Coordinates that are no settings of a family."""
 
 CHOSEN_ELSEWHERE = {
@@ -23,6 +23,7 @@ CHOSEN_ELSEWHERE = {
     "bed": "beds",
     "users": "load.users",
     "rate": "load.rates",
+    "utilisation": "load.utilisation",
     "client": "load.client",
 }
 """Where a study says which values of these coordinates it has: varied elsewhere, they would only rename its cells."""
@@ -161,7 +162,7 @@ class Load:
     users: tuple[int, ...]
     """Closed loop: how many at a time, each a cell of its own. Open loop: the most connections, one value."""
     rates_hz: tuple[float, ...]
-    """Open loop: arrivals a second, each a cell of its own; empty for the closed loop."""
+    """Open loop: arrivals a second, each a cell of its own; empty for the closed loop, and where utilisations are."""
     think_s: float
     connection: Literal["new", "user"] | None
     """A connection for every request, or one for each user; None: what the operation says."""
@@ -174,10 +175,17 @@ class Load:
     clients: tuple[ClientPlace, ...] = ()
     """Where the load client is in rounds, each a cell of its own. Empty: beside the lab's own servers, apart from the
     user's; and then it is no coordinate."""
+    utilisations: tuple[int, ...] = ()
+    """Open loop: the percentage of a core's time that the server is kept busy, each a cell of its own."""
 
     @property
     def is_open(self) -> bool:
-        return bool(self.rates_hz)
+        return bool(self.rates_hz or self.utilisations)
+
+
+def is_paced(at: Coordinates) -> bool:
+    """Whether requests arrive whether or not the server keeps up, so that it has time to spare."""
+    return bool(at.get("rate") or at.get("utilisation"))
 
 
 USUAL_USERS = 8

@@ -37,6 +37,7 @@ def _unit(reader: object) -> BeforeValidator:
 Seconds = Annotated[float, _unit(units.seconds)]
 Share = Annotated[float, _unit(units.share)]
 Rate = Annotated[float, _unit(units.arrivals)]
+Utilisation = Annotated[int, _unit(units.utilisation)]
 Urls = Annotated[tuple[str, ...], _unit(lambda said: (said,) if isinstance(said, str) else said)]
 
 
@@ -59,6 +60,7 @@ class WireLoad(Wire):
     shape: Literal["closed", "open"] = "closed"
     users: tuple[int, ...] = (1,)
     rates: tuple[Rate, ...] = ()
+    utilisation: tuple[Utilisation, ...] = ()
     think: Seconds = 0.0
     client: tuple[ClientPlace, ...] = ()
     connection: Literal["new", "user"] | None = None
@@ -69,9 +71,9 @@ class WireLoad(Wire):
     def _is_one_of_two_shapes(self) -> WireLoad:
         if not self.users or min(self.users) < 1:
             raise ValueError("`users` are whole numbers above zero")
-        if (self.shape == "open") != bool(self.rates):
-            raise ValueError("an open load gives `rates`, a closed one `users`")
-        if self.rates and len(self.users) > 1:
+        if (self.shape == "open") != (bool(self.rates) != bool(self.utilisation)):
+            raise ValueError("an open load gives `rates` or `utilisation`, a closed one `users`")
+        if self.shape == "open" and len(self.users) > 1:
             raise ValueError("an open load has one number of `users`: the most connections it may use")
         return self
 

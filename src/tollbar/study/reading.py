@@ -12,7 +12,7 @@ from typing import TypeVar
 from tollbar import beds, families, units
 from tollbar.beds.remote import Remote
 from tollbar.errors import TollbarError, nearest, unknown
-from tollbar.families import Family, Value, whole
+from tollbar.families import LOADS, Family, Value, whole
 from tollbar.libraries import normal
 from tollbar.study.definition import (
     CHOSEN_ELSEWHERE,
@@ -127,6 +127,7 @@ def _load(study: WireStudy, family: Family, where: str) -> Load | None:
     return Load(
         users=wire.users,
         rates_hz=wire.rates,
+        utilisations=wire.utilisation,
         think_s=wire.think,
         connection=wire.connection,
         get=wire.request.get,
@@ -291,7 +292,7 @@ class _Reader:
         self._known(key, name)
         if name == "provider":
             return tuple(normal(str(value)) for value in given)
-        if name in ("users", "rate"):
+        if name in LOADS:
             return self._loads(key, name, given)
         known = {
             "choice": tuple(self.family.choices),
@@ -316,7 +317,7 @@ class _Reader:
     def _loads(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         numbers = [whole(value) for value in given if not isinstance(value, str)]
         if len(numbers) < len(given) or (name == "users" and not all(isinstance(number, int) for number in numbers)):
-            wanted = "users are whole numbers" if name == "users" else "rates are numbers, without their unit"
+            wanted = "users are whole numbers" if name == "users" else f"{name} is a number, without its unit"
             raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
         return tuple(numbers)
 

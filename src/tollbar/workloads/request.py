@@ -33,7 +33,7 @@ from tollbar.records import (
     failed,
 )
 from tollbar.runner import engine
-from tollbar.study import NOT_SETTINGS, Load
+from tollbar.study import NOT_SETTINGS, Load, is_paced
 from tollbar.workloads import Given, Shown, Work, Workload, unproven
 from tollbar.workloads.operation import OperationWorkload
 
@@ -225,11 +225,11 @@ def _path(cell: Cell, load: Load) -> str:
 
 
 def _shape(load: Load, at: Mapping[str, Value]) -> dict[str, Any]:
-    rate_hz = float(at.get("rate", 0))
     return {
-        "shape": "open" if rate_hz else "closed",
+        "shape": "open" if is_paced(at) else "closed",
         "users": load.users[0] if load.is_open else at["users"],
-        "rate_hz": rate_hz,
+        "rate_hz": float(at.get("rate", 0)),
+        "utilisation": float(at.get("utilisation", 0)) / 100,
         "think_s": load.think_s,
     }
 

@@ -102,6 +102,21 @@ fn a_rate_of_arrivals_goes_to_the_end() {
     assert!((850.0..1150.0).contains(&rate_hz), "{rate_hz}");
 }
 
+/// A server that is to be kept busy for a share of the time is asked as often as that takes, by what a request costs it
+/// at that rate. Here it is this process, client and all.
+#[test]
+fn a_share_of_the_time() {
+    let server = Server::good();
+    let components = json!({"web": std::process::id()});
+    let change = json!({"shape": "open", "utilisation": 0.2, "users": 8, "components": components});
+    let mut trial = trial(&load(server.address, change));
+    let cost_ns = trial.warm_up().expect("a warm-up") as f64;
+    let chunk = trial.advance(Advance { seconds: 0.5, operations: 0 }).expect("a chunk");
+    let asked = chunk.operations as f64 * cost_ns / chunk.wall_ns as f64;
+    // Other tests are in this process too: their part of the time is in the cost, and not the same a moment later.
+    assert!((0.1..0.4).contains(&asked), "{asked}: {cost_ns} ns");
+}
+
 /// A count that is not reached in many times the patience for one request is out of time.
 #[test]
 fn a_count_out_of_reach() {

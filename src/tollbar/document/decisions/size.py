@@ -54,6 +54,8 @@ class TermForm(Form):
     cores: Cores
     share: Number | None
     """of all cores"""
+    at_load: bool
+    """whether its servers had as much time to spare as the mix's, or always had the next request"""
     memory_bytes: Number | None
     """of all that are under way at once"""
     ruling: str
@@ -65,12 +67,10 @@ class TermForm(Form):
 class CheckedForm(Form):
     name: str
     predicted: Cores
-    again: Cores | None
-    """predicted by the same cells' costs, measured in the same heats as the rest"""
     measured: Cores | None
-    """at the rate"""
-    apart: Cores | None
-    """the same with the load client on a core of its own"""
+    """in rounds, under a load that keeps the server's core as busy as the mix wants it"""
+    in_stretches: Cores | None
+    """the same in longer stretches"""
     reason: str | None
     """why nothing was measured"""
 
@@ -155,6 +155,7 @@ def _term(sized: Sized, one: SizedTerm) -> TermForm:
         ],
         cores=_cores(one.cores),
         share=one.cores.estimate / sized.cores.estimate if sized.cores else None,
+        at_load=one.is_at_load,
         memory_bytes=one.memory_bytes,
         ruling=one.judged.ruling.value,
         reasons=_reasons(one.judged),
@@ -190,8 +191,7 @@ def _side_by_side(one: CheckedTerm) -> CheckedForm:
     return CheckedForm(
         name=one.name,
         predicted=_cores(one.predicted),
-        again=_cores(one.sides.again) if one.sides else None,
-        measured=_cores(one.sides.measured) if one.sides else None,
-        apart=_cores(one.sides.apart) if one.sides else None,
+        measured=_cores(one.sides.in_rounds) if one.sides else None,
+        in_stretches=_cores(one.sides.in_stretches) if one.sides else None,
         reason=one.reason,
     )

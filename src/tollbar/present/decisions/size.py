@@ -12,7 +12,8 @@ from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbe
 from tollbar.present.decisions.tune import reason_words
 from tollbar.present.names import capitalised, counted, enumeration, place_of, standing_words, value_words
 from tollbar.present.numbers import amount, figure_words, percent, percent_of
-from tollbar.sizing.checked import MOST_PER_S, Checked, CheckedTerm
+from tollbar.sizing.checked import Checked, CheckedTerm
+from tollbar.sizing.mix import load_words
 from tollbar.sizing.sized import Sized, SizedTerm, Swap
 from tollbar.stats import Interval
 
@@ -31,11 +32,11 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
     names = enumeration([term.name for term in sized.mix.terms])
     return Brief(
         f"How many cores for {names} ({sized.mix.path.name})?",
-        " ".join([_headline(sized), *_woken(checked)]),
+        " ".join([_headline(sized), *_measured(checked)]),
         how=tuple(_how(sized)),
         listings=tuple(_listings(sized, checked)),
         missing=tuple(f"`{name}` was not measured: {why}." for name, why in sized.missing.items()),
-        notes=tuple(_notes(sized, checked)),
+        notes=tuple(_notes(sized)),
         warnings=tuple(_warnings(sized)),
     )
 
@@ -43,7 +44,7 @@ def size_answer(sized: Sized, checked: Checked | None = None) -> Brief:
 def questions(sized: Sized) -> tuple[str, ...]:
     """The commands that measure what is missing."""
     return tuple(
-        shlex.join(["tollbar", "ask", term.family.name, *term.words])
+        shlex.join(["tollbar", "ask", term.family.name, *term.words(sized.mix.utilisation)])
         for term in sized.mix.terms
         if term.name in sized.missing
     )
@@ -82,17 +83,15 @@ def _headline(sized: Sized) -> str:
     return f"{said}: {of}{spare}{other}."
 
 
-def _woken(checked: Checked | None) -> Iterator[str]:
-    """What a load at the mix's rates took beside the prediction: a server that is not always busy is woken."""
+def _measured(checked: Checked | None) -> Iterator[str]:
+    """What a load at the mix's utilisation took beside the prediction."""
     total = checked.total if checked else None
     if total is None or total.sides is None:
         return
-    apart, predicted = total.sides.apart, total.predicted
-    meet = apart.low <= predicted.high and predicted.low <= apart.high
+    found, predicted = total.sides.in_rounds, total.predicted
+    meet = found.low <= predicted.high and predicted.low <= found.high
     told = "not told apart" if meet else "size by the larger"
-    ratio = f"× {apart.estimate / predicted.estimate:.2f}"
-    by = "by a load client on a core of its own"
-    yield f"At the mix's rates, asked for {by}, what was run took {ratio} of what is predicted: {told}."
+    yield f"Under a load, what was run took × {found.estimate / predicted.estimate:.2f} of what is predicted: {told}."
 
 
 def _how(sized: Sized) -> Iterator[str]:
@@ -129,13 +128,9 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             "Predicted and measured",
             tables=[_checked(checked)],
             notes=[
-                "Cores that are wholly busy, at the mix's rates. Each cell was asked for by itself, with arrivals that"
-                f" keep a core {percent(sized.mix.utilisation)} busy, {MOST_PER_S:,.0f} a second at most; the server's"
-                f" CPU time of all moments, in {checked.run.name}.",
-                "Again: by the same cells' costs, measured in the same heats. From the prediction it differs by what"
-                " the machine has become since; what was measured differs from it by arriving at a rate.",
-                "Apart: the load client on a core of its own, so that the server sleeps and is woken for requests,"
-                " which costs have nothing of.",
+                "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
+                f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
+                f" the server's CPU time of all moments, in rounds and in longer stretches, in {checked.run.name}.",
             ],
         )
 
@@ -209,11 +204,9 @@ def _checked(checked: Checked) -> Table:
         *row_names("term"),
         *numbers("predicted"),
         *numbers("interval", leaves=2),
-        *numbers("again"),
-        *numbers("interval", leaves=4),
         *numbers("measured"),
         *numbers("interval", leaves=3),
-        *numbers("ratio", "apart"),
+        *numbers("ratio", "in stretches"),
         *numbers("interval", leaves=1),
     )
     total = [checked.total] if checked.total and len(checked.terms) > 1 else []
@@ -222,18 +215,18 @@ def _checked(checked: Checked) -> Table:
 
 def _side_by_side(one: CheckedTerm) -> list[TableCell]:
     if one.sides is None:
-        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 7]
-    again, measured, apart = one.sides
-    ratio = measured.estimate / one.predicted.estimate
-    side_by_side = [*_cores(one.predicted), *_cores(again), *_cores(measured), TableCell(f"{ratio:.3f}", ratio)]
-    return [TableCell(one.name), *side_by_side, *_cores(apart)]
+        return [TableCell(one.name, small=one.reason), *_cores(one.predicted), *[DASH] * 5]
+    in_rounds, in_stretches = one.sides
+    ratio = in_rounds.estimate / one.predicted.estimate
+    side_by_side = [*_cores(one.predicted), *_cores(in_rounds), TableCell(f"{ratio:.3f}", ratio)]
+    return [TableCell(one.name), *side_by_side, *_cores(in_stretches)]
 
 
 def _cores(of: Interval) -> tuple[TableCell, TableCell]:
     return TableCell(_signed(of.estimate), of.estimate), TableCell(_ends(of))
 
 
-def _notes(sized: Sized, checked: Checked | None) -> Iterator[str]:
+def _notes(sized: Sized) -> Iterator[str]:
     served = [one.term.name for one in sized.terms if one.memory_bytes is None]
     if served:
         yield (
@@ -242,10 +235,12 @@ def _notes(sized: Sized, checked: Checked | None) -> Iterator[str]:
         )
     if sized.terms and not sized.missing:
         yield "Where terms are performed by one process they share its caches, which is not in the sum."
-    if checked is None and any(one.term.is_served for one in sized.terms):
+    busy = [one.term.name for one in sized.terms if not one.is_at_load]
+    if busy:
         yield (
-            "Costs are of servers that always have the next request. One that is idle between requests is woken for"
-            " each, which a request of some microseconds may take twice as long for: `--check` measures that."
+            f"By costs of servers that always had the next request: {enumeration([f'`{name}`' for name in busy])}."
+            " A server that is idle between requests is woken for each, and one of some microseconds may take twice as"
+            f" long: `{' '.join(load_words(sized.mix.utilisation))}` in the question measures that."
         )
 
 
