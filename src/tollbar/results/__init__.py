@@ -7,7 +7,7 @@ Nothing that was measured is thrown away.
 
 from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, write
-from tollbar.results.reading import about, read, studies
+from tollbar.results.reading import about, present, read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.store import Store, create, look, measured_as, reopen, update_about
 
@@ -23,6 +23,7 @@ __all__ = [
     "look",
     "made_with",
     "measured_as",
+    "present",
     "read",
     "reopen",
     "studies",
