@@ -6,13 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
 
 from tollbar.families import Standing, Value
 from tollbar.gathering.kept import KeptCell, KeptStudy, KeptToll
 from tollbar.gathering.reading import Fingerprint, Found, Unusable
 from tollbar.judge import Verdict
 from tollbar.machine import KNOWN_LATER, differences
+from tollbar.results.reading import uncollected
 
 DECIDED = (Verdict.COSTS, Verdict.SAVES, Verdict.FREE)
 # On either side of a flag: whatever one processor has by itself goes with its verdict.
@@ -46,29 +47,27 @@ class Observation:
         return self.study.cells[self.toll.cell]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """A toll on one machine: what every run there found of it. Nothing is estimated of several together."""
 
     seen: list[Observation]
 
-    @property
+    @cached_property
     def ratios(self) -> list[KeptToll]:
         """Those that have one."""
         return [one.toll for one in self.seen if one.toll.ratio is not None]
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict | None:
         """That of every run that has a ratio; unclear where some are; None where runs contradict one another."""
-        found = {toll.verdict for toll in self.ratios}
-        if not found:
-            return Verdict.NOT_MEASURED
+        found = {toll.verdict for toll in self.ratios} or {Verdict.NOT_MEASURED}
         if len(found) == 1:
-            return next(iter(found))
+            return found.pop()
         return Verdict.UNCLEAR if len(found - {Verdict.UNCLEAR}) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TollRow:
     """A toll: one cell over its baseline, wherever it was measured."""
 
@@ -84,13 +83,21 @@ class TollRow:
     places: dict[int, Place] = field(default_factory=dict)
     """By the machine's place among all machines."""
 
-    @property
+    @cached_property
     def verdicts(self) -> dict[int, Verdict]:
         """What is decided, by machine."""
-        found = {number: place.verdict for number, place in self.places.items()}
-        return {number: verdict for number, verdict in found.items() if verdict in DECIDED and verdict is not None}
+        return {
+            number: place.verdict
+            for number, place in self.places.items()
+            if place.verdict is not None and place.verdict in DECIDED
+        }
 
     @property
+    def is_measured(self) -> bool:
+        """Whether any run has a ratio."""
+        return any(place.ratios for place in self.places.values())
+
+    @cached_property
     def differs(self) -> bool:
         """Whether machines, or runs of one of them, contradict one another."""
         return len({*self.verdicts.values()}) > 1 or any(place.verdict is None for place in self.places.values())
@@ -98,7 +105,7 @@ class TollRow:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Flags that all processors of one verdict have, and none of another verdict's: no cause, as more goes with them."""
+    """Flags that all processors of one verdict have, and none of another verdict's: no cause: more goes with them."""
 
     flags: tuple[str, ...]
     have: Verdict
@@ -127,10 +134,10 @@ def gather(found: Sequence[Found | Unusable]) -> Gathered:
     """Sets the tolls of these runs side by side."""
     runs = tuple(one for one in found if isinstance(one, Found))
     machines = _machines(runs)
-    rows = _rows(runs, machines)
-    return Gathered(
-        runs, machines, rows, tuple(_patterns(rows, machines)), tuple(one for one in found if isinstance(one, Unusable))
-    )
+    with uncollected():
+        rows = _rows(runs, machines)
+    unusable = tuple(one for one in found if isinstance(one, Unusable))
+    return Gathered(runs, machines, rows, tuple(_patterns(rows, machines)), unusable)
 
 
 def _machines(runs: Sequence[Found]) -> tuple[Machine, ...]:
@@ -155,7 +162,9 @@ def _rows(runs: Sequence[Found], machines: Sequence[Machine]) -> tuple[TollRow, 
     # The newest first: its standings are those that are shown.
     for number in sorted(range(len(runs)), key=lambda number: runs[number].started, reverse=True):
         for study in runs[number].studies:
-            cells = [_what(study, cell.coordinates) for cell in study.cells]
+            # What a choice is performed with tells it from one of the same name elsewhere.
+            performed = {name: json.dumps(with_, sort_keys=True) for name, with_ in study.parameters.items()}
+            cells = [(frozenset(at.items()), performed.get(str(at.get("choice")))) for at, *_ in study.cells]
             same = study.family, study.cost, study.load, study.worth
             for toll in study.tolls:
                 cell, over = study.cells[toll.cell], study.cells[toll.over]
@@ -175,12 +184,6 @@ def _order(value: Value) -> tuple[bool, float, str]:
     """Numbers by what they are, before words."""
     is_word = isinstance(value, str)
     return is_word, 0.0 if is_word else float(value), str(value)
-
-
-def _what(study: KeptStudy, coordinates: Mapping[str, Value]) -> str:
-    """What a cell is: its coordinates, and what its choice is performed with."""
-    parameters: Mapping[str, Any] = study.parameters.get(str(coordinates.get("choice")), {})
-    return json.dumps([coordinates, parameters], sort_keys=True)
 
 
 def _patterns(rows: Iterable[TollRow], machines: Sequence[Machine]) -> list[Pattern]:

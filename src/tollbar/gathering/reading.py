@@ -22,6 +22,7 @@ from tollbar import judge, results, units
 from tollbar.errors import TollbarError
 from tollbar.gathering.kept import FILE, KeptJudgement, KeptStudy, keep, read_kept
 from tollbar.machine import NOT_STATED
+from tollbar.results.reading import uncollected
 from tollbar.wire import check_characters
 
 _log = logging.getLogger(__name__)
@@ -108,7 +109,8 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
     A run that keeps no judgement of this version is judged; that is a look, and is noted where the run can be written.
     """
     directories = list(_directories(folders))
-    read_back = {directory: _quickly(directory) for directory in directories if isinstance(directory, Path)}
+    with uncollected():
+        read_back = {directory: _quickly(directory) for directory in directories if isinstance(directory, Path)}
     left = [directory for directory, found in read_back.items() if found is None]
     if left:
         _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))

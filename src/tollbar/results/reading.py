@@ -40,7 +40,7 @@ def read(directory: Path) -> Run:
     path = directory / "results.sqlite"
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     try:
-        with _uncollected(), _opened(path) as database:
+        with uncollected(), _opened(path) as database:
             database.row_factory = sqlite3.Row
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
@@ -61,7 +61,7 @@ def read(directory: Path) -> Run:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Records by the hundred thousand, none of which is in a cycle: looking for one takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()

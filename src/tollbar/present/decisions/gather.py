@@ -51,7 +51,7 @@ def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
     """All that is said of many runs; for a terminal without `everything`, so that it can be read there."""
     shown = gathered.rows
     if not everything:
-        shown = tuple(sorted(shown, key=lambda row: not row.differs)[:MOST_ROWS])
+        shown = tuple(sorted(shown, key=lambda row: (not row.differs, not row.is_measured))[:MOST_ROWS])
     machines = range(len(gathered.machines) if everything else min(MOST_MACHINES, len(gathered.machines)))
     return Brief(
         QUESTION,
