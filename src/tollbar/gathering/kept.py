@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 import tollbar
-from tollbar.families import Standing, Value
+from tollbar.families import Standing
 from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row, present
 from tollbar.study import Study
+from tollbar.wire import check_characters
 
 FILE = "judged.json"
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
 _DIGITS = 32
 # What a judgement is made by. A run that another version judged is judged again.
 _JUDGED_BY = ("judge/*.py", "gathering/kept.py", "results/reading.py", "moments.py", "stats.py")
+
+
+# A sender may write any number: one that no cost has, and that no text shows, is refused.
+Finite = Annotated[float, Field(ge=0, lt=1e15, allow_inf_nan=False)]
+Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
+"""A coordinate, or a fact of a machine."""
+# In JSON's text: what may be a character that is checked for.
+_SPACES = str.maketrans("\n\u00a0", "  ")
+_ESCAPED = re.compile(r"\\[ubfr]")
 
 
 class Kept(BaseModel):
@@ -37,7 +49,7 @@ class Kept(BaseModel):
 class KeptCell(NamedTuple):
     """A planned cell."""
 
-    coordinates: dict[str, Value]
+    coordinates: dict[str, Scalar]
     """Its provider without a version, as studies name it."""
     provider: str
     """With its version."""
@@ -51,10 +63,10 @@ class KeptToll(NamedTuple):
     cell: int
     over: int
     """Both by their places among the study's cells."""
-    ratio: float | None
-    low: float | None
+    ratio: Finite | None
+    low: Finite | None
     """None, as its high end: too few blocks for an interval."""
-    high: float | None
+    high: Finite | None
     verdict: Verdict
     blocks: int
     reason: str | None
@@ -70,21 +82,27 @@ class KeptStudy(Kept):
     cost: str
     load: str
     """A digest of what users ask of a server; empty where there is none."""
-    worth: float
-    confidence: float
-    noise_floor: float | None
+    worth: Finite
+    confidence: Finite
+    noise_floor: Finite | None
     """How far from one twins came out, as a ratio above one."""
-    left_alone: float | None
+    left_alone: Finite | None
     """The share of unselected moments in which the core was left alone; None: no core was probed."""
     cells_measured: int
     never_left_alone: int
     """Of these: those whose core was left alone in too few blocks."""
     wrong_claims: list[str]
     """Of a rehearsal: what is known of its work and was not found."""
-    parameters: dict[str, dict[str, Value]]
+    parameters: dict[str, dict[str, Scalar]]
     """What each choice is performed with."""
     cells: list[KeptCell]
     tolls: list[KeptToll]
+
+    @model_validator(mode="after")
+    def _points_at_cells(self) -> Self:
+        if not all(0 <= place < len(self.cells) for toll in self.tolls for place in toll[:2]):
+            raise ValueError("a toll of no cell")
+        return self
 
 
 class KeptJudgement(Kept):
@@ -106,12 +124,16 @@ def keep(judged: Judgement) -> KeptJudgement:
 def read_kept(directory: Path) -> KeptJudgement | None:
     """What is kept of a run, if that is all of it as it stands now, judged as it would be now.
 
-    Raises TollbarError where its results cannot be read.
+    Raises TollbarError where its results cannot be read, or a text in it would steer a terminal.
     """
     try:
-        kept = KeptJudgement.model_validate_json((directory / FILE).read_bytes())
+        text = (directory / FILE).read_text("utf-8")
+        kept = KeptJudgement.model_validate_json(text)
     except (OSError, ValueError):
         return None
+    # As text it is seen at once that there is none.
+    if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
+        check_characters(json.loads(text), str(directory / FILE))
     return kept if kept.of == state(directory) else None
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tollbar import judge, results, units
 from tollbar.errors import TollbarError
-from tollbar.gathering.kept import FILE, KeptJudgement, KeptStudy, keep, read_kept
+from tollbar.gathering.kept import FILE, KeptJudgement, KeptStudy, Scalar, keep, read_kept
 from tollbar.machine import NOT_STATED
 from tollbar.results.reading import uncollected
 from tollbar.wire import check_characters
@@ -33,17 +33,17 @@ MOST_OTHERWISE = 4 << 20
 MOST_FILES = 10_000
 # Of folders below the one that is named: a run of each study of each machine of each day.
 DEEPEST = 4
+# So many runs of a thousand cells are judged in about a minute.
+MANY = 20
 # Of a name or a reason that is shown.
 MOST_LETTERS = 200
-
-Fact = str | int | float | bool | None
 
 
 class Fingerprint(BaseModel):
     """What a run says of its machine; other facts beside these two."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, Fact | list[Fact]]
+    __pydantic_extra__: dict[str, Scalar | list[Scalar] | None]
     cpu: str
     flags: list[str] = []
 
@@ -117,7 +117,9 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
         # Each in a process of its own, beside others: one that takes too much memory ends by itself.
         with ProcessPoolExecutor(min(len(left), os.cpu_count() or 1), get_context("fork")) as pool:
             under_way = {directory: pool.submit(_judged, directory) for directory in left}
-            for directory, one in under_way.items():
+            for number, (directory, one) in enumerate(under_way.items(), 1):
+                if number % MANY == 0:
+                    _log.info("judging the run %d of %d", number, len(left))
                 try:
                     read_back[directory] = one.result()
                 except Exception as error:  # the pool's, of a process that was ended
@@ -128,7 +130,8 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
 
 def shown(text: object) -> str:
     """A name or a reason that others wrote, without what steers a terminal, and not longer than can be read."""
-    said = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(text))
+    words = " ".join(str(text).split())
+    said = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
     return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
 
 

@@ -15,7 +15,7 @@ from tollbar import families
 from tollbar.errors import TollbarError
 from tollbar.families import Family, Value
 from tollbar.gathering import Gathered, Machine, Pattern, Place, Refused, TollRow
-from tollbar.gathering.reading import Doubt
+from tollbar.gathering.reading import Doubt, shown
 from tollbar.present.blocks import (
     Block,
     Brief,
@@ -209,7 +209,7 @@ def _ends(low: float | None, high: float | None) -> str:
 
 def _reason(place: Place) -> str:
     """Why there is no ratio, as the first of its runs says."""
-    return next((one.toll.reason for one in place.seen if one.toll.reason), None) or "not measured"
+    return shown(next((one.toll.reason for one in place.seen if one.toll.reason), "not measured"))
 
 
 def _toll_listings(rows: Sequence[TollRow], machines: Sequence[int]) -> Iterator[Listing]:
@@ -270,8 +270,8 @@ def _machine_words(machine: Machine) -> str:
     """What tells it from another machine of the same processor."""
     facts = machine.fingerprint.model_dump()
     cores = facts.get("cores")
-    said = [f"kernel {facts['kernel']}" if facts.get("kernel") else "", counted(cores, "core") if cores else ""]
-    return ", ".join(filter(None, said))
+    said = [f"kernel {facts['kernel']}" if facts.get("kernel") else ""]
+    return shown(", ".join(filter(None, [*said, counted(cores, "core") if isinstance(cores, int) else ""])))
 
 
 def _machines(gathered: Gathered) -> Table:
@@ -279,7 +279,7 @@ def _machines(gathered: Gathered) -> Table:
     rows = [
         [
             TableCell(str(number), number),
-            TableCell(machine.processor, small=_machine_words(machine)),
+            TableCell(shown(machine.processor), small=_machine_words(machine)),
             TableCell(" ".join(machine.fingerprint.flags)),
             count_cell(len(machine.runs)),
         ]
@@ -294,10 +294,10 @@ def _runs(gathered: Gathered, to: Path | None = None) -> Table:
     rows = [
         [
             TableCell(run.name, link=_link(run.page, to) if run.page and to else None),
-            TableCell(run.started),
+            TableCell(shown(run.started)),
             TableCell(str(machine_of[number]), machine_of[number]),
             TableCell(_fingerprint(run.fingerprint.model_dump())),
-            TableCell(run.version),
+            TableCell(shown(run.version)),
         ]
         for number, run in enumerate(gathered.runs)
     ]
@@ -306,7 +306,7 @@ def _runs(gathered: Gathered, to: Path | None = None) -> Table:
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
     said = (f"{name.replace('_', ' ')} {_fact(fact)}" for name, fact in facts.items() if name != "mitigations")
-    return "; ".join(said)
+    return shown("; ".join(said))
 
 
 def _fact(fact: object) -> str:
@@ -388,7 +388,7 @@ def _matrix(gathered: Gathered) -> Matrix:
             rows.append([number, cell, f"over {over}{same}", *standing, int(row.differs), cells])
     columns = [
         [
-            machine.processor,
+            shown(machine.processor),
             f"machine {number}" + (f" · {words}" if (words := _machine_words(machine)) else ""),
             processors.index(machine.processor),
             [flags.index(flag) for flag in machine.fingerprint.flags],
@@ -397,7 +397,7 @@ def _matrix(gathered: Gathered) -> Matrix:
     ]
     verdicts = {code: [VERDICT_MARKS.get(verdict, "≠"), verdict] for verdict, code in _CODES.items()}
     data = {"columns": columns, "rows": rows, "verdicts": verdicts, "reasons": list(reasons)}
-    return Matrix([_title(family) for family in by_family], processors, flags, data)
+    return Matrix([_title(family) for family in by_family], [shown(one) for one in processors], flags, data)
 
 
 def _written(place: Place | None, reasons: dict[str, int]) -> str:
