@@ -30,7 +30,9 @@ for (const matrix of document.querySelectorAll(".matrix")) {
     const [ratio, ends, runs] = written.slice(1).split(";");
     if (ends === undefined) return headed(element("td", `${mark} ${verdict}`), said.reasons[Number(ratio)]);
     const cell = element("td", `× ${ratio}`, {className: "number"});
-    cell.append(element("small", `[${ends}]`), element("small", `${mark} ${verdict}${runs ? `, ${runs} runs` : ""}`, {className: verdict}));
+    const judged = element("small", `${mark} ${verdict}${runs ? `, ${runs} runs` : ""}`);
+    judged.dataset.verdict = verdict;
+    cell.append(element("small", `[${ends}]`), judged);
     return cell;
   };
 
@@ -67,7 +69,7 @@ for (const matrix of document.querySelectorAll(".matrix")) {
   };
 
   for (const control of [family, processor, flag, differing, name]) {
-    control.addEventListener("input", () => {
+    control.addEventListener(control === name ? "input" : "change", () => {
       first = 0;
       show();
     });

@@ -52,7 +52,7 @@ def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
     shown = gathered.rows
     if not everything:
         shown = tuple(sorted(shown, key=lambda row: (not row.differs, not row.is_measured))[:MOST_ROWS])
-    machines = range(len(gathered.machines) if everything else min(MOST_MACHINES, len(gathered.machines)))
+    machines = _told(gathered)[: None if everything else MOST_MACHINES]
     return Brief(
         QUESTION,
         headline(gathered),
@@ -124,12 +124,17 @@ def _left_out(gathered: Gathered, rows: int, machines: int) -> Iterator[str]:
         counted(number, noun)
         for number, noun in (
             (len(gathered.rows) - rows, "more toll"),
-            (len(gathered.machines) - machines, "more machine"),
+            (len(_told(gathered)) - machines, "more machine"),
         )
         if number > 0
     ]
     if more:
         yield f"{enumeration(more)}: `--output page.html`, `--markdown` and `--json` have all."
+
+
+def _told(gathered: Gathered) -> list[int]:
+    """The machines of which any toll is told, by their places."""
+    return sorted({number for row in gathered.rows for number in row.places})
 
 
 @cache
@@ -255,9 +260,11 @@ def _pattern_listings(gathered: Gathered) -> Iterator[Listing]:
 
 
 def _pattern(one: Pattern) -> str:
-    names = _Names.of(one.rows[0].family, one.rows)
-    shown = [f"{_title(row.family)}: {names.cell(row)}" for row in one.rows[:MOST_NAMED]]
-    more = [f"{len(one.rows) - MOST_NAMED:,} more"] if len(one.rows) > MOST_NAMED else []
+    shown = []
+    for family, some in _by_family(one.rows[:MOST_NAMED]).items():
+        names = _Names.of(family, some)
+        shown.append(f"{_title(family)}: {enumeration([names.cell(row) for row in some])}")
+    more = [f"{len(one.rows) - MOST_NAMED:,} more tolls"] if len(one.rows) > MOST_NAMED else []
     flags = enumeration([f"`{flag}`" for flag in one.flags])
     have, lack = (counted(number, "processor") for number in one.processors)
     return (
@@ -319,14 +326,14 @@ def _link(page: Path, to: Path) -> str:
 
 
 def _refused_listings(gathered: Gathered) -> Iterator[Listing]:
-    rows = [[TableCell(one.name), TableCell("the run"), TableCell(one.reason)] for one in gathered.unusable]
+    rows = [[TableCell(one.name, small=one.reason), TableCell("the run")] for one in gathered.unusable]
     rows += [
-        [TableCell(run.name), TableCell(one.study.name), TableCell(refusal_words(one))]
+        [TableCell(run.name, small=refusal_words(one)), TableCell(one.study.name)]
         for run in gathered.runs
         for one in run.refused
     ]
     if rows:
-        columns = (*row_names("run"), *texts("what", "why"))
+        columns = (*row_names("run"), *texts("what"))
         yield Listing("Refused", tables=[Table("", columns, rows)])
 
 
@@ -372,8 +379,9 @@ class Matrix:
 
 def _matrix(gathered: Gathered) -> Matrix:
     by_family = _by_family(gathered.rows)
-    processors = list(dict.fromkeys(machine.processor for machine in gathered.machines))
-    flags = sorted({flag for machine in gathered.machines for flag in machine.fingerprint.flags})
+    told = {number: gathered.machines[number] for number in _told(gathered)}
+    processors = list(dict.fromkeys(machine.processor for machine in told.values()))
+    flags = sorted({flag for machine in told.values() for flag in machine.fingerprint.flags})
     reasons: dict[str, int] = {}
     rows = []
     for number, (family, some) in enumerate(by_family.items()):
@@ -383,17 +391,17 @@ def _matrix(gathered: Gathered) -> Matrix:
         for row in some:
             cell, over = names.cell(row), names.over(row)
             same = f"; {percent(row.worth)} is worth telling" if alike[cell, over] > 1 else ""
-            cells = "|".join(_written(row.places.get(n), reasons) for n in range(len(gathered.machines)))
+            cells = "|".join(_written(row.places.get(n), reasons) for n in told)
             standing = [str(row.standing), standing_words(row.standing)]
             rows.append([number, cell, f"over {over}{same}", *standing, int(row.differs), cells])
     columns = [
         [
             shown(machine.processor),
-            f"machine {number}" + (f" · {words}" if (words := _machine_words(machine)) else ""),
+            f"machine {number + 1}" + (f" · {words}" if (words := _machine_words(machine)) else ""),
             processors.index(machine.processor),
             [flags.index(flag) for flag in machine.fingerprint.flags],
         ]
-        for number, machine in enumerate(gathered.machines, 1)
+        for number, machine in told.items()
     ]
     verdicts = {code: [VERDICT_MARKS.get(verdict, "≠"), verdict] for verdict, code in _CODES.items()}
     data = {"columns": columns, "rows": rows, "verdicts": verdicts, "reasons": list(reasons)}
