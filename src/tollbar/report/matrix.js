@@ -8,8 +8,8 @@ for (const matrix of document.querySelectorAll(".matrix")) {
   const table = matrix.querySelector("table");
   const status = matrix.querySelector("[role=status]");
   const symbols = matrix.querySelector("template").content;
-  // Three columns of a thousand rows are all shown; two hundred columns have a hundred rows at a time.
-  const MOST_CELLS = 20000;
+  // A thousand rows of five machines are all shown; of two hundred machines a few screens of rows at a time.
+  const MOST_CELLS = 5000;
   let first = 0;
 
   const element = (tag, text, more = {}) => Object.assign(document.createElement(tag), {textContent: text}, more);
