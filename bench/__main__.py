@@ -17,6 +17,7 @@ from bench import (
     chunks,
     database_sign_on,
     equal,
+    gather,
     load,
     parity,
     precise,
@@ -53,6 +54,7 @@ PARTS = {
     "check-tolls": check_tolls.figures,
     "tune": tune.figures,
     "size": size.figures,
+    "gather": gather.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from tollbar.errors import TollbarError, nearest
 
@@ -24,6 +24,21 @@ KEYS = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_",
 Table = TypeVar("Table")
 # Pydantic calls the same fault otherwise in a model than in a dataclass.
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+
+
+def is_plain(name: str) -> bool:
+    """Whether this names a file in a folder, and no other place."""
+    return bool(name.strip(".")) and not {"/", "\0"} & {*name}
+
+
+def _plain(name: str) -> str:
+    if not is_plain(name):
+        raise ValueError(f"a name, and no place: `{name}`")
+    return name
+
+
+Plain = Annotated[str, AfterValidator(_plain)]
+"""A name by which a folder is found."""
 
 
 class Wire(BaseModel):
@@ -48,7 +63,7 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
     """
     try:
         said = tomllib.loads(text)
-        _check_characters(said, where)
+        check_characters(said, where)
         return TypeAdapter(table).validate_python(said | more)
     except tomllib.TOMLDecodeError as error:
         raise TollbarError(f"not TOML: {error}", where=where) from error
@@ -56,16 +71,16 @@ def parse(text: str, table: type[Table], *, where: str, known: Mapping[str, str]
         raise _fault(error, table, where, known or {}) from error
 
 
-def _check_characters(said: object, where: str, key: str = "") -> None:
+def check_characters(said: object, where: str, key: str = "") -> None:
     """Raises TollbarError for a character that steers a terminal or turns text around; lines may end in values."""
     if isinstance(said, Mapping):
         for name, value in said.items():
-            _check_characters(name.replace("\n", "\x00"), where, key)
-            _check_characters(value, where, f"{key}.{name}".lstrip("."))
+            check_characters(name.replace("\n", "\x00"), where, key)
+            check_characters(value, where, f"{key}.{name}".lstrip("."))
     elif isinstance(said, list):
         for value in said:
-            _check_characters(value, where, key)
-    elif isinstance(said, str):
+            check_characters(value, where, key)
+    elif isinstance(said, str) and not said.isprintable():
         for one in said:
             if one not in "\n\t" and unicodedata.category(one).startswith("C"):
                 what = f"`{key}`: " if key else ""

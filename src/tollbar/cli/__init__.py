@@ -33,6 +33,7 @@ COMMANDS = {
         "check:check",
         "Check whether what a project uses still meets its policies, and costs no more than its budgets allow.",
     ),
+    "gather": ("gather:gather", "Set the tolls of many runs side by side, by machine."),
     "report": ("runs:report", "Write a run's report again."),
     "export": ("runs:export", "Write out every chunk of a run as it was measured, or what was found of each cell."),
     "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),

@@ -35,12 +35,17 @@ class Layout:
     def __post_init__(self) -> None:
         if self.markdown and self.json:
             raise TollbarError("`--markdown` and `--json`: one of them is printed")
-        # Before anything is measured for it.
-        if self.page is not None and (self.page.is_dir() or not self.page.parent.is_dir()):
-            raise TollbarError("is no file that can be written", where=f"--page {self.page}")
+        if self.page is not None:
+            check_is_writable("--page", self.page)
 
 
 DEFAULT_LAYOUT = Layout()
+
+
+def check_is_writable(option: str, file: Path) -> None:
+    """Raises TollbarError where nothing can be written, before anything is measured or read for it."""
+    if file.is_dir() or not file.parent.is_dir():
+        raise TollbarError("is no file that can be written", where=f"{option} {file}")
 
 
 def show_answer(answer: Brief, document_of: Callable[[], BaseModel], layout: Layout) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tollbar import console, document, results, units
+from tollbar import console, document, gathering, results, units
 from tollbar import judge as judging
 from tollbar import report as reporting
 from tollbar.cli.options import AsJson, show, status_of
@@ -173,4 +173,6 @@ def judged_run(run: Path) -> Judgement:
     not_noted = results.look(run)
     if not_noted is not None:
         console.say(f"warning: {not_noted}", "yellow")
-    return judging.judge(results.read(run))
+    judged = judging.judge(results.read(run))
+    gathering.keep(judged)
+    return judged

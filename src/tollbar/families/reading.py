@@ -36,7 +36,7 @@ from tollbar.families.definition import (
 )
 from tollbar.families.made_of import Member, made_of
 from tollbar.metrics import METRICS, Metric
-from tollbar.wire import Wire, read
+from tollbar.wire import Plain, Wire, read
 
 # Public test keys that choices of several families use, beside the families' own.
 SHARED_KEYS = Path(__file__).with_name("keys")
@@ -193,7 +193,7 @@ class _WireHead(Wire):
 
 class _WirePart(Wire):
     title: str
-    family: str
+    family: Plain
     choices: tuple[str, ...] = ("*",)
     default: str
     op: str | None = None

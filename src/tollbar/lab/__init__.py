@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tollbar import console, judge, machine, moments, plan, results, study, units
+from tollbar import console, gathering, judge, machine, moments, plan, results, study, units
 from tollbar.errors import TollbarError
 from tollbar.judge import Judgement, StudyJudgement
 from tollbar.lab.measuring import MORE_BLOCKS, measure_into, probed_machine
@@ -116,6 +116,7 @@ def carry_out(
     finally:
         store.close()
     judged = judge.judge(results.read(store.directory))
+    gathering.keep(judged)
     if report:
         path = store.directory / "report.html"
         write_report(judged, path)

@@ -51,6 +51,8 @@ class TableCell:
     """What is read where there is no room for all that it says."""
     brief: TableCell | None = None
     """What a terminal has in its place, where that is not the same."""
+    link: str | None = None
+    """Where its words lead on a page."""
 
 
 @dataclass(frozen=True, slots=True)

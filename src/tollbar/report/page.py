@@ -9,6 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tollbar.families import Standing
 from tollbar.present.blocks import Chart, Figures
 from tollbar.present.chart import Strengths
 from tollbar.present.page import Page
@@ -23,12 +24,18 @@ MOST_LETTERS = 34
 def html(said: Page) -> str:
     """The whole document. Raises TollbarError if the charts' runtime cannot be made."""
     drawn: dict[str, Spec] = {}
+    # Of a block's own, before that of all pages, which says that the page is ready.
+    scripts: dict[str, None] = {}
 
     def placed(chart: Chart) -> str:
         name = f"chart-{len(drawn) + 1}"
         # Vega writes the description onto the drawing itself, where a screen reader meets it.
         drawn[name] = {"description": chart.description, **drawing.spec_of(chart.data)}
         return name
+
+    def needed(script: str) -> str:
+        scripts[script] = None
+        return ""
 
     templates = Environment(
         loader=PackageLoader("tollbar.report"),
@@ -38,6 +45,8 @@ def html(said: Page) -> str:
     templates.filters |= {
         "marked": marked,
         "placed": placed,
+        "needed": needed,
+        "script_json": script_json,
         "classes": classes,
         "standing_shape": palette.SHAPES.get,
         "line_colour": palette.line_colour,
@@ -45,6 +54,7 @@ def html(said: Page) -> str:
         "line_shape": palette.line_shape,
         "part_colour": palette.part_colour,
     }
+    templates.globals["standings"] = list(Standing)
     # The body first: it is what places the drawings.
     laid_out = templates.get_template("blocks.html.jinja").module.laid_out  # type: ignore[attr-defined]
     main = laid_out(said.sections, 2)
@@ -53,7 +63,7 @@ def html(said: Page) -> str:
         answers=[(entry, laid_out(entry.says, 2)) for entry in said.answers],
         main=main,
         style=Markup(data("style.css")),
-        script=Markup(data("page.js")),
+        script=Markup("\n".join(map(data, (*scripts, "page.js")))),
         drawings=script_json({"config": json.loads(data("charts/config.json")), "charts": drawn}),
         # A page without charts needs no runtime.
         runtime=Markup(bundle.script() if drawn else ""),

@@ -1,13 +1,14 @@
 """Results: a run's directory, written as each heat ends and read back whole.
 
 The studies and what is known of their families as they were, `run.json` (command, seed, fingerprint, receipts, looks),
-`results.sqlite` (cells, proofs, heats, trials, what was observed in each of their rounds, events), `report.html`.
+`results.sqlite` (cells, proofs, heats, trials, what was observed in each of their rounds, events), `report.html`, and
+what was judged, `judged.json`.
 Nothing that was measured is thrown away.
 """
 
 from tollbar.results.changes import changes, made_with
 from tollbar.results.export import export, write
-from tollbar.results.reading import about, read, studies
+from tollbar.results.reading import about, present, read, studies
 from tollbar.results.run import Row, Run, StudyRun
 from tollbar.results.store import Store, create, look, measured_as, reopen, update_about
 
@@ -23,6 +24,7 @@ __all__ = [
     "look",
     "made_with",
     "measured_as",
+    "present",
     "read",
     "reopen",
     "studies",

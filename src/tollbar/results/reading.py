@@ -20,8 +20,10 @@ from tollbar.families import Standing
 from tollbar.records import Chunk, LoadRecord, Outcome, SetAside, Trial
 from tollbar.results.observations import chunks_of
 from tollbar.results.run import MEASURED_AS, Row, Run, StudyRun
+from tollbar.wire import is_plain
 
 SCHEMA = 5
+_NO_TABLE = "type not in ('table', 'index') or sql like 'create virtual%'"
 # Formats that are not read any more, and what they lack.
 _NO_CHUNKS = "its trials have no chunks to be judged"
 EARLIER = {
@@ -38,7 +40,7 @@ def read(directory: Path) -> Run:
     path = directory / "results.sqlite"
     names = {spec: str(receipt["name"]) for spec, receipt in said["providers"].items()}
     try:
-        with _uncollected(), _opened(path) as database:
+        with uncollected(), _opened(path) as database:
             database.row_factory = sqlite3.Row
             present = reach(database)
             asked = zip(studies(directory), said["studies"].values(), strict=True)
@@ -59,7 +61,7 @@ def read(directory: Path) -> Run:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Records by the hundred thousand, none of which is in a cycle: looking for one takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -69,6 +71,16 @@ def _uncollected() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def present(directory: Path) -> dict[str, tuple[int, int]]:
+    """How many blocks and how many trials of each study are there. Raises TollbarError."""
+    path = directory / "results.sqlite"
+    try:
+        with _opened(path) as database:
+            return reach(database)
+    except (sqlite3.Error, OSError) as error:
+        raise TollbarError(f"the results cannot be read: {error}", where=str(path)) from error
 
 
 @contextlib.contextmanager
@@ -88,6 +100,9 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
                 if one.exists():
                     shutil.copyfile(one, folder / one.name)
             database = stack.enter_context(contextlib.closing(sqlite3.connect(folder / path.name)))
+        # A view under a table's name is a program, which may never end; whoever made the run.
+        for (name,) in database.execute(f"select name from sqlite_master where {_NO_TABLE}"):
+            raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table", where=str(path))
         yield database
 
 
@@ -137,6 +152,8 @@ def studies(directory: Path, *, to_measure: bool = False) -> tuple[study.Study, 
     # Runs of earlier versions kept none.
     kept = directory / "families" if not to_measure and (directory / "families").is_dir() else None
     for name, entry in about(directory)["studies"].items():
+        if not is_plain(name):
+            raise TollbarError(f"no name of a study: `{name}`", where=str(directory / "run.json"))
         path = directory / "studies" / f"{name}.toml"
         try:
             one = study.read(name, path.read_text("utf-8"), where=str(path), kept=kept)

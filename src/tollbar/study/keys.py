@@ -18,7 +18,7 @@ from tollbar.study.definition import (
     Cost,
     Statistic,
 )
-from tollbar.wire import Wire
+from tollbar.wire import Plain, Wire
 
 # What studies of earlier versions say, and what is said instead.
 GONE = {
@@ -162,7 +162,7 @@ class WireTable(Wire):
 
 class WireStudy(Wire):
     question: str
-    family: str
+    family: Plain
     source: str | None = None
     statistic: Statistic | None = None
     choices: tuple[str, ...] = ("*",)

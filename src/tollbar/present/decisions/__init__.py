@@ -16,7 +16,7 @@ from tollbar.present.names import counted
 if TYPE_CHECKING:
     from tollbar.present.page import Page
 
-__all__ = ["page_of"]
+__all__ = ["page_of", "part_of"]
 
 
 def page_of(answer: Brief, command: Sequence[str]) -> Page:
@@ -38,7 +38,7 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
                     Items(answer.paragraphs),
                     *(Paragraph(line, "note") for line in answer.how),
                     *([Boxed("warnings", [Items(answer.warnings)])] if answer.warnings else []),
-                    *(block for one in answer.listings for block in _part(one)),
+                    *(block for one in answer.listings for block in ([part_of(one)] if one.title else _blocks(one))),
                     Items([*answer.missing, *answer.notes]),
                 ),
                 "answer",
@@ -48,9 +48,9 @@ def page_of(answer: Brief, command: Sequence[str]) -> Page:
     )
 
 
-def _part(listing: Listing) -> Sequence[Block]:
-    blocks = tuple(_blocks(listing))
-    return (Section(listing.title, blocks),) if listing.title else blocks
+def part_of(listing: Listing) -> Section:
+    """A listing as a page has it, with its title."""
+    return Section(listing.title, tuple(_blocks(listing)))
 
 
 def _blocks(listing: Listing) -> Iterator[Block]:

@@ -1,0 +1,124 @@
+"""Runs of a fleet, made up: ordinary run directories whose chunks, and so whose tolls, are known beforehand."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tollbar import gathering, judge, plan, results, study
+from tollbar.families import Value
+from tollbar.gathering.kept import FILE, KeptJudgement, state
+from tollbar.judge import Verdict
+from tollbar.plan import Cell
+from tollbar.records import RUNNER, Chunk, Outcome, Trial
+
+QUIET_NS = (25_000.0, 25_000.0)
+OPERATIONS = 100_003
+BLOCKS, ROUNDS = 5, 2
+FLAGS = ("aes", "sha_ni", "avx2", "avx512f", "vaes")
+DIGESTS = """
+question  = "What does a hash cost?"
+family    = "digest"
+providers = ["libcrypto", "rustcrypto"]
+choices   = ["sha-256", "sha-512", "sha-1", "blake3"]
+baseline  = "sha-256"
+
+[vary]
+bytes = ["64 B", "4 KiB"]
+"""
+
+Cost = Callable[[Mapping[str, Value]], float]
+"""Nanoseconds per operation of a cell with these coordinates."""
+
+
+def fingerprint(cpu: str, *, flags: tuple[str, ...] = FLAGS, **more: object) -> dict[str, Any]:
+    """A machine of this processor."""
+    return {"cpu": cpu, "flags": list(flags), "cores": 4, "kernel": "6.1.0", "architecture": "x86_64", **more}
+
+
+def run_of(
+    parent: Path,
+    machine: Mapping[str, Any],
+    cost_of: Cost,
+    *,
+    text: str = DIGESTS,
+    name: str = "digests",
+    seed: int = 1,
+    quiet: bool = True,
+    twin: float = 1.0,
+) -> Path:
+    """A run as it is when it has ended, but for its report; `twin`: what a baseline's second cost is of its first."""
+    planned = plan.make([study.read(name, text, where=name)], seed=seed)
+    store = results.create(planned, parent, command=("tollbar", "run", name), libraries=(), fingerprint=machine,
+                           best_probe_ns=QUIET_NS[0])  # fmt: skip
+    chance = random.Random(seed)
+    (only,) = planned.studies
+    with store.database as database:
+        database.execute("update cell set outcome = ?, known_answers = 1", (Outcome.OK,))
+    for block in range(BLOCKS):
+        sides = [(cell, twin) for cell in only.cells for twin in ((False, True) if cell.is_baseline else (False,))]
+        store.record(
+            [
+                _trial(cell, is_twin, block, order, cost_of(cell.coordinates) * (twin if is_twin else 1), quiet, chance)
+                for order, (cell, is_twin) in enumerate(sides, len(sides) * block)
+            ]
+        )
+    store.look()
+    store.close()
+    gathering.keep(judge.judge(results.read(store.directory)))
+    return store.directory
+
+
+def like(run: Path, to: Path, machine: Mapping[str, Any], seed: int) -> Path:
+    """A run like another: of this machine, its tolls and nothing else somewhat otherwise."""
+    shutil.copytree(run, to, copy_function=_linked)
+    for name in ("run.json", FILE):
+        (to / name).unlink()
+    said = json.loads((run / "run.json").read_text("utf-8"))
+    (to / "run.json").write_text(json.dumps({**said, "seed": seed, "fingerprint": machine}), "utf-8")
+    chance = random.Random(seed)
+    kept = KeptJudgement.model_validate_json((run / FILE).read_bytes())
+    studies = []
+    for one in kept.studies:
+        tolls = []
+        for toll in one.tolls:
+            by = chance.lognormvariate(0, 0.1)
+            ends = {end: value and value * by for end, value in zip(("ratio", "low", "high"), toll[2:5], strict=True)}
+            tolls.append(toll._replace(**ends, verdict=_verdict(ends["low"], ends["high"])))
+        studies.append(one.model_copy(update={"tolls": tolls}))
+    (to / FILE).write_text(KeptJudgement(of=state(to), studies=studies).model_dump_json(), "utf-8")
+    return to
+
+
+def _verdict(low: float | None, high: float | None) -> Verdict:
+    if low is None or high is None:
+        return Verdict.NOT_MEASURED
+    return Verdict.COSTS if low > 1.03 else Verdict.SAVES if high < 0.97 else Verdict.UNCLEAR
+
+
+def _linked(source: str, to: str) -> None:
+    try:
+        os.link(source, to)
+    except OSError:
+        shutil.copy2(source, to)
+
+
+def _trial(cell: Cell, twin: bool, block: int, order: int, cost_ns: float, quiet: bool, chance: random.Random) -> Trial:
+    # A block's processes have a luck of their own.
+    luck = chance.gauss(1, 0.002)
+    chunks = []
+    for number in range(ROUNDS):
+        operations = OPERATIONS + 17 * number + block
+        cpu_ns = round(cost_ns * luck * operations)
+        probes_ns = QUIET_NS if quiet else (4 * QUIET_NS[0], 4 * QUIET_NS[1])
+        chunks.append(Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns))
+    return Trial(
+        study=cell.study, cell=cell.key, twin=twin, block=block, heat=0, order=order, started_s=float(order),
+        outcome=Outcome.OK, reason=None, chunks=tuple(chunks), paid_by=(RUNNER,), memory_bytes=0, steal_ns=0,
+        machine_load=1.0,
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""The JSON document of `tollbar gather`, and its tolls as flat rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tollbar.document.schema import JSON, Form, Number, Values
+from tollbar.gathering import Gathered, Observation, Pattern, TollRow
+from tollbar.present.decisions.gather import DIFFERS, refusal_words
+
+
+class GatheredRunForm(Form):
+    run: str
+    """its directory"""
+    machine: int
+    """its place in `machines`, from 0"""
+    started: str
+    tollbar: str
+    """the version that made it"""
+    page: str | None
+    """its report, where there is one"""
+
+
+class MachineForm(Form):
+    processor: str
+    fingerprint: dict[str, JSON]
+    runs: list[int]
+    """their places in `runs`, from 0"""
+
+
+class ObservationForm(Form):
+    run: int
+    study: str
+    provider: str
+    """with its version"""
+    server: str | None
+    ratio: Number
+    low: Number
+    """null, as `high`, where there were too few blocks for an interval"""
+    high: Number
+    confidence: Number
+    verdict: str
+    blocks: int
+    reason: str | None
+    """why there is no ratio"""
+
+
+class OnMachineForm(Form):
+    machine: int
+    verdict: str
+    """that of all runs; `unclear` where some are, `runs differ` where they contradict one another"""
+    runs: list[ObservationForm]
+
+
+class GatheredTollForm(Form):
+    family: str
+    cell: Values
+    over: Values
+    """its baseline"""
+    cost: str
+    worth: Number
+    """the smallest difference that was worth telling"""
+    standing: str
+    differs: bool
+    """whether machines, or runs of one of them, contradict one another"""
+    on: list[OnMachineForm]
+
+
+class PatternForm(Form):
+    flags: list[str]
+    """each of which separates the verdicts"""
+    verdict_with: str
+    verdict_without: str
+    processors_with: int
+    """how many decide it, at the least among the tolls"""
+    processors_without: int
+    tolls: list[int]
+    """their places in `tolls`, from 0"""
+
+
+class RefusedForm(Form):
+    run: str
+    study: str | None
+    """null: all of the run"""
+    reason: str
+
+
+class Document(Form):
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    """the number of this form"""
+    runs: list[GatheredRunForm]
+    """those that could be read"""
+    machines: list[MachineForm]
+    """those whose fingerprints differ"""
+    tolls: list[GatheredTollForm]
+    """one for each cell over its baseline, `on` each machine as each run found it; nothing is estimated of several
+    runs or machines together"""
+    patterns: list[PatternForm]
+    """processor flags that separate the verdicts on a toll perfectly, which is no cause"""
+    refused: list[RefusedForm]
+    """runs and studies of which nothing is told, and why"""
+
+
+def document(gathered: Gathered) -> Document:
+    """The document of these runs."""
+    machine_of = _machine_of(gathered)
+    places = {id(row): number for number, row in enumerate(gathered.rows)}
+    return Document(
+        runs=[
+            GatheredRunForm(
+                run=run.name,
+                machine=machine_of[number],
+                started=run.started,
+                tollbar=run.version,
+                page=f"{run.name}/{run.page.name}" if run.page else None,
+            )
+            for number, run in enumerate(gathered.runs)
+        ],
+        machines=[
+            MachineForm(processor=one.processor, fingerprint=one.fingerprint.model_dump(), runs=one.runs)
+            for one in gathered.machines
+        ],
+        tolls=[_toll(row) for row in gathered.rows],
+        patterns=[_pattern(one, places) for one in gathered.patterns],
+        refused=[
+            *(RefusedForm(run=one.name, study=None, reason=one.reason) for one in gathered.unusable),
+            *(
+                RefusedForm(run=run.name, study=one.study.name, reason=refusal_words(one))
+                for run in gathered.runs
+                for one in run.refused
+            ),
+        ],
+    )
+
+
+def toll_rows(gathered: Gathered) -> Iterator[dict[str, Any]]:
+    """A flat row for each toll of each run: its coordinates and its baseline's, and what was found."""
+    machine_of = _machine_of(gathered)
+    names = dict.fromkeys(name for row in gathered.rows for name in row.at)
+    for row in gathered.rows:
+        over = {f"over_{name}": value for name, value in row.over.items()}
+        for place in row.places.values():
+            for one in place.seen:
+                machine = gathered.machines[machine_of[one.run]]
+                yield {
+                    "run": gathered.runs[one.run].name,
+                    "processor": machine.processor,
+                    "flags": " ".join(machine.fingerprint.flags),
+                    "machine": machine_of[one.run],
+                    "family": row.family,
+                    **names,
+                    # A column has one type, and a coordinate of this name may be a number in one family only.
+                    **{name: str(value) for name, value in row.at.items()},
+                    **{name: str(value) for name, value in over.items()},
+                    "cost_metric": row.cost,
+                    "standing": str(row.standing),
+                    **{name: value for name, value in _observed(one).items() if name != "run"},
+                }
+
+
+def _machine_of(gathered: Gathered) -> Mapping[int, int]:
+    return {run: number for number, machine in enumerate(gathered.machines) for run in machine.runs}
+
+
+def _toll(row: TollRow) -> GatheredTollForm:
+    return GatheredTollForm(
+        family=row.family,
+        cell=dict(row.at),
+        over=dict(row.over),
+        cost=row.cost,
+        worth=row.worth,
+        standing=str(row.standing),
+        differs=row.differs,
+        on=[
+            OnMachineForm(
+                machine=number,
+                verdict=DIFFERS if place.verdict is None else str(place.verdict),
+                runs=[ObservationForm(**_observed(one)) for one in place.seen],
+            )
+            for number, place in sorted(row.places.items())
+        ],
+    )
+
+
+def _observed(one: Observation) -> dict[str, Any]:
+    toll, cell = one.toll, one.cell
+    return {
+        "run": one.run,
+        "study": one.study.name,
+        "provider": cell.provider,
+        "server": cell.server,
+        "ratio": toll.ratio,
+        "low": toll.low,
+        "high": toll.high,
+        "confidence": one.study.confidence,
+        "verdict": str(toll.verdict),
+        "blocks": toll.blocks,
+        "reason": toll.reason,
+    }
+
+
+def _pattern(one: Pattern, places: Mapping[int, int]) -> PatternForm:
+    have, lack = one.processors
+    return PatternForm(
+        flags=list(one.flags),
+        verdict_with=str(one.have),
+        verdict_without=str(one.lack),
+        processors_with=have,
+        processors_without=lack,
+        tolls=[places[id(row)] for row in one.rows],
+    )

@@ -1,0 +1,211 @@
+"""What was judged of a run, kept in its directory as `judged.json`: its tolls, and how far to believe them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+import tollbar
+from tollbar.families import Standing
+from tollbar.files import write_atomically
+from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
+from tollbar.libraries import normal
+from tollbar.results import Row, present
+from tollbar.study import Study
+from tollbar.wire import check_characters
+
+FILE = "judged.json"
+# Of a digest: as many hexadecimal digits as tell two states apart for certain.
+_DIGITS = 32
+# What a judgement is made by. A run that another version judged is judged again.
+_JUDGED_BY = ("judge/*.py", "gathering/kept.py", "results/reading.py", "moments.py", "stats.py")
+
+
+# A sender may write any number: one that no cost has, and that no text shows, is refused.
+Finite = Annotated[float, Field(ge=0, lt=1e15, allow_inf_nan=False)]
+Scalar = str | bool | Annotated[int, Field(gt=-(2**63), lt=2**63)] | FiniteFloat
+"""A coordinate, or a fact of a machine."""
+# In JSON's text: what may be a character that is checked for.
+_SPACES = str.maketrans("\n\u00a0", "  ")
+_ESCAPED = re.compile(r"\\[ubfr]")
+
+
+class Kept(BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KeptCell(NamedTuple):
+    """A planned cell."""
+
+    coordinates: dict[str, Scalar]
+    """Its provider without a version, as studies name it."""
+    provider: str
+    """With its version."""
+    server: str | None
+    standing: Standing
+
+
+class KeptToll(NamedTuple):
+    """A cell beside its baseline."""
+
+    cell: int
+    over: int
+    """Both by their places among the study's cells."""
+    ratio: Finite | None
+    low: Finite | None
+    """None, as its high end: too few blocks for an interval."""
+    high: Finite | None
+    verdict: Verdict
+    blocks: int
+    reason: str | None
+    """Why there is no ratio."""
+
+
+class KeptStudy(Kept):
+    """A study's tolls, and what tells whether to believe them."""
+
+    name: str
+    question: str
+    family: str
+    cost: str
+    load: str
+    """A digest of what users ask of a server; empty where there is none."""
+    worth: Finite
+    confidence: Finite
+    noise_floor: Finite | None
+    """How far from one twins came out, as a ratio above one."""
+    left_alone: Finite | None
+    """The share of unselected moments in which the core was left alone; None: no core was probed."""
+    cells_measured: int
+    never_left_alone: int
+    """Of these: those whose core was left alone in too few blocks."""
+    wrong_claims: list[str]
+    """Of a rehearsal: what is known of its work and was not found."""
+    parameters: dict[str, dict[str, Scalar]]
+    """What each choice is performed with."""
+    cells: list[KeptCell]
+    tolls: list[KeptToll]
+
+    @model_validator(mode="after")
+    def _points_at_cells(self) -> Self:
+        if not all(0 <= place < len(self.cells) for toll in self.tolls for place in toll[:2]):
+            raise ValueError("a toll of no cell")
+        return self
+
+
+class KeptJudgement(Kept):
+    """The file."""
+
+    of: str
+    """A digest of what was judged, and by what."""
+    studies: list[KeptStudy]
+
+
+def keep(judged: Judgement) -> KeptJudgement:
+    """Keeps in its directory what was judged of a run, where that can be written, and hands it on."""
+    kept = KeptJudgement(of=state(judged.run.directory), studies=[_study(one) for one in judged.studies])
+    with suppress(OSError):
+        write_atomically(judged.run.directory / FILE, kept.model_dump_json() + "\n")
+    return kept
+
+
+def read_kept(directory: Path) -> KeptJudgement | None:
+    """What is kept of a run, if that is all of it as it stands now, judged as it would be now.
+
+    Raises TollbarError where its results cannot be read, or a text in it would steer a terminal.
+    """
+    try:
+        text = (directory / FILE).read_text("utf-8")
+        kept = KeptJudgement.model_validate_json(text)
+    except (OSError, ValueError):
+        return None
+    # As text it is seen at once that there is none.
+    if _ESCAPED.search(text) or not text.translate(_SPACES).isprintable():
+        check_characters(json.loads(text), str(directory / FILE))
+    return kept if kept.of == state(directory) else None
+
+
+def state(directory: Path) -> str:
+    """A digest of all that a run's judgement is made from, chunks by the number of trials, and of what judges it."""
+    digest = hashlib.sha256(_edition().encode())
+    for path in (directory / "run.json", *sorted(_texts(directory))):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
+    digest.update(repr(sorted(present(directory).items())).encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _texts(directory: Path) -> Iterator[Path]:
+    return chain(directory.glob("studies/*.toml"), directory.glob("families/*/family.toml"))
+
+
+@cache
+def _edition() -> str:
+    package = Path(tollbar.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in _JUDGED_BY for path in package.glob(pattern)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _study(judged: StudyJudgement) -> KeptStudy:
+    study, trust = judged.about, judged.trust
+    places = {row.key: number for number, row in enumerate(judged.rows)}
+    return KeptStudy(
+        name=study.name,
+        question=study.question,
+        family=study.family.name,
+        cost=study.measure.cost,
+        load=_load(study),
+        worth=study.worth,
+        confidence=judged.confidence,
+        noise_floor=judged.noise_floor,
+        left_alone=trust.left_alone,
+        cells_measured=trust.cells,
+        never_left_alone=trust.never_left_alone,
+        wrong_claims=list(_wrong_claims(judged)) if study.family.is_rehearsal else [],
+        parameters={name: dict(study.family.choices[name].setting) for name in study.choices},
+        cells=[_cell(row) for row in judged.rows],
+        # A baseline's own toll is its twin's, and a cell without a baseline has none.
+        tolls=[_toll(one, places) for one in judged.tolls if one.row.key != one.against.key],
+    )
+
+
+def _load(study: Study) -> str:
+    """How many users there are, or how often they ask, is a coordinate of each cell."""
+    if study.load is None:
+        return ""
+    asked = replace(study.load, rates_hz=(), users=study.load.users if study.load.is_open else ())
+    return hashlib.sha256(repr(asked).encode()).hexdigest()[:_DIGITS]
+
+
+def _wrong_claims(judged: StudyJudgement) -> Iterator[str]:
+    for one in judged.claims:
+        if one.verdict in (ClaimVerdict.SMALLER, ClaimVerdict.LARGER, ClaimVerdict.INVERTED):
+            yield one.claim.says
+
+
+def _cell(row: Row) -> KeptCell:
+    coordinates = {**row.coordinates, "provider": normal(str(row.coordinates["provider"]))}
+    return KeptCell(coordinates, row.provider, row.server, row.standing)
+
+
+def _toll(toll: Toll, places: dict[str, int]) -> KeptToll:
+    cell, over = places[toll.row.key], places[toll.against.key]
+    ratio = toll.ratio
+    if ratio is None:
+        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason)
+    low, high = (ratio.low, ratio.high) if ratio.is_bounded else (None, None)
+    return KeptToll(cell, over, ratio.estimate, low, high, toll.verdict, ratio.n, toll.reason)

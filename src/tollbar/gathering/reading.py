@@ -1,0 +1,275 @@
+"""Runs under directories that others may have made: each one's machine and tolls, or why it has none.
+
+Nothing is followed out of a directory, nothing of it is run, and no file is read that is larger than a run has them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from multiprocessing import get_context
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from tollbar import judge, results, units
+from tollbar.errors import TollbarError
+from tollbar.gathering.kept import FILE, KeptJudgement, KeptStudy, Scalar, keep, read_kept
+from tollbar.machine import NOT_STATED
+from tollbar.results.reading import uncollected
+from tollbar.wire import check_characters
+
+_log = logging.getLogger(__name__)
+
+# Many times what the largest run has.
+MOST_BYTES = {"run.json": 8 << 20, FILE: 128 << 20, "results.sqlite": 4 << 30, "results.sqlite-wal": 4 << 30}
+MOST_OTHERWISE = 4 << 20
+MOST_FILES = 10_000
+# Of folders below the one that is named: a run of each study of each machine of each day.
+DEEPEST = 4
+# So many runs of a thousand cells are judged in about a minute.
+MANY = 20
+# Of a name or a reason that is shown.
+MOST_LETTERS = 200
+
+
+class Fingerprint(BaseModel):
+    """What a run says of its machine; other facts beside these two."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Scalar | list[Scalar] | None]
+    cpu: str
+    flags: list[str] = []
+
+
+class _About(BaseModel):
+    """What is shown of `run.json`."""
+
+    started: str
+    tollbar: str = NOT_STATED
+    fingerprint: Fingerprint
+
+
+class Doubt(StrEnum):
+    """Why nothing is told of a study."""
+
+    NOISE = "noise"
+    """What was measured twice differed by more than is worth telling."""
+    NEVER_QUIET = "never quiet"
+    """No cell's core was left alone in blocks enough."""
+    REHEARSAL = "rehearsal"
+    """A rehearsal in the same run did not find what is known of its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A study of whose tolls nothing is told."""
+
+    study: KeptStudy
+    doubt: Doubt
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run that can be read."""
+
+    directory: Path
+    name: str
+    """Its directory, as it is shown."""
+    started: str
+    version: str
+    """Of the Tollbar that made it."""
+    fingerprint: Fingerprint
+    page: Path | None
+    """Its report, where there is one."""
+    studies: tuple[KeptStudy, ...]
+    """Those of whose tolls something is told."""
+    refused: tuple[Refused, ...]
+    of: str
+    """A digest of all that was judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A directory that is no run which can be read, and why."""
+
+    name: str
+    reason: str
+
+
+def read(folders: Sequence[Path]) -> list[Found | Unusable]:
+    """Every run in these folders, in the order of their names. Raises TollbarError for a folder that has none.
+
+    A run that keeps no judgement of this version is judged; that is a look, and is noted where the run can be written.
+    """
+    directories = list(_directories(folders))
+    with uncollected():
+        read_back = {directory: _quickly(directory) for directory in directories if isinstance(directory, Path)}
+    left = [directory for directory, found in read_back.items() if found is None]
+    if left:
+        _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))
+        # Each in a process of its own, beside others: one that takes too much memory ends by itself.
+        with ProcessPoolExecutor(min(len(left), os.cpu_count() or 1), get_context("fork")) as pool:
+            under_way = {directory: pool.submit(_judged, directory) for directory in left}
+            for number, (directory, one) in enumerate(under_way.items(), 1):
+                if number % MANY == 0:
+                    _log.info("judging the run %d of %d", number, len(left))
+                try:
+                    read_back[directory] = one.result()
+                except Exception as error:  # the pool's, of a process that was ended
+                    read_back[directory] = Unusable(shown(directory), f"could not be judged: {_words(error)}")
+    found = [one if isinstance(one, Unusable) else read_back[one] for one in directories]
+    return list(_once(one for one in found if one is not None))
+
+
+def shown(text: object) -> str:
+    """A name or a reason that others wrote, without what steers a terminal, and not longer than can be read."""
+    words = " ".join(str(text).split())
+    said = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
+    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
+
+
+def _directories(folders: Sequence[Path]) -> Iterator[Path | Unusable]:
+    met: set[Path] = set()
+    for folder in folders:
+        if not folder.is_dir():
+            raise TollbarError(
+                "no such directory", where=shown(folder), hint="give a run's directory, or one with runs"
+            )
+        found = list(_below(folder, DEEPEST))
+        if not found:
+            hint = "give a directory that `tollbar run` made, or one with such directories"
+            raise TollbarError("has no run", where=shown(folder), hint=hint)
+        for one in found:
+            if isinstance(one, Unusable):
+                yield one
+            elif (place := one.resolve()) not in met:
+                met.add(place)
+                yield one
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path | Unusable]:
+    if os.path.lexists(folder / "run.json"):
+        yield folder
+        return
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield Unusable(shown(folder), f"cannot be read: {error.strerror}")
+        return
+    for entry in inside:
+        if entry.is_symlink():
+            if entry.is_dir():
+                yield Unusable(shown(folder / entry.name), "a symbolic link, which is not followed")
+        elif entry.name == "results.sqlite":
+            yield Unusable(shown(folder), "not a run: it has results and no run.json")
+        elif entry.is_dir() and depth:
+            yield from _below(folder / entry.name, depth - 1)
+
+
+def _quickly(directory: Path) -> Found | Unusable | None:
+    """A run by what it keeps; None where it is yet to be judged."""
+    try:
+        _check_files(directory)
+        kept = read_kept(directory)
+        return None if kept is None else _found(directory, kept)
+    except Exception as error:  # whatever a file that others wrote may lead to
+        return Unusable(shown(directory), _words(error))
+
+
+def _judged(directory: Path) -> Found | Unusable:
+    try:
+        # Where it cannot be noted it counts all the same.
+        results.look(directory)
+        return _found(directory, keep(judge.judge(results.read(directory))))
+    except Exception as error:  # whatever a file that others wrote may lead to
+        return Unusable(shown(directory), _words(error))
+
+
+def _words(error: Exception) -> str:
+    """What went wrong with a run, without its place, which stands beside it."""
+    if isinstance(error, TollbarError):
+        return shown(error.what)
+    if isinstance(error, OSError):
+        return shown(f"cannot be read: {error.strerror or error}")
+    return shown(
+        f"not as Tollbar writes it ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
+    )
+
+
+def _check_files(directory: Path) -> None:
+    """Raises TollbarError for what is no ordinary file of a run, before any of them is opened."""
+    folders = [directory, directory / "studies", directory / "families"]
+    for number, path in enumerate(_entries(folders)):
+        status = path.lstat()
+        name = path.relative_to(directory)
+        if stat.S_ISLNK(status.st_mode):
+            raise TollbarError(f"`{name}` is a symbolic link, which is not followed")
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise TollbarError(f"`{name}` is neither a file nor a folder")
+        most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
+        if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
+            raise TollbarError(f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}")
+        if number >= MOST_FILES:
+            raise TollbarError(f"more than {MOST_FILES:,} files")
+
+
+def _entries(folders: Sequence[Path]) -> Iterator[Path]:
+    """What is in these folders, and in the folders of the last of them."""
+    *_, last = folders
+    for folder in folders:
+        # Runs of earlier versions kept no families.
+        with suppress(FileNotFoundError), os.scandir(folder) as inside:
+            for entry in inside:
+                yield folder / entry.name
+                if folder == last and entry.is_dir(follow_symlinks=False):
+                    yield from (folder / entry.name / one.name for one in os.scandir(folder / entry.name))
+
+
+def _found(directory: Path, kept: KeptJudgement) -> Found:
+    said = results.about(directory)
+    about = _About.model_validate(said)
+    check_characters(about.model_dump(), shown(directory))
+    page = directory / "report.html"
+    wrong = any(study.wrong_claims for study in kept.studies)
+    doubts = [(study, Doubt.REHEARSAL if wrong else _doubt(study)) for study in kept.studies]
+    return Found(
+        directory=directory,
+        name=shown(directory),
+        started=about.started,
+        version=about.tollbar,
+        fingerprint=about.fingerprint,
+        page=page if page.is_file() else None,
+        studies=tuple(study for study, doubt in doubts if doubt is None),
+        refused=tuple(Refused(study, doubt) for study, doubt in doubts if doubt is not None),
+        of=kept.of,
+    )
+
+
+def _doubt(study: KeptStudy) -> Doubt | None:
+    if study.noise_floor is not None and study.noise_floor > 1 + study.worth:
+        return Doubt.NOISE
+    # Where no core was probed nothing is known of it, and the ratios say that they are as disturbed.
+    alone = study.left_alone
+    if alone == 0 or (alone is not None and 0 < study.cells_measured == study.never_left_alone):
+        return Doubt.NEVER_QUIET
+    return None
+
+
+def _once(found: Iterator[Found | Unusable]) -> Iterator[Found | Unusable]:
+    """Each run once: a copy of one is no further observation."""
+    names: dict[str, str] = {}
+    for one in found:
+        if isinstance(one, Found) and one.of in names:
+            yield Unusable(one.name, f"the same run as {names[one.of]}")
+            continue
+        if isinstance(one, Found):
+            names[one.of] = one.name
+        yield one
