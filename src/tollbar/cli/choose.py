@@ -145,7 +145,7 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
         _refuse_unknown(asked, given, found)
     near = nearby(asked, _judged_by(asked.family, given))
     there = [row.coordinates for one in found.studies if one.study.family.name == asked.family.name for row in one.rows]
-    return Answered(asked, places, _left(near, there), f"from {found.name}")
+    return Answered(asked, places, _left(near, there), f"from {found.name}", is_of_run=True)
 
 
 def _left(near: Nearby, there: Sequence[Mapping[str, Value]]) -> list[Candidate]:
@@ -195,7 +195,7 @@ def _measured(
     """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
     near = nearby(asked, _judged_by(asked.family, given))
     if not near.candidates:
-        raise TollbarError("there is nothing to choose from", where=study.ASKED)
+        raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
     question = _fitting(asked, near, words, within_s, named)
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from itertools import combinations, product
 
 from tollbar.families import Setting, Standing, Value, at_defaults
-from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, ruled_on
+from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, turned_on
 from tollbar.policies import Ruling
 
 # In how many settings a cell may differ from the nearest that meets what is wanted.
@@ -36,6 +36,8 @@ class Nearby:
     """What qualifies first, of each kind the nearest first."""
     names: tuple[str, ...]
     """The choice, and the settings by which they are told apart."""
+    refusal: str | None = None
+    """Why one that was found cannot be had, and is none of them; None: all can."""
 
     def to_measure(self, most: int) -> tuple[Candidate, ...]:
         """The first that qualify, then what lacks least; so many at most."""
@@ -51,20 +53,15 @@ class Nearby:
 
 def deciding(wanted: Wanted) -> tuple[str, ...]:
     """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
-    family = wanted.family
-    found = ruled_on(wanted)
-    for threat in wanted.threats:
-        said = [one for choice in family.choices.values() for one in choice.mitigates.get(threat, ())]
-        for setting in family.settings.values():
-            of_values = [one for value in setting.about.values() for one in value.mitigates.get(threat, ())]
-            found |= {setting.name} if of_values else set()
-            said += of_values
-        found |= {name for one in said for name in one.when}
-    return tuple(name for name, setting in family.settings.items() if name in found and setting.values)
+    found = turned_on(wanted)
+    return tuple(name for name, setting in wanted.family.settings.items() if name in found and setting.values)
 
 
 def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
-    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values."""
+    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values.
+
+    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it.
+    """
     family = wanted.family
     patterns = [str(one) for one in given.get("choice", ("*",))]
     said = {name: tuple(values) for name, values in given.items() if name != "choice"}
@@ -72,6 +69,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
     # What lowers a standing is not varied, and set so that it does not.
     set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
     found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
+    refusal: str | None = None
     names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
     for choice in family.choices.values():
         if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
@@ -85,14 +83,16 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
                     for others in product(*(_others(wanted, name, base) for name in changed)):
                         cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
                         at = frozenset(cell.items())
-                        if all(name in cell for name in changed) and at not in found:
+                        why = family.why_unsupported(cell)
+                        refusal = refusal or why
+                        if all(name in cell for name in changed) and at not in found and why is None:
                             # Of each choice the first, then of each the second, so that a few are of all choices.
                             turn = sum(one.coordinates["choice"] == choice.name for *_, one in found.values())
                             is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
                             place = apart + is_heavy, turn, _STANDINGS.index(family.standing_of(cell))
                             found[at] = place, candidate(wanted, cell)
     ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
-    return Nearby(tuple(one for *_, one in ordered), tuple(names))
+    return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
 
 
 def _lowers(setting: Setting) -> bool:
@@ -105,12 +105,15 @@ def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]
 
 
 def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
-    """These coordinates, with each free setting at its default unless another of its values lacks less."""
+    """These coordinates, with each free setting at its default unless only another can be had, or lacks less."""
     at = dict(fixed)
+
+    def worth(name: str, value: Value) -> tuple[bool, tuple[int, int]]:
+        cell = at_defaults(wanted.family, {**at, name: value})
+        return wanted.family.why_unsupported(cell) is not None, lacks(candidate(wanted, cell))
+
     for name in free:
         setting = wanted.family.settings[name]
         values = [setting.default, *(value for value in setting.values or () if value != setting.default)]
-        at[name] = min(
-            values, key=lambda value: lacks(candidate(wanted, at_defaults(wanted.family, {**at, name: value})))
-        )
+        at[name] = min(values, key=lambda value, name=name: worth(name, value))  # type: ignore[misc]
     return at

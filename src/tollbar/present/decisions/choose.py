@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 from tollbar.families import Degree, Standing
 from tollbar.judge import Toll, Verdict
-from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted
+from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, lacks
 from tollbar.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
+from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import (
     capitalised,
     coordinate,
@@ -37,11 +40,23 @@ class Answered:
     """What is judged and was not measured."""
     source: str
     """Where the costs are from."""
+    is_of_run: bool = False
+    """Whether they are from a run that was there, to which no time adds anything."""
 
     @property
     def qualifies(self) -> bool:
         """Whether anything does, measured or not."""
         return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
+
+    def candidates(self, names: Sequence[str]) -> Mapping[str, tuple[Choosing | None, Candidate]]:
+        """Every cell once, by its name: in the first place that has it, or in none; what was measured first."""
+        found: dict[str, tuple[Choosing | None, Candidate]] = {}
+        for place in self.places:
+            for one in _all(place):
+                found.setdefault(_name(self, one, names), (place, one))
+        for one in self.unmeasured:
+            found.setdefault(_name(self, one, names), (None, one))
+        return found
 
 
 def answer(of: Answered) -> Brief:
@@ -61,7 +76,7 @@ def answer(of: Answered) -> Brief:
                 _dropping(of, names),
                 _table(of, names, "What does not qualify", Ruling.BREAKS),
                 _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
-                _rules(of, places),
+                _rules(of),
                 _not_judged(wanted),
             )
             if one is not None
@@ -84,8 +99,10 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
         return "Nothing qualifies."
     first = next((one for one in of.places if one.ranks), None)
     if first is None and of.places and not any(place.qualifies for place in of.places):
-        count = sum(one.ruling is Ruling.MEETS for one in of.unmeasured)
-        return f"Nothing in the run qualifies; {counted(count, 'cell')} would that it has not."
+        left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
+        return (
+            f"Nothing that was measured qualifies; {_few(left)} would, and {'was' if len(left) == 1 else 'were'} not."
+        )
     if first is None:
         tried = [one for place in of.places[:1] for one in place.unpriced]
         found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
@@ -94,7 +111,8 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
     cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
-    shared = f"; {_listed([_name(of, one, names) for one in others])} not told apart from it" if others else ""
+    like = [_name(of, one, names) for one in others]
+    shared = f"; {_few(like)} {'is' if len(like) == 1 else 'are'} not told apart from it" if like else ""
     count = sum(len(rank.candidates) for rank in first.ranks)
     has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
     and_measured = "" if has_all else " and were measured"
@@ -103,12 +121,14 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     else:
         least = f"costs least of the {count} that qualify{and_measured}"
     at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
-    return f"{name} {least}: {cost} of CPU an operation{shared}{at}."
+    until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
+    by = f"; it qualifies by an exception, until {until}" if until else ""
+    return f"{name} {least}: {cost} of CPU an operation{shared}{at}{by}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = [*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])]
-    return f"{enumeration(shown)} {'is' if len(names) == 1 else 'are'}"
+def _few(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    return enumeration([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
@@ -175,18 +195,21 @@ def _example(of: Answered) -> str:
 
 
 def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
-    """What does not qualify in the first place, as every place has it, and what was not measured at all."""
-    place = of.places[0] if of.places else None
-    found = [one for one in _all(place) if one.ruling is ruling] if place else []
-    besides = [one for one in of.unmeasured if one.ruling is ruling]
-    shown = (found or besides)[:MOST_ROWS]
+    """What does not qualify: of each place what no place before it has; what was not measured only if nothing was."""
+    found = [(place, one) for place, one in of.candidates(names).values() if one.ruling is ruling]
+    measured = [(place, one) for place, one in found if place is not None]
+    shown, besides = (measured or found)[:MOST_ROWS], len(found) - len(measured)
     if not shown:
         return None
-    rows = [_row(of, place, one, names, [], _why(of, one)) for one in shown]
-    more = len(found) + len(besides) - len(shown)
-    unmeasured = f", {len(besides)} of them not measured" if found and besides else ""
+    tables = []
+    for place, some in groupby(shown, key=itemgetter(0)):
+        caption = _place(of, place) if place is not None and len(of.places) > 1 else ""
+        rows = [_row(of, place, one, names, [], _why(of, one)) for _, one in some]
+        tables.append(Table(caption, _columns(of, names), _once(rows)))
+    more = len(found) - len(shown)
+    unmeasured = f", {besides} of them not measured" if measured and besides else ""
     notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
-    return Listing(title, tables=[Table("", _columns(of, names), _once(rows))], notes=notes)
+    return Listing(title, tables=tables, heads="at", notes=notes)
 
 
 def _why(of: Answered, one: Candidate) -> str:
@@ -196,6 +219,7 @@ def _why(of: Answered, one: Candidate) -> str:
     for reason in one.broken or one.missing:
         rule = f"{reason.policy}: {reason.rule.id}" if reason.rule and several else reason.rule and reason.rule.id
         said.append(f"{reason.what} ({rule or reason.policy})" if rule or reason.policy else reason.what)
+        said += [ended_words(reason.ended)] if reason.ended else []
     return "; ".join(dict.fromkeys(said))
 
 
@@ -220,6 +244,7 @@ def _row(
 ) -> list[TableCell]:
     family = of.wanted.family
     notes = [*([small] if small else [])]
+    notes += map(excepted_words, one.excepted)
     notes += [f"{threat}: {condition}" for threat, condition in one.conditions.items()]
     notes += [f"against advice: {_clause(reason)}" for reason in one.advice]
     notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
@@ -250,8 +275,9 @@ def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
 def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
     if of.qualifies:
         return None
-    found = next((place.nearest for place in of.places), ())
-    found = found or _fewest(of.unmeasured)
+    every = [one for _, one in of.candidates(names).values()]
+    fewest = min(map(lacks, every), default=None)
+    found = [one for one in every if lacks(one) == fewest]
     said = [f"{_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
     partly = [
         threat
@@ -266,19 +292,8 @@ def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
     return Listing("The nearest misses", said, notes=notes)
 
 
-def _fewest(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    least = min((_lacks(one) for one in candidates), default=None)
-    return tuple(one for one in candidates if _lacks(one) == least)
-
-
-def _lacks(one: Candidate) -> tuple[int, int]:
-    return len(one.broken), len(one.missing)
-
-
 def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
-    found: dict[str, str] = {}
-    for place in of.places[:1]:
-        found |= {_name(of, one, names): _reasons(one) for one in place.dropping}
+    found = {_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
     if of.wanted.on <= of.wanted.today:
         return None
     title = f"What drops out by {of.wanted.on}"
@@ -289,8 +304,9 @@ def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
 
 
 def _reasons(one: Candidate) -> str:
-    said = dict.fromkeys(f"{reason.what}{_by(reason)}" for reason in (*one.broken, *one.missing))
-    return "; ".join(said)
+    reasons = (*one.broken, *one.missing)
+    ended = (ended_words(reason.ended) for reason in reasons if reason.ended)
+    return "; ".join(dict.fromkeys((*(f"{reason.what}{_by(reason)}" for reason in reasons), *ended)))
 
 
 def _by(reason: Reason) -> str:
@@ -326,17 +342,10 @@ def _rule_words(rule: Rule) -> str:
     return f"`{rule.id}`, {rule.clause}{read}{ours}"
 
 
-def _rules(of: Answered, places: Sequence[Choosing]) -> Listing | None:
-    candidates = [one for place in places[:1] for one in (*place.refused, *place.unsaid)] + [*of.unmeasured]
-    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing)]
-    said: dict[str, None] = {}
-    for reason in reasons:
-        if reason.rule:
-            said[f"{reason.policy}: {_rule_words(reason.rule)}."] = None
-        if reason.ended:
-            said[f"The exception to `{reason.ended.rule}` ended on {reason.ended.until}: {reason.ended.because}."] = (
-                None
-            )
+def _rules(of: Answered) -> Listing | None:
+    candidates = [*(one for place in of.places for one in _all(place)), *of.unmeasured]
+    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
+    said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
     return Listing("The rules that are named", list(said)) if said else None
 
 
@@ -354,7 +363,9 @@ def _of_policy(policy: Policy) -> Iterator[str]:
 
 def _notes(of: Answered) -> Iterator[str]:
     left = [one for one in of.unmeasured if one.ruling is Ruling.MEETS]
-    if left:
+    if left and of.is_of_run:
+        yield f"Not in the run: {counted(len(left), 'more cell')} that would qualify; without `--run`, it is measured."
+    elif left:
         yield (
             f"Not measured: {counted(len(left), 'more cell')} that would qualify, further from the usual settings;"
             " a coordinate that is given makes room for them, and so does `--for`."
@@ -371,7 +382,10 @@ def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
 def _place(of: Answered, place: Choosing) -> str:
     shown: Mapping[str, object] = next((one.row.shown for one in _all(place) if one.row), place.where)
     at = {name: shown[name] for name in place.where}
-    return place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+    words = place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+    # Two studies of a run may ask for the same.
+    several = len({one.study for one in of.places}) > 1
+    return f"{place.study} · {words}" if several else words
 
 
 def _all(place: Choosing) -> Iterable[Candidate]:
