@@ -243,6 +243,20 @@ def test_the_study_measures_these_cells_and_no_others() -> None:
     assert baseline in {cell.key for cell in planned.cells}
 
 
+@pytest.mark.parametrize(
+    ("words", "op"), [((), "sign"), (("op=verify",), "verify"), (("op=generate-key",), "generate-key")]
+)
+def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tuple[str, ...], op: str) -> None:
+    """A policy rules on the digest that is signed: making a key, which has none, comes first in the family only."""
+    want = asked("signature", "tr-02102")
+    given: dict[str, tuple[str, ...]] = {"op": (op,)} if words else {}
+    found = nearby(want, given)
+    question = study.of_candidates(want.family, words, [found.cell(one) for one in found.to_measure(12)])
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {op} == {cell.coordinates["op"] for cell in planned.cells}
+    assert (op != "generate-key") == any("digest" in cell.coordinates for cell in planned.cells)
+
+
 def test_a_policy_without_its_edition_is_the_newest() -> None:
     """What is no name of a policy stays as it is."""
     expected = {

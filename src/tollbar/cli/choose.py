@@ -207,10 +207,14 @@ def _measured(
 
 
 def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
-    """What of the coordinates decides which settings there are; sizes and loads do not."""
+    """What of the coordinates decides which settings there are; sizes and loads do not, nor do several operations."""
     beds = {"bed": tuple(family.beds)} if family.beds else {}
     kept = {
-        n: v for n, v in given.items() if n in ("choice", "bed") or (n in family.settings and family.settings[n].values)
+        name: values
+        for name, values in given.items()
+        if name in ("choice", "bed")
+        or (name == "op" and len(values) == 1)
+        or (name in family.settings and family.settings[name].values)
     }
     return {**beds, **kept}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tollbar.families import Family, Value
+from tollbar.families import Family, Value, fits
 from tollbar.study.asking import Question, of_words, offering
 
 NOT_ASKED = "It was not asked for."
@@ -23,8 +23,8 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
     choices = [*dict.fromkeys(str(cell["choice"]) for cell in cells)]
     said = [word for word in words if word.partition("=")[0] not in vary]
     if "op" not in [word.partition("=")[0] for word in said]:
-        # One operation answers, as in `ask`; the others are asked for by name.
-        said.append(f"op={family.operations[0]}")
+        # One operation answers; the others are asked for by name.
+        said.append(f"op={_operation(family, names)}")
     asked = of_words(family.name, [*choices, *said], against=choices[0])
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
     head["question"] = f"Which {family.name} costs least of those that qualify?"
@@ -42,6 +42,14 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
                 head["baseline"] = {**cells[0], "provider": first}
     tables = {**asked.tables, "": head, "vary": {**varied, **vary}}
     return Question(tables, asked.echo, left_out, SLOW if family.parameters else {})
+
+
+def _operation(family: Family, names: Sequence[str]) -> str:
+    """The first operation to which most means something of what tells cells apart: signing, and not making a key."""
+    telling = [one for one in family.settings.values() if one.about or one.name in names]
+    return max(
+        family.operations, key=lambda op: sum(fits({"op": one.only.get("op", ("*",))}, {"op": op}) for one in telling)
+    )
 
 
 def _others(
