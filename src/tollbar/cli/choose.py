@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -81,7 +82,7 @@ def choose(
     run
         A run that has the costs. None: what matters is measured, and kept as a run.
     for_
-        About how long to measure: 15 seconds by default, a minute with a server. As many cells as that allows, what
+        About how long it may take: 15 seconds by default, a minute with a server. As many cells as that allows, what
         qualifies and is nearest to the usual settings first.
     seed
         Decides the order of visits and the data. None: a new one, kept with the run.
@@ -90,6 +91,7 @@ def choose(
     runs
         Where the run's directory is made.
     """
+    began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     choices = [word for word in words if "=" not in word]
     study.check_choices(asked.family, choices)
@@ -101,7 +103,7 @@ def choose(
         found = _from_run(asked, given, run)
     else:
         within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
-        found = _measured(asked, given, coordinates, within, seed, full_paths(library), runs)
+        found = _measured(asked, given, coordinates, began_s, within, seed, full_paths(library), runs)
     said = answer(found)
 
     def document() -> object:
@@ -187,6 +189,7 @@ def _measured(
     asked: Wanted,
     given: Mapping[str, tuple[Value, ...]],
     words: Sequence[str],
+    began_s: float,
     within_s: float,
     seed: int | None,
     named: Sequence[str],
@@ -200,7 +203,7 @@ def _measured(
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
     console.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s)
+    judged = lab.carry_out(planned, store, report=False, until_s=began_s + within_s)
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
     return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")

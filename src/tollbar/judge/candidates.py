@@ -18,8 +18,8 @@ from tollbar.policies import Ruling
 
 # In how many settings a cell may differ from the nearest that meets what is wanted.
 MOST_APART = 2
-# Of what is measured so much is kept for what does not qualify: its cost says what a rule asks.
-FOR_OTHERS = 1 / 3
+# Of what is measured so much is kept for what does not qualify, one heat at most: its cost says what a rule asks.
+FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
 
 # An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
 HEAVY_BYTES = 256 << 20
@@ -43,7 +43,7 @@ class Nearby:
         """The first that qualify, then what lacks least; so many at most."""
         qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
         others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
-        kept = min(len(others), max(round(FOR_OTHERS * most), most - len(qualify)))
+        kept = min(len(others), max(min(round(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
         return (*qualify[: most - kept], *others[:kept])
 
     def cell(self, one: Candidate) -> Mapping[str, Value]:
