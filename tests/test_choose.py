@@ -305,7 +305,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
     "choice": (("digest", "sha256"), {}, "no such choice of digest: `sha256` did you mean `sha-256`"),
     "time": (("digest",), {"for_": "soon"}, "soon"),
+    "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
+    "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
+    "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "ask: TLS 1.2 has no hybrid groups"),
+    "a policy's file": (("digest",), {"policy": ("none.toml",)}, "no such policy: `none.toml`"),
 }
 
 
@@ -357,7 +361,7 @@ def test_what_the_run_lacks_is_counted_and_qualifies(
     assert "--for" not in text
     if status is ExitStatus.DONE:
         assert "Nothing that was measured qualifies; spin-5 would, and was not." in text
-        assert "Not in the run: 1 more cell that would qualify" in text
+        assert "Not in the run, and would qualify: spin-5; without `--run`, what matters is measured." in text
     else:
         assert "Nothing qualifies." in text
         assert "The nearest misses" in text

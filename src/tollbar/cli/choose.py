@@ -99,6 +99,8 @@ def choose(
     given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
     for one in asked.policies:
         console.say(f"  policy     {one.name}: {one.title}, {one.edition}")
+    if run is not None and for_ is not None:
+        raise TollbarError("with `--run` nothing is measured", where=f"--for {for_}", hint="leave one of the two out")
     if run is not None:
         found = _from_run(asked, given, run)
     else:

@@ -151,7 +151,7 @@ def wanted(
     now = today or date.today()
     found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
     mitigated = dict(policies.threat_wanted(known, word) for word in threats)
-    return Wanted(known, found, mitigated, policies.day(on) if on else now, now, standing)
+    return Wanted(known, found, mitigated, now if on is None else policies.day(on), now, standing)
 
 
 def choose(

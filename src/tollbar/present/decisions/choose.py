@@ -81,7 +81,7 @@ def answer(of: Answered) -> Brief:
             )
             if one is not None
         ],
-        notes=[*_notes(of)],
+        notes=[*_notes(of, names)],
     )
 
 
@@ -361,10 +361,10 @@ def _of_policy(policy: Policy) -> Iterator[str]:
             yield f"{part.name}, {part.title}: {asks}."
 
 
-def _notes(of: Answered) -> Iterator[str]:
-    left = [one for one in of.unmeasured if one.ruling is Ruling.MEETS]
+def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
+    left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
     if left and of.is_of_run:
-        yield f"Not in the run: {counted(len(left), 'more cell')} that would qualify; without `--run`, it is measured."
+        yield f"Not in the run, and would qualify: {_few(left)}; without `--run`, what matters is measured."
     elif left:
         yield (
             f"Not measured: {counted(len(left), 'more cell')} that would qualify, further from the usual settings;"
