@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import FAKE_RUNNER, Tollbar
 from test_choosing import COSTS, digests
 from tollbar import plan, study
 from tollbar.cli.choose import choose as command
@@ -23,6 +24,7 @@ from tollbar.policies import Ruling, with_edition
 from tollbar.present.decisions import page_of
 from tollbar.present.decisions.choose import Answered, answer
 from tollbar.present.page import Brief
+from tollbar.stats import FEWEST_BLOCKS
 
 TODAY = date(2026, 11, 23)
 
@@ -365,3 +367,18 @@ def test_what_the_run_lacks_is_counted_and_qualifies(
     else:
         assert "Nothing qualifies." in text
         assert "The nearest misses" in text
+
+
+def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
+    """By the fewest blocks that tell anything, where the time is over before they begin."""
+    words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")
+    done = tollbar("choose", *words)
+    assert 0 == done.returncode, done.stderr
+    said = json.loads(done.stdout)
+    (place,) = said["places"]
+    assert ["spin-1", "spin-2"] == [one["choice"] for rank in place["ranks"] for one in rank["candidates"]]
+    (made,) = (tmp_path / "runs").iterdir()
+    (kept,) = json.loads((made / "run.json").read_text())["studies"].values()
+    assert FEWEST_BLOCKS == kept["blocks"]
+    again = json.loads(tollbar("choose", "spin", "--run", made, "--json").stdout)
+    assert place["where"] == again["places"][0]["where"]
