@@ -98,15 +98,13 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     if not of.qualifies:
         return "Nothing qualifies."
     first = next((one for one in of.places if one.ranks), None)
+    found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
     if first is None and of.places and not any(place.qualifies for place in of.places):
-        left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
-        return (
-            f"Nothing that was measured qualifies; {_few(left)} would, and {'was' if len(left) == 1 else 'were'} not."
-        )
+        were = "was" if len(found) == 1 else "were"
+        return f"Nothing that was measured qualifies; {_few([*found])} would, and {were} not."
     if first is None:
-        tried = [one for place in of.places[:1] for one in place.unpriced]
-        found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
-        why = f": {tried[0].unmeasured}" if len({one.unmeasured for one in tried}) == 1 else ""
+        reasons = {one.unmeasured for one in found.values() if one.unmeasured}
+        why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
         return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
@@ -246,7 +244,7 @@ def _row(
     notes = [*([small] if small else [])]
     notes += map(excepted_words, one.excepted)
     notes += [f"{threat}: {condition}" for threat, condition in one.conditions.items()]
-    notes += [f"against advice: {_clause(reason)}" for reason in one.advice]
+    notes += [f"against advice: {reason.rule.clause}" for reason in one.advice if reason.rule]
     notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
     toll = place.beside_cheapest(one) if place else None
     standing = family.standing_of(one.coordinates)
@@ -310,11 +308,7 @@ def _reasons(one: Candidate) -> str:
 
 
 def _by(reason: Reason) -> str:
-    return f" ({reason.policy}, {_clause(reason)})" if reason.rule else ""
-
-
-def _clause(reason: Reason) -> str:
-    return reason.rule.clause if reason.rule else ""
+    return f" ({reason.policy}, {reason.rule.clause})" if reason.rule else ""
 
 
 def _contradictions(of: Answered) -> Listing | None:
