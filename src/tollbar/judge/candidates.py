@@ -7,6 +7,7 @@ lacks least: what each setting costs shows in them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -69,6 +70,7 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
     # What lowers a standing is not varied, and set so that it does not.
     set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
     found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
+    turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
     refusal: str | None = None
     names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
     for choice in family.choices.values():
@@ -85,12 +87,15 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
                         at = frozenset(cell.items())
                         why = family.why_unsupported(cell)
                         refusal = refusal or why
-                        if all(name in cell for name in changed) and at not in found and why is None:
-                            # Of each choice the first, then of each the second, so that a few are of all choices.
-                            turn = sum(one.coordinates["choice"] == choice.name for *_, one in found.values())
-                            is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
-                            place = apart + is_heavy, turn, _STANDINGS.index(family.standing_of(cell))
-                            found[at] = place, candidate(wanted, cell)
+                        if why is not None or at in found or not all(name in cell for name in changed):
+                            continue
+                        one = candidate(wanted, cell)
+                        # Of each choice and setting the first, then of each the second, so that a few are of all.
+                        kind = choice.name, changed, one.ruling
+                        is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
+                        place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
+                        turns[kind] += 1
+                        found[at] = place, one
     ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
     return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
 
