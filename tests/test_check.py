@@ -4,264 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from builders import lognormal, measured, row, run, study, study_run
+from builders import run
 from conftest import FAKE_RUNNER, Tollbar
-from tollbar import lab, plan
-from tollbar.budgets.accepting import accepted
-from tollbar.budgets.checked import Check, Found
-from tollbar.budgets.judging import PRECISION, CheckedBudget, judged, left_out, refuse_other_than_one, study_of
+from test_budgets import at_ratio
+from tollbar import lab
 from tollbar.cli import check as command
 from tollbar.document.decisions.check import Document
 from tollbar.errors import ExitStatus, TollbarError
-from tollbar.families import Standing
-from tollbar.judge import Judgement, StudyJudgement, judge_study
-from tollbar.policies import Budget, Processor, SetOn, check_project, read_project
-from tollbar.results import Row
+from tollbar.judge import Judgement, StudyJudgement
+from tollbar.policies import read_project
 from tollbar.study import Study, load
-
-TODAY = date(2026, 11, 23)
-HERE = Processor("AMD EPYC", "25/17/1", "aes avx2")
-BUDGET = Budget("hashing", "tollbar.toml: `budget.hashing`", "digest", "x", "none", {}, 2.1, None)
-
-
-def at_ratio(
-    true: float, seed: int = 1, *, sigma: float = 0.004, blocks: int = 20, disturbed: bool = False
-) -> StudyJudgement:
-    """A study of one comparison whose true ratio is known; or one whose core was never left alone."""
-    base, twin, cost = measured([1.0, 1.0, true], lognormal(sigma), random.Random(seed), blocks=blocks)
-    rows = [
-        row({"choice": "none"}, base, twins_ns=twin, standing=Standing.NULL),
-        row({"choice": "x"}, cost, against="none"),
-    ]
-    return judge_study(
-        study_run([_disturbed(one) for one in rows] if disturbed else rows, (blocks,), study(blocks=blocks))
-    )
-
-
-def _disturbed(one: Row) -> Row:
-    def beside_a_neighbour(trials: Sequence[object]) -> tuple[object, ...]:
-        return tuple(replace(t, chunks=tuple(replace(c, probes_ns=None) for c in t.chunks)) for t in trials)  # type: ignore[attr-defined, type-var]
-
-    return replace(one, trials=beside_a_neighbour(one.trials), twins=beside_a_neighbour(one.twins))  # type: ignore[arg-type]
-
-
-def found(limit: float | None, of: StudyJudgement, among: int = 1) -> CheckedBudget:
-    return judged(replace(BUDGET, at_most=limit), of, among)
-
-
-def test_a_ratio_is_over_where_its_whole_interval_is() -> None:
-    """Below the limit it is within; where the limit lies in the interval it cannot be told."""
-    of = at_ratio(2.0)
-    ratio = found(2.1, of).ratio
-    assert ratio is not None
-    assert Found.WITHIN is found(2.1, of).found
-    assert Found.OVER is found(1.9, of).found
-    for limit in (ratio.low * 1.0001, ratio.estimate, ratio.high * 0.9999):
-        assert (Found.CANNOT_TELL, "the limit lies within the interval") == (
-            found(limit, of).found,
-            found(limit, of).reason,
-        )
-
-
-def test_several_budgets_hold_together() -> None:
-    """Each of ten has a wider interval than one alone, so that all ten are wrong no oftener than it."""
-    of = at_ratio(2.0)
-    alone, among = found(2.1, of).ratio, found(2.1, of, 10).ratio
-    assert alone is not None
-    assert among is not None
-    assert among.low < alone.low < alone.high < among.high
-    assert pytest.approx(1 - (1 - alone.confidence) / 10) == among.confidence
-
-
-def test_what_noise_explains_is_not_over() -> None:
-    """An interval beyond the limit by less than the twins may differ is not enough; neither are disturbed moments."""
-    of = at_ratio(2.0)
-    (toll,) = (one for one in of.tolls if one.row.key != one.against.key)
-    assert toll.ratio is not None
-    apart = replace(toll, noise=replace(toll.ratio, estimate=1.03, low=1.01, high=1.05))
-    noisy = replace(of, tolls=tuple(apart if one is toll else one for one in of.tolls))
-    assert (Found.OVER, Found.CANNOT_TELL) == (found(1.95, of).found, found(1.95, noisy).found)
-    disturbed = at_ratio(2.0, disturbed=True)
-    assert (Found.CANNOT_TELL, Found.OVER) == (found(1.9, disturbed).found, found(1.2, disturbed).found)
-    assert "not left alone" in (found(1.9, disturbed).reason or "")
-    assert not found(1.9, disturbed).can_be_set
-
-
-def test_a_limit_that_was_accepted_holds_when_nothing_changed_and_is_broken_by_five_per_cent() -> None:
-    """Forty runs of no change are never over and hardly ever open; of those of five per cent more, nine in ten are."""
-    limit = found(None, at_ratio(2.0, 999)).new_limit
-    assert limit is not None
-    again = [found(limit, at_ratio(2.0, seed)).found for seed in range(40)]
-    assert 0 == again.count(Found.OVER)
-    assert again.count(Found.WITHIN) >= 38
-    dearer = [found(limit, at_ratio(2.1, seed)).found for seed in range(40)]
-    assert dearer.count(Found.OVER) >= 36
-
-
-def test_a_limit_has_the_margin_of_its_interval_and_of_the_noise() -> None:
-    """The end of the interval, times what noise may make of equals, a per cent at least; rounded up to four figures."""
-    one = found(None, at_ratio(2.0))
-    assert one.ratio is not None
-    assert one.new_limit is not None
-    assert one.new_limit >= one.ratio.high * (1 + PRECISION)
-    assert one.new_limit <= one.ratio.high * 1.03
-    assert one.new_limit == float(f"{one.new_limit:.4g}")
-    assert one.finds is not None
-    assert 0.01 < one.finds < 0.05
-
-
-def test_a_limit_that_is_kept_and_near_stays() -> None:
-    """So that accepting again changes nothing; one that is far away, or a person's own, is written anew."""
-    of = at_ratio(2.0)
-    limit = found(None, of).new_limit
-    assert limit is not None
-    own = replace(BUDGET, at_most=limit, set_on=SetOn(HERE, 2.0, (), TODAY))
-    assert judged(own, of, 1).new_limit is None
-    for other in (replace(own, at_most=3.0), replace(own, at_most=1.9), replace(own, set_on=None)):
-        assert limit == judged(other, of, 1).new_limit
-
-
-def test_a_budget_of_another_processor_is_not_judged_here() -> None:
-    """Nothing is measured for it, and it says in what this one differs; a limit without a processor holds anywhere."""
-    there = SetOn(HERE, 2.0, (), TODAY)
-    others = {
-        "AMD EPYC, and this is Xeon": replace(HERE, cpu="Xeon"),
-        "model 25/17/1, and this is 25/1/1": replace(HERE, model="25/1/1"),
-        "other instruction sets: avx512f": replace(HERE, flags="aes avx2 avx512f"),
-    }
-    for words, here in others.items():
-        (one,) = left_out([replace(BUDGET, set_on=there), BUDGET], here)
-        assert Found.ELSEWHERE is one.found
-        assert words in (one.reason or "")
-    assert () == left_out([replace(BUDGET, set_on=there)], HERE)
-
-
-PROJECT = """\
-# What we use.
-policy = ["asvs-level-2-5.0.0"]   # since release 3
-
-[uses.archive]
-family   = "digest"
-choice   = "sha-1"
-standing = "acceptable"           # when we began
-
-[uses.mail]
-family = "digest"
-choice = "sha-256"
-
-[budget.hashing]
-choice  = "sha-256"               # here
-family  = "digest"
-against = "blake3"
-at-most = 1.5
-
-# Not in the way.
-[budget]
-short = { family = "digest", choice = "x", against = "none" }
-"""
-
-
-def test_accepting_writes_values_and_keeps_all_else(tmp_path: Path) -> None:
-    """Standings, limits and where they were set; comments, order, spaces and the ends of lines stay as they are."""
-    path = tmp_path / "tollbar.toml"
-    path.write_text(PROJECT)
-    project = read_project(path)
-    of = at_ratio(2.0)
-    check = Check(
-        path,
-        TODAY,
-        check_project(project, TODAY),
-        tuple(judged(one, of, 2) for one in project.budgets),
-        is_accepted=True,
-    )
-    text = accepted(PROJECT, check, HERE, TODAY)
-    limit = check.budgets[0].new_limit
-    expected = PROJECT.replace('"acceptable"           #', '"broken"           #').replace(
-        "at-most = 1.5", f"at-most = {limit}"
-    )
-    for line in expected.splitlines():
-        assert line.partition(" }")[0] in text
-    path.write_text(text)
-    again = read_project(path)
-    assert [Standing.BROKEN, Standing.RECOMMENDED] == [use.standing for use in again.uses]
-    assert [limit, limit] == [one.at_most for one in again.budgets]
-    assert {SetOn(HERE, 2.0, ("openssl 3.0.19",), TODAY)} == {
-        replace(one.set_on, ratio=round(one.set_on.ratio, 1)) for one in again.budgets if one.set_on
-    }
-    repeated = replace(
-        check, uses=check_project(again, TODAY), budgets=tuple(judged(one, of, 2) for one in again.budgets)
-    )
-    assert text == accepted(text, repeated, HERE, TODAY)
-    with_returns = PROJECT.replace("\n", "\r\n")
-    assert accepted(with_returns, check, HERE, TODAY).replace("\r\n", "\n") == text
-
-
-BAD = {
-    "an unknown family": ('family  = "digest"', 'family  = "dgest"', "no such family: `dgest`", "`digest`"),
-    "an unknown choice": (
-        '"sha-256"               #',
-        '"sha256"               #',
-        "no such choice of digest",
-        "`sha-256`",
-    ),
-    "another unknown choice": ('"blake3"', '"blake4"', "no such choice of digest: `blake4`", "`blake3`"),
-    "a choice with a value": ('"sha-256"               #', '"sha=256"               #', "one value each", ""),
-    "an unknown setting": ("at-most = 1.5", 'setting = { byts = "4 KiB" }', "no setting `byts`", "`bytes`"),
-    "several values": ("at-most = 1.5", 'setting = { bytes = "4KiB,64B" }', "one value each, not `bytes=4KiB,64B`", ""),
-    "a size without its unit": ("at-most = 1.5", "setting = { bytes = 4096 }", "say the unit", ""),
-    "a setting that is not said": ('"blake3"', '"bytes=4KiB"', "`against` says `bytes`, and `setting` does not", ""),
-    "a misspelt key": ("at-most", "at-mots", "`budget.hashing.at-mots`: no such key", "`at-most`"),
-    "a limit in words": ("at-most = 1.5", 'at-most = "1.5"', "at-most", ""),
-    "no limit at all": ("at-most = 1.5", "at-most = 0", "greater than 0", ""),
-    "no bound": ("at-most = 1.5", "at-most = inf", "finite", ""),
-    "a name that is no file's": ("[budget.hashing]", '[budget."../hashing"]', "budget", ""),
-    "nothing to compare": ('"blake3"', '"sha-256"', "nothing is compared", ""),
-}
-
-
-def _planned(path: Path) -> None:
-    """Reads a project, and plans its first budget."""
-    one = read_project(path).budgets[0]
-    refuse_other_than_one(plan.make([study_of(one)], seed=0), {one.name: one})
-
-
-@pytest.mark.parametrize("fault", BAD)
-def test_a_bad_budget_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
-    """With the file, the table, and the nearest right name, before anything is measured."""
-    find, replacement, words, hint = BAD[fault]
-    path = tmp_path / "tollbar.toml"
-    path.write_text(PROJECT.replace(find, replacement, 1))
-    with pytest.raises(TollbarError) as caught:
-        _planned(path)
-    said = f"{caught.value.what} {caught.value.where} {caught.value.hint}"
-    assert words in said
-    assert hint in said
-    assert str(path) in (caught.value.where or "")
-
-
-def test_a_budget_is_the_question_that_ask_would_be_asked() -> None:
-    """Two choices, or one that differs from itself in one coordinate."""
-    of_two = study_of(replace(BUDGET, choice="sha-256", against="blake3", setting={"bytes": "4 KiB"}))
-    assert ({"choice": "blake3"}, {"sha-256", "blake3"}) == (of_two.baseline, {*of_two.choices})
-    tls = Budget("b", "w", "tls", "tls-1.3", "key-exchange=x25519", {"key-exchange": "x25519mlkem768"}, None, None)
-    of_one = study_of(tls)
-    assert {"key-exchange": "x25519"} == of_one.baseline
-    assert ("x25519", "x25519mlkem768") == of_one.vary["key-exchange"]
-    planned = plan.make([of_one], seed=0)
-    refuse_other_than_one(planned, {"b": tls})
-
 
 USES = """
 policy = ["asvs-level-2-5.0.0", "ours-2026.toml"]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from conftest import FAKE_RUNNER, Tollbar
 from test_choosing import COSTS, digests
 from tollbar import plan, study
 from tollbar.cli.choose import choose as command
 from tollbar.cli.options import Layout
 from tollbar.document.decisions.choose import made
-from tollbar.errors import TollbarError
-from tollbar.families import Standing
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.families import Standing, family
 from tollbar.judge.candidates import MOST_APART, deciding, nearby
-from tollbar.judge.choosing import Wanted, choose, wanted
+from tollbar.judge.choosing import Candidate, Wanted, choose, wanted
 from tollbar.policies import Ruling, with_edition
 from tollbar.present.decisions import page_of
 from tollbar.present.decisions.choose import Answered, answer
 from tollbar.present.page import Brief
+from tollbar.stats import FEWEST_BLOCKS
 
 TODAY = date(2026, 11, 23)
 
@@ -80,6 +84,82 @@ def test_nothing_qualifies_and_the_nearest_are_named(tmp_path: Path) -> None:
     assert {"sha-512", "sha3-256", "sha-384"} == {said.partition(":")[0] for said in nearest.sentences}
 
 
+EXCEPT = """
+[[except]]
+rule = "one"
+where = { choice = "blake3" }
+because = "moved with release 9"
+until = 2027-06-30
+"""
+
+
+def test_an_exception_that_carries_a_cell_is_said(tmp_path: Path) -> None:
+    """Of which policy and rule, why and until when, wherever the cell stands; and by which key of the document."""
+    (path := tmp_path / "ours-2026.toml").write_text(A_POLICY + EXCEPT)
+    found, brief = answered(asked("digest", str(path)))
+    assert brief.headline.startswith("blake3 costs least of the 2 that qualify")
+    assert brief.headline.endswith("; it qualifies by an exception, until 2027-06-30.")
+    expected = "excepted from ours-2026 one until 2027-06-30: moved with release 9 (blake3 is not approved)"
+    assert expected in text_of(brief)
+    assert "ours-2026: `one`, 1.1." in text_of(brief)
+    (first,) = made(found, brief).places[0].ranks[0].candidates
+    (excepted,) = first.excepted
+    assert ("one", date(2027, 6, 30), None) == (excepted.rule, excepted.excepted_until, excepted.exception_ended)
+    assert [] == first.broken
+
+
+def test_an_exception_that_has_ended_counts_no_more_and_says_so(tmp_path: Path) -> None:
+    """Beside the rule that is broken, in the table and where it is said what drops out."""
+    (path := tmp_path / "ours-2026.toml").write_text(A_POLICY + EXCEPT)
+    found, brief = answered(asked("digest", str(path), on="2027-07-01"))
+    ended = "its exception ended on 2027-06-30 (moved with release 9) and counts no more"
+    assert f"blake3 is not approved (one); {ended}" in text_of(brief)
+    (dropping,) = [one for one in brief.listings if one.title.startswith("What drops out")]
+    assert [f"blake3: blake3 is not approved (ours-2026, 1.1); {ended}"] == dropping.sentences
+    (blake3,) = [one for one in made(found, brief).places[0].refused if one.choice == "blake3"]
+    (broken,) = blake3.broken
+    assert (None, date(2027, 6, 30)) == (broken.excepted_until, broken.exception_ended)
+    assert [] == blake3.excepted
+
+
+def test_two_studies_of_a_run_have_captions_of_their_own_and_all_counts() -> None:
+    """What only the second refused is shown and counted, with its own cheapest beside it."""
+    want = asked("digest", "asvs-level-2")
+    one, other = digests(), digests({"sha-256": 4.0, "sha3-256": 9.0, "sha-1": 2.0, "md5": 3.0})
+    other = replace(other, study=replace(other.study, name="again"))
+    places = [place for each in (one, other) for place in choose(want, each, {})]
+    brief = answer(Answered(want, places, (), "from a run"))
+    qualifying, refused = brief.listings[:2]
+    for listing in (qualifying, refused):
+        captions = [table.caption for table in listing.tables]
+        assert ["study", "again"] == [caption.partition(" · ")[0] for caption in captions]
+    assert [["md5", "sha-224"], ["sha-1"]] == [sorted(row[0].says for row in table.rows) for table in refused.tables]
+    (sha_1,) = refused.tables[1].rows
+    assert "×\u00a00.50" == sha_1[-2].says
+    assert "61 bits, under 128 (11.2.3)" in (sha_1[0].small or "")
+
+
+def test_what_is_shown_and_what_is_left_is_all_there_is(tmp_path: Path) -> None:
+    """In several places, and what was not measured at all."""
+    (path := tmp_path / "ours-2026.toml").write_text(A_POLICY)
+    want = asked("digest", str(path))
+    first = digests()
+    other = digests({f"sha-{bits}": 4.0 for bits in (1, 256, 512)})
+    near = nearby(want, {})
+    of = Answered(want, [p for o in (first, other) for p in choose(want, o, {})], near.candidates, "from a run")
+    brief = answer(of)
+    (refused,) = [one for one in brief.listings if one.title == "What does not qualify"]
+    shown = sum(len(table.rows) for table in refused.tables)
+    left = sum(int(found[1]) for note in refused.notes if (found := re.match(r"… (\d+) more row", note)))
+    assert {str(one.coordinates["choice"]) for one in near.candidates if one.ruling is Ruling.BREAKS} >= {"sha-1"}
+    every = {*(c for one in (first, other) for c in (r.choice for r in one.rows)), *map(_choice, near.candidates)}
+    assert len(every - {"none", "sha3-256", "sha3-512"}) == shown + left
+
+
+def _choice(one: Candidate) -> str:
+    return str(one.coordinates["choice"])
+
+
 def test_what_drops_out_by_a_day_is_said_with_its_rule() -> None:
     """SHA-224 until the end of 2030."""
     _, brief = answered(asked("digest", "sp800-131a", on="2032-01-01"))
@@ -121,7 +201,10 @@ def test_candidates_are_near_what_meets_and_the_nearest_are_measured_first() -> 
     some = found.to_measure(12)
     assert 12 == len(some)
     assert 8 == sum(one.ruling is Ruling.MEETS for one in some)
-    assert {"tls-1.2", "tls-1.3"} == {one.coordinates["choice"] for one in some if one.ruling is Ruling.MEETS}
+    meet = [one.coordinates for one in some if one.ruling is Ruling.MEETS]
+    assert {"tls-1.2", "tls-1.3"} == {one["choice"] for one in meet}
+    # What each setting costs, and not one of them alone.
+    assert all(len({one[name] for one in meet}) > 1 for name in base)
 
 
 def test_a_threat_leaves_only_what_mitigates_it() -> None:
@@ -129,6 +212,17 @@ def test_a_threat_leaves_only_what_mitigates_it() -> None:
     found = nearby(asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",)), {"bed": ("nginx",)})
     qualify = [one.coordinates for one in found.candidates if one.ruling is Ruling.MEETS]
     assert {("tls-1.3", "x25519mlkem768")} == {(at["choice"], at["key-exchange"]) for at in qualify}
+
+
+def test_what_cannot_be_had_is_nothing_to_choose_from() -> None:
+    """Neither measured nor refused: TLS 1.2 has no hybrid groups and no ML-DSA, TLS 1.3 no CBC."""
+    want = asked("tls", "tlsref-intermediate", threats=("harvest-now-decrypt-later",))
+    found = nearby(want, {"bed": ("nginx",)})
+    assert {None} == {want.family.why_unsupported(one.coordinates) for one in found.candidates}
+    assert {"tls-1.2", "tls-1.3"} == {str(one.coordinates["choice"]) for one in found.candidates}
+    none = nearby(want, {"choice": ("tls-1.2",), "key-exchange": ("x25519mlkem768",)})
+    assert () == none.candidates
+    assert "TLS 1.2 has no hybrid groups" in (none.refusal or "")
 
 
 def test_a_default_in_bad_standing_is_set_well_unless_it_is_given() -> None:
@@ -152,6 +246,20 @@ def test_the_study_measures_these_cells_and_no_others() -> None:
     }
     (baseline,) = {cell.against for cell in planned.cells}
     assert baseline in {cell.key for cell in planned.cells}
+
+
+@pytest.mark.parametrize(
+    ("words", "op"), [((), "sign"), (("op=verify",), "verify"), (("op=generate-key",), "generate-key")]
+)
+def test_the_operation_is_one_to_which_what_is_varied_means_something(words: tuple[str, ...], op: str) -> None:
+    """A policy rules on the digest that is signed: making a key, which has none, comes first in the family only."""
+    want = asked("signature", "tr-02102")
+    given: dict[str, tuple[str, ...]] = {"op": (op,)} if words else {}
+    found = nearby(want, given)
+    question = study.of_candidates(want.family, words, [found.cell(one) for one in found.to_measure(12)])
+    (planned,) = plan.make((study.read("ask", question.text(6), where="ask"),), seed=0).studies
+    assert {op} == {cell.coordinates["op"] for cell in planned.cells}
+    assert (op != "generate-key") == any("digest" in cell.coordinates for cell in planned.cells)
 
 
 def test_a_policy_without_its_edition_is_the_newest() -> None:
@@ -202,7 +310,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "coordinate": (("digest", "byts=4KiB"), {}, "no setting `byts` did you mean `bytes`"),
     "choice": (("digest", "sha256"), {}, "no such choice of digest: `sha256` did you mean `sha-256`"),
     "time": (("digest",), {"for_": "soon"}, "soon"),
+    "no day": (("digest",), {"on": ""}, "`` is not a day as in `2032-01-01`"),
     "run": (("digest",), {"run": Path("none")}, "not a run"),
+    "a run that is measured": (("digest",), {"run": Path("none"), "for_": "20s"}, "nothing is measured"),
+    "a combination": (("tls", "tls-1.2", "key-exchange=x25519mlkem768"), {}, "ask: TLS 1.2 has no hybrid groups"),
+    "a policy's file": (("digest",), {"policy": ("none.toml",)}, "no such policy: `none.toml`"),
 }
 
 
@@ -227,3 +339,49 @@ def test_a_run_answers_by_itself_and_without_the_family_says_what_it_has(
     assert error.value.hint == "it has spin"
     with pytest.raises(TollbarError, match="no row of the run has `choice=spin-5`"):
         command("spin", "spin-5", run=run)
+
+
+ON_SPIN = A_POLICY.replace('family = "digest"', 'family = "spin"')
+
+
+@pytest.mark.parametrize(("only", "status"), [("spin-5", ExitStatus.DONE), ("spin-6", ExitStatus.SOME_FAILED)])
+def test_what_the_run_lacks_is_counted_and_qualifies(
+    only: str, status: ExitStatus, fake_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A choice that meets the policy and was not measured is an answer, and no time would add it to the run."""
+    (path := tmp_path / "ours-2026.toml").write_text(
+        ON_SPIN.replace('["sha3-*"] }', f'["{only}"] }}\nabsent = ["{only}"]')
+    )
+    assert status is command("spin", policy=(str(path),), run=fake_runs / "one", layout=Layout(json=True))
+    said = json.loads(capsys.readouterr().out)
+    measured = {one["choice"] for place in said["places"] for one in place["refused"]}
+    lacks = {one["choice"] for one in said["unmeasured"]}
+    assert {"spin-5"} <= lacks
+    assert set() == measured & lacks
+    assert {
+        name for name, one in family("spin").choices.items() if one.standing is not Standing.NULL
+    } == measured | lacks
+    assert status is command("spin", policy=(str(path),), run=fake_runs / "one")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--for" not in text
+    if status is ExitStatus.DONE:
+        assert "Nothing that was measured qualifies; spin-5 would, and was not." in text
+        assert "Not in the run, and would qualify: spin-5; without `--run`, what matters is measured." in text
+    else:
+        assert "Nothing qualifies." in text
+        assert "The nearest misses" in text
+
+
+def test_without_a_run_what_qualifies_is_measured_and_kept(tollbar: Tollbar, tmp_path: Path) -> None:
+    """By the fewest blocks that tell anything, where the time is over before they begin."""
+    words = ("spin", "spin-1", "spin-2", f"provider=runner:{FAKE_RUNNER}", "--for", "0.1s", "--json")
+    done = tollbar("choose", *words)
+    assert 0 == done.returncode, done.stderr
+    said = json.loads(done.stdout)
+    (place,) = said["places"]
+    assert ["spin-1", "spin-2"] == [one["choice"] for rank in place["ranks"] for one in rank["candidates"]]
+    (made,) = (tmp_path / "runs").iterdir()
+    (kept,) = json.loads((made / "run.json").read_text())["studies"].values()
+    assert FEWEST_BLOCKS == kept["blocks"]
+    again = json.loads(tollbar("choose", "spin", "--run", made, "--json").stdout)
+    assert place["where"] == again["places"][0]["where"]

@@ -14,7 +14,7 @@ from tollbar.errors import TollbarError
 from tollbar.families import Standing, Value, cells_of, families
 from tollbar.judge.choosing import Choosing, Wanted, choose, choose_unpriced, wanted
 from tollbar.policies import Ruling
-from tollbar.results import StudyRun
+from tollbar.results import Row, StudyRun
 
 TODAY = date(2026, 11, 23)
 # Each digest's cost over the null choice's.
@@ -77,6 +77,45 @@ def test_costs_are_compared_within_one_place() -> None:
     assert 64 == one.where["bytes"]
 
 
+def stored(*places: Mapping[str, Value]) -> StudyRun:
+    """A run of encrypted storage, in which each place is dearer than the one before."""
+    rows: list[Row] = []
+    for times, at in enumerate(places, 1):
+        true = [times * one for one in (1.0, 1.0, 2.0, 4.0)]
+        null, twin, *costs = measured(true, lognormal(0.003), random.Random(times), blocks=20)
+        rows.append(row({"choice": "plaintext", **at}, null, twins_ns=twin, standing=Standing.NULL))
+        against = rows[-1].key
+        for name, cost in zip(("aes-256-gcm", "pgp-sym-encrypt"), costs, strict=True):
+            rows.append(row({"choice": name, **at}, cost, against=against))
+    return study_run(rows, (20,), study(blocks=20))
+
+
+def test_what_is_asked_makes_the_place() -> None:
+    """Operations, servers and settings that decide nothing, also where not every operation has them."""
+    inserts = [{"op": "insert", "rows-per-commit": 250, "durability": one} for one in ("off", "flushed")]
+    reads = [{"op": "read", "rows": 10000}, {"op": "read", "rows": 10000, "bed": "postgresql", "channel": "tcp"}]
+    found = choose(asked("storage"), stored(*inserts, *reads), {})
+    assert [*inserts, *reads] == [{n: v for n, v in one.where.items() if n != "provider"} for one in found]
+    for one in found:
+        assert [["aes-256-gcm"], ["pgp-sym-encrypt"]] == [some for _, some in names(one)]
+
+
+def test_what_a_setting_means_nothing_to_stands_beside_each_of_its_values() -> None:
+    """Padding decides nothing by itself, and a curve has none; where a policy rules on it, it is chosen too."""
+    cells: list[dict[str, Value]] = [{"choice": "rsa-3072", "padding": one} for one in ("pkcs1", "pss")]
+    cells.append({"choice": "ed25519"})
+    null, twin, *costs = measured([1.0, 1.0, 8.0, 9.0, 2.0], lognormal(0.003), random.Random(3), blocks=20)
+    at: dict[str, Value] = {"op": "sign", "bytes": 32}
+    rows = [row({"choice": "none", **at}, null, twins_ns=twin, standing=Standing.NULL)]
+    rows += [row({**at, **cell}, cost, against=rows[0].key) for cell, cost in zip(cells, costs, strict=True)]
+    run = study_run(rows, (20,), study(blocks=20))
+    found = choose(asked("signature"), run, {})
+    assert ["pkcs1", "pss"] == [one.where["padding"] for one in found]
+    assert [[(1, ["ed25519"]), (2, ["rsa-3072"])]] * 2 == [names(one) for one in found]
+    (ruled_on,) = choose(asked("signature", "tr-02102"), run, {})
+    assert 3 == sum(len(some) for some in (ruled_on.qualifies, ruled_on.refused, ruled_on.unsaid))
+
+
 def test_threats_come_before_costs() -> None:
     """What does nothing against a threat is refused; what does so on a condition cannot be said."""
     (found,) = choose(asked("digest", threats=("collision",)), digests(), {})
@@ -122,6 +161,20 @@ def test_a_contradiction_is_of_the_policies_and_not_of_what_was_measured() -> No
     (found,) = choose(asked("digest", "cnsa-2.0-2024-12", "asvs-level-2-5.0.0"), digests(only), {})
     assert ["sha-384"] == [one.coordinates["choice"] for one in found.qualifies]
     assert () == found.contradictions
+
+
+@pytest.mark.parametrize(("on", "known"), [("2020-01-01", False), ("2025-01-01", False), ("2026-11-23", True)])
+def test_before_its_edition_a_policy_says_and_contradicts_nothing(on: str, known: bool) -> None:
+    """TR-02102 of January 2026 is none of 2025, though CNSA is."""
+    found = unpriced(asked("key-exchange", "tr-02102-2026-01", "cnsa-2.0-2024-12", on=on))
+    assert known == bool(found.contradictions)
+    assert () == found.qualifies
+    for one in (*found.refused, *found.unsaid):
+        by_tr, by_cnsa = one.judged
+        assert known == bool(by_tr.findings)
+        if not known:
+            assert (Ruling.CANNOT_SAY, "this edition is of 2026-01-") == (by_tr.ruling, (by_tr.missing or "")[:27])
+        assert (on >= "2024-12") == bool(by_cnsa.findings)
 
 
 def test_policies_that_only_differ_do_not_contradict_each_other() -> None:

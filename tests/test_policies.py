@@ -224,11 +224,16 @@ def test_an_exception_has_a_reason_and_an_end(key: str, tmp_path: Path) -> None:
     assert "r0" in (caught.value.hint or "")
 
 
-def test_an_unknown_policy_has_the_nearest_beside_it() -> None:
-    """In the hint, as every other name has."""
+def test_an_unknown_policy_has_the_nearest_beside_it(tmp_path: Path) -> None:
+    """In the hint, as every other name has; a file of one's own too."""
     with pytest.raises(TollbarError, match="no such policy: `asvs-level-2`") as caught:
         policy("asvs-level-2")
     assert "`asvs-level-2-5.0.0`" in (caught.value.hint or "")
+    of_rules(tmp_path, RULE)
+    for name in ("ours-2062.toml", "ours-2026.tml"):
+        with pytest.raises(TollbarError, match=f"no such policy: `{name}`") as caught:
+            policy(name, beside=tmp_path)
+        assert "`ours-2026.toml`" in (caught.value.hint or "")
 
 
 def test_policies_on_the_search_path_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -445,6 +445,21 @@ def test_a_study_that_is_gone_counts_and_nothing_in_common_is_an_error(
     assert (2, True) == (refused.returncode, "no toll in common" in refused.stderr)
 
 
+def test_what_is_not_compared_has_not_passed(
+    tollbar: Tollbar, fake_runs: Path, fake_study: Path, tmp_path: Path
+) -> None:
+    """Ratios to another baseline show no rise, and count as rows that failed do; costs are compared."""
+    fake_study.write_text(fake_study.read_text().replace('baseline  = "spin-1"', 'baseline  = "spin-1-again"'))
+    made = tollbar("run", fake_study, "--json", "--no-report", "--blocks", "5")
+    runs = fake_runs / "one", tmp_path / json.loads(made.stdout)["run"]
+    done = tollbar("compare", *runs, "--fail-above", "90%")
+    assert 1 == done.returncode
+    assert "Not compared, and so not judged: 3 rows of both runs." in " ".join(done.stdout.split())
+    by_cost = tollbar("compare", *runs, "--fail-above", "900%", "--of", "cost")
+    assert (0, False) == (by_cost.returncode, "not judged" in by_cost.stdout)
+    assert 0 == tollbar("compare", *runs).returncode
+
+
 def test_a_comparison_with_a_slower_run_has_status_1(tollbar: Tollbar, fake_runs: Path) -> None:
     """Where each chunk of a choice took half as long again, and the others as long as before."""
     one, other = fake_runs / "one", fake_runs / "other"

@@ -15,7 +15,7 @@ import pytest
 
 from tollbar import families, machine, policies, tuning
 from tollbar.document.decisions.tune import document
-from tollbar.errors import TollbarError
+from tollbar.errors import ExitStatus, TollbarError
 from tollbar.judge.choosing import wanted
 from tollbar.libraries import Provider
 from tollbar.machine import Limit, Limits
@@ -333,6 +333,49 @@ def test_a_disturbed_measurement_is_made_again(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(one, Tuned)
     assert one.is_near
     assert one.measured.elapsed.median_s in took[1:]
+
+
+@pytest.mark.usefixtures("made_up")
+def test_what_took_too_long_is_measured_again_before_its_shape_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another program had half of the cores: one pass over more memory comes before two."""
+    alone, asked = together.elapsed, []
+
+    def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
+        found = alone(command, task, at_once, for_s)
+        asked.append(task["setting"])
+        return replace(found, median_s=2 * found.median_s) if len(asked) <= 2 else found
+
+    monkeypatch.setattr(together, "elapsed", elapsed)
+    (one,) = tuning.tune(asking(0.4, choices=["argon2id"]))
+    assert isinstance(one, Tuned)
+    assert one.is_near
+    assert 1 == one.measured.parameters["passes"]
+    assert asked[1] == asked[2]
+    assert asked[0] != asked[1]
+
+
+@pytest.mark.usefixtures("made_up")
+def test_what_takes_far_too_long_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other program makes a hash take so much longer."""
+    alone, asked = together.elapsed, []
+
+    def elapsed(command: tuple[str, ...], task: Mapping[str, Any], at_once: int, for_s: float) -> Elapsed:
+        asked.append(task["setting"])
+        return alone(command, task, at_once, for_s)
+
+    monkeypatch.setattr(together, "elapsed", elapsed)
+    assert all(isinstance(one, Missed) for one in tuning.tune(asking(0.002)))
+    assert all(asked.count(one) == 1 for one in asked)
+
+
+@pytest.mark.usefixtures("made_up")
+def test_nothing_to_propose_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which says the nearest."""
+    from tollbar.cli.tune import tune
+
+    assert ExitStatus.SOME_FAILED is tune(within="2ms", at_once=2)
+    assert "Nothing is found" in capsys.readouterr().out
+    assert ExitStatus.DONE is tune(within="1s", at_once=2)
 
 
 # So many at once.

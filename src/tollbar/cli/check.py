@@ -65,7 +65,7 @@ def check(
     """
     part, path = _asked(words)
     within_s, today = read_seconds("--for", for_), date.today()
-    found = Check(path, policies.day(on) if on else today, is_accepted=accept)
+    found = Check(path, today if on is None else policies.day(on), is_accepted=accept)
     before = _content(path)
     project = policies.read_project(path)
     _refuse_nothing(project, part)

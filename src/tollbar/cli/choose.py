@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -81,7 +82,7 @@ def choose(
     run
         A run that has the costs. None: what matters is measured, and kept as a run.
     for_
-        About how long to measure: 15 seconds by default, a minute with a server. As many cells as that allows, what
+        About how long it may take: 15 seconds by default, a minute with a server. As many cells as that allows, what
         qualifies and is nearest to the usual settings first.
     seed
         Decides the order of visits and the data. None: a new one, kept with the run.
@@ -90,6 +91,7 @@ def choose(
     runs
         Where the run's directory is made.
     """
+    began_s = time.monotonic()
     asked = wanted(family, policy, threat, on, standing=Standing.ACCEPTABLE)
     choices = [word for word in words if "=" not in word]
     study.check_choices(asked.family, choices)
@@ -97,11 +99,13 @@ def choose(
     given = _given(asked.family, choices, study.coordinates_of(asked.family, coordinates))
     for one in asked.policies:
         console.say(f"  policy     {one.name}: {one.title}, {one.edition}")
+    if run is not None and for_ is not None:
+        raise TollbarError("with `--run` nothing is measured", where=f"--for {for_}", hint="leave one of the two out")
     if run is not None:
         found = _from_run(asked, given, run)
     else:
         within = read_seconds("--for", for_ or (DEFAULT_FOR_SERVED if _served(asked.family, given) else DEFAULT_FOR))
-        found = _measured(asked, given, coordinates, within, seed, full_paths(library), runs)
+        found = _measured(asked, given, coordinates, began_s, within, seed, full_paths(library), runs)
     said = answer(found)
 
     def document() -> object:
@@ -145,7 +149,7 @@ def _from_run(asked: Wanted, given: Mapping[str, tuple[Value, ...]], path: Path)
         _refuse_unknown(asked, given, found)
     near = nearby(asked, _judged_by(asked.family, given))
     there = [row.coordinates for one in found.studies if one.study.family.name == asked.family.name for row in one.rows]
-    return Answered(asked, places, _left(near, there), f"from {found.name}")
+    return Answered(asked, places, _left(near, there), f"from {found.name}", is_of_run=True)
 
 
 def _left(near: Nearby, there: Sequence[Mapping[str, Value]]) -> list[Candidate]:
@@ -187,6 +191,7 @@ def _measured(
     asked: Wanted,
     given: Mapping[str, tuple[Value, ...]],
     words: Sequence[str],
+    began_s: float,
     within_s: float,
     seed: int | None,
     named: Sequence[str],
@@ -195,22 +200,26 @@ def _measured(
     """Measures what matters: as many of the cells that are nearest to qualifying as there is time for."""
     near = nearby(asked, _judged_by(asked.family, given))
     if not near.candidates:
-        raise TollbarError("there is nothing to choose from", where=study.ASKED)
+        raise TollbarError(near.refusal or "there is nothing to choose from", where=study.ASKED)
     question = _fitting(asked, near, words, within_s, named)
     one = study.read(study.ASKED, question.text(FEWEST_BLOCKS), where=study.ASKED)
     planned, store = lab.begin((one,), command=command_line(), runs=runs, seed=seed, named_libraries=named)
     console.say(f"  question   {len(near.candidates)} cells to choose from; {len(planned.cells)} are measured")
-    judged = lab.carry_out(planned, store, report=False, within_s=within_s)
+    judged = lab.carry_out(planned, store, report=False, until_s=began_s + within_s)
     places = _places(asked, {}, judged.run)
     there = [row.coordinates for row in judged.run.studies[0].rows]
     return Answered(asked, places, _left(near, there), f"measured now, kept in {store.directory}")
 
 
 def _judged_by(family: Family, given: Mapping[str, tuple[Value, ...]]) -> Mapping[str, tuple[Value, ...]]:
-    """What of the coordinates decides which settings there are; sizes and loads do not."""
+    """What of the coordinates decides which settings there are; sizes and loads do not, nor do several operations."""
     beds = {"bed": tuple(family.beds)} if family.beds else {}
     kept = {
-        n: v for n, v in given.items() if n in ("choice", "bed") or (n in family.settings and family.settings[n].values)
+        name: values
+        for name, values in given.items()
+        if name in ("choice", "bed")
+        or (name == "op" and len(values) == 1)
+        or (name in family.settings and family.settings[name].values)
     }
     return {**beds, **kept}
 

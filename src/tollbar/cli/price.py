@@ -74,7 +74,7 @@ def price(
         Where the directory of what is measured is made.
     """
     today = date.today()
-    then = day(on) if on else today
+    then = today if on is None else day(on)
     asked = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy)))
     within_s = read_seconds("--for", for_ or ("0 s" if run else DEFAULT_FOR))
     read = inventory.read(file)

@@ -77,7 +77,7 @@ def compare(
         Another run's directory.
     fail_above
         A share, such as 5%: end with status 1 if a row rose by more, its whole interval beyond it, or was measured in
-        the first run and not in the second; with status 3 if no row could have shown it.
+        the first run and not in the second, or is not compared; with status 3 if no row could have shown it.
     of
         What `--fail-above` looks at: the `ratio` to the baseline of the same run, or the `cost`, which is larger too
         where the machine is slower today.
@@ -103,7 +103,7 @@ def compare(
         console.show_comparison(comparison, notes)
     if above is None:
         return ExitStatus.DONE
-    if found or comparison.gone:
+    if found or comparison.gone or comparison.unjudged(of):
         return ExitStatus.SOME_FAILED
     return ExitStatus.DONE if comparison.tellable(of) else ExitStatus.CANNOT_TELL
 

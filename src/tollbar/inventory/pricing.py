@@ -20,7 +20,7 @@ from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, candidat
 from tollbar.judge.costs import readings
 from tollbar.judge.verdicts import Toll
 from tollbar.moments import quickness_of
-from tollbar.policies import STANDINGS, Contradiction, Finding, Policy, Ruling
+from tollbar.policies import STANDINGS, Contradiction, Policy, Ruling
 from tollbar.results import Run, StudyRun
 
 Coordinates = Mapping[str, Value]
@@ -118,11 +118,6 @@ class Priced:
             and name not in self.use.coordinates
             and value != settings[name].default
         )
-
-    @property
-    def excepted(self) -> tuple[Finding, ...]:
-        """Rules that it does not meet and need not, by an exception that holds."""
-        return tuple(one for said in self.found.judged for one in said.findings if one.excepted)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -7,19 +7,20 @@ lacks least: what each setting costs shows in them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import combinations, product
 
 from tollbar.families import Setting, Standing, Value, at_defaults
-from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, ruled_on
+from tollbar.judge.choosing import Candidate, Wanted, candidate, lacks, turned_on
 from tollbar.policies import Ruling
 
 # In how many settings a cell may differ from the nearest that meets what is wanted.
 MOST_APART = 2
-# Of what is measured so much is kept for what does not qualify: its cost says what a rule asks.
-FOR_OTHERS = 1 / 3
+# Of what is measured so much is kept for what does not qualify, one heat at most: its cost says what a rule asks.
+FOR_OTHERS, MOST_OTHERS = 1 / 3, 4
 
 # An operation that takes more memory takes a second or more, and what it costs is measured if it is asked for.
 HEAVY_BYTES = 256 << 20
@@ -36,12 +37,14 @@ class Nearby:
     """What qualifies first, of each kind the nearest first."""
     names: tuple[str, ...]
     """The choice, and the settings by which they are told apart."""
+    refusal: str | None = None
+    """Why one that was found cannot be had, and is none of them; None: all can."""
 
     def to_measure(self, most: int) -> tuple[Candidate, ...]:
         """The first that qualify, then what lacks least; so many at most."""
         qualify = [one for one in self.candidates if one.ruling is Ruling.MEETS]
         others = [one for one in self.candidates if one.ruling is not Ruling.MEETS]
-        kept = min(len(others), max(round(FOR_OTHERS * most), most - len(qualify)))
+        kept = min(len(others), max(min(round(FOR_OTHERS * most), MOST_OTHERS), most - len(qualify)))
         return (*qualify[: most - kept], *others[:kept])
 
     def cell(self, one: Candidate) -> Mapping[str, Value]:
@@ -51,20 +54,15 @@ class Nearby:
 
 def deciding(wanted: Wanted) -> tuple[str, ...]:
     """The settings that rules of the policies are on, or that a threat depends on, in the family's order."""
-    family = wanted.family
-    found = ruled_on(wanted)
-    for threat in wanted.threats:
-        said = [one for choice in family.choices.values() for one in choice.mitigates.get(threat, ())]
-        for setting in family.settings.values():
-            of_values = [one for value in setting.about.values() for one in value.mitigates.get(threat, ())]
-            found |= {setting.name} if of_values else set()
-            said += of_values
-        found |= {name for one in said for name in one.when}
-    return tuple(name for name, setting in family.settings.items() if name in found and setting.values)
+    found = turned_on(wanted)
+    return tuple(name for name, setting in wanted.family.settings.items() if name in found and setting.values)
 
 
 def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
-    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values."""
+    """What there is to choose from, with the given coordinates: `choice` by patterns, each other by its values.
+
+    What the family says cannot be had, as a hybrid in TLS 1.2, is none of it.
+    """
     family = wanted.family
     patterns = [str(one) for one in given.get("choice", ("*",))]
     said = {name: tuple(values) for name, values in given.items() if name != "choice"}
@@ -72,6 +70,8 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
     # What lowers a standing is not varied, and set so that it does not.
     set_well = [n for n, s in family.settings.items() if n not in (*free, *said) and _lowers(s)]
     found: dict[frozenset[tuple[str, Value]], tuple[tuple[int, int, int], Candidate]] = {}
+    turns: Counter[tuple[str, tuple[str, ...], Ruling]] = Counter()
+    refusal: str | None = None
     names = ["choice", *(n for n, s in family.settings.items() if n in free or (n in said and s.values))]
     for choice in family.choices.values():
         if choice.standing is Standing.NULL or not any(fnmatchcase(choice.name, one) for one in patterns):
@@ -85,14 +85,19 @@ def nearby(wanted: Wanted, given: Mapping[str, Sequence[Value]]) -> Nearby:
                     for others in product(*(_others(wanted, name, base) for name in changed)):
                         cell = at_defaults(family, {**base, **dict(zip(changed, others, strict=True))})
                         at = frozenset(cell.items())
-                        if all(name in cell for name in changed) and at not in found:
-                            # Of each choice the first, then of each the second, so that a few are of all choices.
-                            turn = sum(one.coordinates["choice"] == choice.name for *_, one in found.values())
-                            is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
-                            place = apart + is_heavy, turn, _STANDINGS.index(family.standing_of(cell))
-                            found[at] = place, candidate(wanted, cell)
+                        why = family.why_unsupported(cell)
+                        refusal = refusal or why
+                        if why is not None or at in found or not all(name in cell for name in changed):
+                            continue
+                        one = candidate(wanted, cell)
+                        # Of each choice and setting the first, then of each the second, so that a few are of all.
+                        kind = choice.name, changed, one.ruling
+                        is_heavy = choice.memory_bytes(cell) > HEAVY_BYTES
+                        place = apart + is_heavy, turns[kind], _STANDINGS.index(family.standing_of(cell))
+                        turns[kind] += 1
+                        found[at] = place, one
     ordered = sorted(found.values(), key=lambda one: (_ORDER.index(one[1].ruling), lacks(one[1]), one[0]))
-    return Nearby(tuple(one for *_, one in ordered), tuple(names))
+    return Nearby(tuple(one for *_, one in ordered), tuple(names), refusal)
 
 
 def _lowers(setting: Setting) -> bool:
@@ -105,12 +110,15 @@ def _others(wanted: Wanted, name: str, base: Mapping[str, Value]) -> list[Value]
 
 
 def _nearest(wanted: Wanted, fixed: Mapping[str, Value], free: Sequence[str]) -> Mapping[str, Value]:
-    """These coordinates, with each free setting at its default unless another of its values lacks less."""
+    """These coordinates, with each free setting at its default unless only another can be had, or lacks less."""
     at = dict(fixed)
+
+    def worth(name: str, value: Value) -> tuple[bool, tuple[int, int]]:
+        cell = at_defaults(wanted.family, {**at, name: value})
+        return wanted.family.why_unsupported(cell) is not None, lacks(candidate(wanted, cell))
+
     for name in free:
         setting = wanted.family.settings[name]
         values = [setting.default, *(value for value in setting.values or () if value != setting.default)]
-        at[name] = min(
-            values, key=lambda value: lacks(candidate(wanted, at_defaults(wanted.family, {**at, name: value})))
-        )
+        at[name] = min(values, key=lambda value, name=name: worth(name, value))  # type: ignore[misc]
     return at

@@ -6,8 +6,8 @@ told apart from a cheaper one shares its place. Without a run there is no order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from tollbar import families, policies
@@ -53,6 +53,8 @@ class Reason:
     """None: it is about a threat, or no rule is about such cells."""
     ended: Except | None = None
     """The exception that it had until that ended."""
+    excepted: Except | None = None
+    """The exception by which the rule need not be met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Candidate:
     missing: tuple[Reason, ...]
     advice: tuple[Reason, ...]
     """Advice of a policy that it does not follow, and meets it all the same."""
+    excepted: tuple[Reason, ...]
+    """Rules that it does not meet and need not, by an exception that holds."""
     conditions: Mapping[str, str]
     """Of each threat that it mitigates in part, where no more is wanted: on which condition."""
     row: Row | None = None
@@ -97,7 +101,7 @@ class Choosing:
 
     wanted: Wanted
     where: Coordinates
-    """What all have in common and is no choice: the operation, the size, the provider."""
+    """What is asked of all of them and is no choice: the operation, the size, the provider."""
     ranks: tuple[Rank, ...]
     """What qualifies and has a cost, from the cheapest."""
     unpriced: tuple[Candidate, ...]
@@ -113,6 +117,8 @@ class Choosing:
     nearest: tuple[Candidate, ...] = field(default=())
     """Where nothing qualifies: what breaks the fewest rules, and of these what lacks the least."""
     compare: Compare = field(default=lambda one, other: Toll(one, other, "cpu"), repr=False, compare=False)
+    study: str | None = None
+    """By which study its costs are; None: nothing was measured."""
 
     @property
     def qualifies(self) -> tuple[Candidate, ...]:
@@ -145,7 +151,7 @@ def wanted(
     now = today or date.today()
     found = tuple(policies.policy(name) for name in dict.fromkeys(map(policies.with_edition, policy_names)))
     mitigated = dict(policies.threat_wanted(known, word) for word in threats)
-    return Wanted(known, found, mitigated, policies.day(on) if on else now, now, standing)
+    return Wanted(known, found, mitigated, now if on is None else policies.day(on), now, standing)
 
 
 def choose(
@@ -153,8 +159,8 @@ def choose(
 ) -> tuple[Choosing, ...]:
     """What a run's cells are worth and cost, those with the given coordinates or one of each, place by place.
 
-    Cells stand in one place where they are alike in all that is no choice: see `Choosing.where`. What cannot be, such
-    as a hybrid in TLS 1.2, is in no run.
+    Cells stand in one place where the same is asked of them: see `Choosing.where`. What cannot be, such as a hybrid in
+    TLS 1.2, is in no run.
     """
     terms = Terms.of(study_run)
     ledger = Ledger(study_run.rows, terms, study_run.study.measure.cost, wanted.family, known)
@@ -171,7 +177,10 @@ def choose(
     ]
 
     return tuple(
-        chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger.compare)
+        replace(
+            chosen(wanted, where, [candidate(wanted, row.coordinates, row, ledger) for row in some], ledger.compare),
+            study=study_run.study.name,
+        )
         for where, some in _by_place(wanted, rows)
     )
 
@@ -209,6 +218,7 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
         tuple(broken),
         tuple(missing),
         advice=tuple(_reason(one) for said in judged for one in said.advice),
+        excepted=tuple(_reason(one) for said in judged for one in said.findings if one.excepted),
         conditions=conditions,
         row=row,
         cost=ledger.undisturbed(row) if ledger and row else None,
@@ -217,7 +227,7 @@ def _candidate(wanted: Wanted, coordinates: Coordinates, on: date, row: Row | No
 
 
 def _reason(of: Finding) -> Reason:
-    return Reason(of.why, of.policy, of.rule, of.ended)
+    return Reason(of.why, of.policy, of.rule, of.ended, of.excepted)
 
 
 def chosen(
@@ -255,23 +265,59 @@ def ruled_on(wanted: Wanted) -> set[str]:
     }
 
 
+def turned_on(wanted: Wanted) -> set[str]:
+    """The coordinates that the policies' rules are on, or that a threat depends on."""
+    found = ruled_on(wanted)
+    for threat in wanted.threats:
+        said = [one for choice in wanted.family.choices.values() for one in choice.mitigates.get(threat, ())]
+        for setting in wanted.family.settings.values():
+            of_values = [one for value in setting.about.values() for one in value.mitigates.get(threat, ())]
+            found |= {setting.name} if of_values else set()
+            said += of_values
+        found |= {name for one in said for name in one.when}
+    return found
+
+
 def _by_place(wanted: Wanted, rows: Sequence[Row]) -> list[tuple[Coordinates, list[Row]]]:
-    """Rows that are alike in all that every one of them has and that decides nothing."""
-    family = wanted.family
-    worth = {name for name, setting in family.settings.items() if setting.about}
-    deciding = {"choice", *family.parameters, *worth, *ruled_on(wanted)}
-    providers: dict[str, set[Value]] = {}
-    for row in rows:
-        providers.setdefault(row.choice, set()).add(row.coordinates["provider"])
-    if len(set().union(*providers.values())) > 1 and all(len(some) == 1 for some in providers.values()):
-        # Each choice is by the one that has it: a second provider is no second place.
-        deciding.add("provider")
-    common = [n for n in (rows[0].coordinates if rows else ()) if all(n in row.coordinates for row in rows)]
-    names = [name for name in common if name not in deciding]
-    found: dict[tuple[Value, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row.coordinates[name] for name in names), []).append(row)
-    return [(dict(zip(names, at, strict=True)), some) for at, some in found.items()]
+    """Rows of which the same is asked: one operation, server, load, and value of each setting that decides nothing.
+
+    What such a setting means nothing to, as padding to a signature by a curve, stands in the place of each value.
+    """
+    settings = wanted.family.settings
+    worth = {name for name, setting in settings.items() if setting.about}
+    deciding = {"choice", *wanted.family.parameters, *worth, *turned_on(wanted)} - {"op", "bed"}
+    names = [name for name in dict.fromkeys(name for row in rows for name in row.coordinates) if name not in deciding]
+    places = [list(rows)]
+    # A server or a load that is not there is another place; and what provides a choice is known in one place only.
+    for name in sorted(names, key=lambda one: (one in settings, one == "provider")):
+        places = [part for place in places for part in _parts(place, name, is_setting=name in settings)]
+    differ = [name for name in names if len({row.coordinates[name] for row in rows if name in row.coordinates}) > 1]
+    return [(_common(place, names, differ), place) for place in places if place]
+
+
+def _parts(rows: list[Row], name: str, *, is_setting: bool) -> Iterator[list[Row]]:
+    """The rows by their values of one coordinate; those without a setting in every part."""
+    values = dict.fromkeys(row.coordinates.get(name) for row in rows if not is_setting or name in row.coordinates)
+    if len(values) < 2 or (name == "provider" and _is_each_by_one(rows)):
+        yield rows
+        return
+    for value in values:
+        yield [row for row in rows if row.coordinates.get(name, value if is_setting else None) == value]
+
+
+def _is_each_by_one(rows: Iterable[Row]) -> bool:
+    """Whether each choice is by the one provider that has it: a second one is then no second place."""
+    return len({(row.choice, row.coordinates["provider"]) for row in rows}) == len({row.choice for row in rows})
+
+
+def _common(rows: Sequence[Row], names: Iterable[str], differ: Collection[str]) -> Coordinates:
+    """What all of these rows have in common, and what tells their place from others."""
+    found: dict[str, Value] = {}
+    for name in names:
+        values = [row.coordinates[name] for row in rows if name in row.coordinates]
+        if len(set(values)) == 1 and (name in differ or len(values) == len(rows)):
+            found[name] = values[0]
+    return found
 
 
 def ranked(candidates: Sequence[Candidate], compare: Compare) -> tuple[Rank, ...]:

@@ -76,6 +76,8 @@ class LeftOut:
     reason: str
     """In what the two differ, the first run's before the second's."""
     rows: int
+    of: tuple[Changed, ...] = ("cost", "ratio")
+    """What of them is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,10 @@ class Comparison:
         """The rows that were measured in the first run and not in the second: they failed there, or are not in it."""
         return {study: one for study, (one, _) in self.unmatched.items() if one}
 
+    def unjudged(self, of: Changed = "ratio") -> int:
+        """How many rows both runs have of which nothing can be said, because they are not alike."""
+        return sum(left.rows for left in self.left_out if of in left.of)
+
     def tellable(self, of: Changed = "ratio") -> int:
         """How many rows have an interval of their change, without which no rise is ever found."""
         return sum(change is not None and change.is_bounded for pair in self.pairs for change in [pair.changes[of]])
@@ -183,6 +189,10 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
     for name in dict.fromkeys([*mine, *theirs]):
         own, others = (_found(found[name]) if name in found else {} for found in (mine, theirs))
         in_both = name in mine and name in theirs
+        unmatched[name] = (
+            tuple(seen.row for at, seen in own.items() if at not in others),
+            tuple(seen.row for at, seen in others.items() if at not in own),
+        )
         unlike = _unlike(mine[name].about, theirs[name].about) if in_both else None
         if unlike is not None:
             left_out.append(LeftOut(name, unlike, len(own.keys() & others.keys())))
@@ -190,10 +200,6 @@ def compare(one: Judgement, other: Judgement, *, across_machines: bool = False) 
         families = (mine[name].about.family, theirs[name].about.family) if in_both else None
         pairs, apart = _paired(name, own, others, families)
         left_out += apart
-        unmatched[name] = (
-            tuple(seen.row for at, seen in own.items() if at not in others),
-            tuple(seen.row for at, seen in others.items() if at not in own),
-        )
         here, there = ({_at(row): row for row in found[name].rows} if in_both else {} for found in (mine, theirs))
         failed = [at for at in here if at in there and not (at in own and at in others)]
         failures |= {(name, here[at].key): there[at].reason or there[at].outcome for at in failed if at in own}
@@ -235,25 +241,25 @@ def _paired(
 ) -> tuple[tuple[RowChange, ...], list[LeftOut]]:
     """The rows that are alike, and what is not: choices with other parameters, ratios to another baseline."""
     pairs: list[RowChange] = []
-    reasons: Counter[str] = Counter()
+    reasons: Counter[tuple[str, tuple[Changed, ...]]] = Counter()
     for at, seen in own.items():
         if at not in others:
             continue
         theirs = others[at]
         unlike = _other_parameters(seen.row.choice, families) if families else None
         if unlike is not None:
-            reasons[unlike] += 1
+            reasons[unlike, ("cost", "ratio")] += 1
             continue
         ratios = seen.ratio, theirs.ratio
         if seen.against != theirs.against:
-            reasons["ratios to another baseline"] += 1
+            reasons["ratios to another baseline", ("ratio",)] += 1
             ratios = None, None
         elif seen.ratio and theirs.ratio and seen.ratio.moments is not theirs.ratio.moments:
             ratios = seen.typical, theirs.typical
         alike = seen.cost.moments is theirs.cost.moments
         costs = (seen.cost, theirs.cost) if alike else (seen.typical_cost, theirs.typical_cost)
         pairs.append(RowChange(seen.row, theirs.row, *ratios, *costs))
-    return tuple(pairs), [LeftOut(name, reason, rows) for reason, rows in reasons.items()]
+    return tuple(pairs), [LeftOut(name, why, rows, of) for (why, of), rows in reasons.items()]
 
 
 def _other_parameters(choice: str, families: tuple[Family, Family]) -> str | None:

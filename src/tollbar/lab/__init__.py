@@ -97,16 +97,23 @@ def take_up(directory: Path, asked: Sequence[Study]) -> tuple[Plan, Store]:
 
 
 def carry_out(
-    planned: Plan, store: Store, *, report: bool, within_s: float | None = None, exactly: bool = False
+    planned: Plan,
+    store: Store,
+    *,
+    report: bool,
+    within_s: float | None = None,
+    until_s: float | None = None,
+    exactly: bool = False,
 ) -> Judgement:
     """Measures, judges and reports a plan into its store, and closes that.
 
-    `within_s` has each study take about so many seconds, by as many blocks as that needs; `exactly`: just as many
-    blocks as were said. What interrupts it (KeyboardInterrupt) is handed on, once it is said how to go on.
+    `within_s` has each study take about so many seconds, by as many blocks as that needs; `until_s` has one study be
+    done at about that moment of the monotonic clock; `exactly`: just as many blocks as were said. What interrupts it
+    (KeyboardInterrupt) is handed on, once it is said how to go on.
     """
     try:
         _say_plan(planned, store)
-        measure_into(store, planned, within_s=within_s, exactly=exactly)
+        measure_into(store, planned, within_s=within_s, until_s=until_s, exactly=exactly)
         # While no other process may write the run: what is judged is what the look is noted for.
         store.look()
     except KeyboardInterrupt:

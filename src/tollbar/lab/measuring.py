@@ -32,11 +32,19 @@ WITH_LOST_ROUNDS = 1 + BUDGET / (1 - BUDGET) / 2
 MOST_TIMES = 4.0
 
 
-def measure_into(store: Store, planned: Plan, *, within_s: float | None = None, exactly: bool = False) -> None:
+def measure_into(
+    store: Store,
+    planned: Plan,
+    *,
+    within_s: float | None = None,
+    until_s: float | None = None,
+    exactly: bool = False,
+) -> None:
     """Proves and measures what the store does not have yet, and keeps each proof and each heat as it comes.
 
     `within_s` has each study take about so many seconds, by as many blocks as that needs; with a precision, by so many
-    at most. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
+    at most. `until_s` has all of them be done at about this moment of the monotonic clock, the proofs included, with a
+    plan of one study. `exactly`: the number of blocks was said, and none is added for want of quiet moments.
     """
     core = machine.measuring_core()
     watch = Watch(results.about(store.directory)["best_probe_ns"])
@@ -47,6 +55,8 @@ def measure_into(store: Store, planned: Plan, *, within_s: float | None = None, 
         # Proofs are not timed, and may have every core.
         paces = _prove(store, planned, progress, sandbox, core)
         machine.keep_off(core)
+        if until_s is not None:
+            within_s = max(0.0, until_s - time.monotonic())
         if within_s is not None:
             planned = _fitted(planned, store, paces, within_s)
         lab = _Lab(store, planned, progress, sandbox, core, watch, paces, within_s, measure.aside_of(planned))

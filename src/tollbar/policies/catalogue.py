@@ -43,10 +43,12 @@ def policy(name: str, *, beside: Path = Path(), where: str | None = None) -> Pol
 def _found(name: str, beside: Path, extending: Sequence[Path], where: str | None) -> Policy:
     known = policies()
     path = known.get(name)
-    if path is None and name.endswith(".toml"):
+    if path is None and name.endswith(".toml") and (beside / name).exists():
         path = (beside / name).resolve()
     if path is None:
-        raise TollbarError(f"no such policy: `{name}`", where=where, hint=nearest(name, known) or _listed(known))
+        there = (str(Path(name).parent / one.name) for one in (beside / name).parent.glob("*.toml"))
+        hint = nearest(name, (*known, *there)) or _listed(known)
+        raise TollbarError(f"no such policy: `{name}`", where=where, hint=hint)
     if path in extending:
         raise TollbarError(f"the policy extends itself, by `{name}`", where=where)
     found = read_policy(path, lambda other, file: _found(other, file.parent, (*extending, path), f"{file}: `extends`"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 
-from tollbar.families import Family, Value, at_defaults
+from tollbar.families import Family, Value, fits
 from tollbar.study.asking import Question, of_words, offering
 
 NOT_ASKED = "It was not asked for."
@@ -18,34 +17,56 @@ def of_candidates(family: Family, words: Sequence[str], cells: Sequence[Mapping[
 
     A cell has its choice, and the settings by which it is told from the others.
     """
-    names = list(dict.fromkeys(name for cell in cells for name in cell if name != "choice"))
+    # In the family's order, in which what a setting depends on comes before it.
+    names = [name for name in family.settings if any(name in cell for cell in cells)]
     vary = {name: [*dict.fromkeys(cell[name] for cell in cells if name in cell)] for name in names}
     choices = [*dict.fromkeys(str(cell["choice"]) for cell in cells)]
     said = [word for word in words if word.partition("=")[0] not in vary]
     if "op" not in [word.partition("=")[0] for word in said]:
-        # One operation answers, as in `ask`; the others are asked for by name.
-        said.append(f"op={family.operations[0]}")
+        # One operation answers; the others are asked for by name.
+        said.append(f"op={_operation(family, names)}")
     asked = of_words(family.name, [*choices, *said], against=choices[0])
     head, varied = dict(asked.tables[""]), dict(asked.tables["vary"])
     head["question"] = f"Which {family.name} costs least of those that qualify?"
     head["baseline"] = dict(cells[0])
-    beds = head.get("beds")
-    at = {"bed": str(beds[0])} if isinstance(beds, list) and beds else {}
-    wanted = [{**cell} for cell in cells]
-    left_out: list[Mapping[str, object]] = []
-    for choice, *values in product(choices, *vary.values()):
-        cell = at_defaults(family, {**at, "choice": choice, **dict(zip(vary, values, strict=True))})
-        where = {name: cell[name] for name in ("choice", *vary) if name in cell}
-        if where not in wanted and {"where": where, "because": NOT_ASKED} not in left_out:
-            left_out.append({"where": where, "because": NOT_ASKED})
+    others = _others(["choice", *names], {"choice": choices, **vary}, cells, {})
+    left_out: list[Mapping[str, object]] = [{"where": where, "because": NOT_ASKED} for where in others]
     providers = [str(one) for one in head["providers"]] if isinstance(head["providers"], list) else []
     if len(providers) > 1 and "provider" not in [word.partition("=")[0] for word in said]:
         for choice in choices:
             first = offering(family, choice, providers)
-            others = [one for one in providers if one != first]
+            rest = [one for one in providers if one != first]
             if first is not None:
-                left_out.append({"where": {"choice": choice, "provider": others}, "because": f"{first} performs it."})
+                left_out.append({"where": {"choice": choice, "provider": rest}, "because": f"{first} performs it."})
             if first is not None and choice == cells[0]["choice"]:
                 head["baseline"] = {**cells[0], "provider": first}
     tables = {**asked.tables, "": head, "vary": {**varied, **vary}}
     return Question(tables, asked.echo, left_out, SLOW if family.parameters else {})
+
+
+def _operation(family: Family, names: Sequence[str]) -> str:
+    """The first operation to which most means something of what tells cells apart: signing, and not making a key."""
+    telling = [one for one in family.settings.values() if one.about or one.name in names]
+    return max(
+        family.operations, key=lambda op: sum(fits({"op": one.only.get("op", ("*",))}, {"op": op}) for one in telling)
+    )
+
+
+def _others(
+    names: Sequence[str],
+    values: Mapping[str, Sequence[Value]],
+    cells: Sequence[Mapping[str, Value]],
+    at: Mapping[str, Value],
+) -> Iterator[Mapping[str, object]]:
+    """Where all other combinations of these values are, in few words: whatever follows a value that no cell has."""
+    if not names:
+        return
+    name, *rest = names
+    # A setting that means nothing to these cells means nothing to what they have in common.
+    wanted = dict.fromkeys(cell.get(name) for cell in cells)
+    others = [value for value in values[name] if value not in wanted]
+    if others and [*wanted] != [None]:
+        yield {**at, name: others}
+    for value in wanted:
+        here = at if value is None else {**at, name: value}
+        yield from _others(rest, values, [cell for cell in cells if cell.get(name) == value], here)

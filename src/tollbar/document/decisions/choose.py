@@ -23,6 +23,7 @@ class ReasonForm(Form):
     source: str | None
     checked: bool | None
     ours: bool | None
+    excepted_until: date | None
     exception_ended: date | None
 
 
@@ -43,6 +44,7 @@ class CandidateForm(Form):
     broken: list[ReasonForm]
     missing: list[ReasonForm]
     advice: list[ReasonForm]
+    excepted: list[ReasonForm]
     conditions: dict[str, str]
 
 
@@ -52,6 +54,7 @@ class RankForm(Form):
 
 
 class PlaceForm(Form):
+    study: str | None
     where: Values
     ranks: list[RankForm]
     unpriced: list[CandidateForm]
@@ -97,11 +100,13 @@ class Document(Form):
     costs_from: str
     """where the costs are from"""
     places: list[PlaceForm]
-    """costs are compared within one place (`where`): what qualifies by `ranks`, each with its `place`; what qualifies
-    without a cost (`unpriced`); what is `refused`, and of what it `cannot_say`; what is `dropping` out by that day;
-    where nothing qualifies, the `nearest`. A candidate has its cost in nanoseconds, its ratio to the cheapest that
-    qualifies (`over_cheapest`, `verdict`), and the rules that it has `broken`, that are `missing` something, or whose
-    `advice` it does not follow, each with its clause and whether that was read (`checked`)"""
+    """costs are compared within one place (`where`, in one `study` of a run): what qualifies by `ranks`, each with its
+    `place`; what qualifies without a cost (`unpriced`); what is `refused`, and of what it `cannot_say`; what is
+    `dropping` out by that day; where nothing qualifies, the `nearest`. A candidate has its cost in nanoseconds, its
+    ratio to the cheapest that qualifies (`over_cheapest`, `verdict`), and the rules that it has `broken`, that are
+    `missing` something, whose `advice` it does not follow, or from which it is `excepted`, each with its clause,
+    whether that was read (`checked`), and the last day of the exception that holds (`excepted_until`) or holds no
+    more (`exception_ended`)"""
     unmeasured: list[CandidateForm]
     """what was judged by the same rules and has no cost"""
     contradictions: list[ContradictionForm]
@@ -152,6 +157,7 @@ def _place(of: Answered, place: Choosing) -> PlaceForm:
         return [_candidate(of, place, one) for one in some]
 
     return PlaceForm(
+        study=place.study,
         where=dict(place.where),
         ranks=[RankForm(place=rank.number, candidates=many(rank.candidates)) for rank in place.ranks],
         unpriced=many(place.unpriced),
@@ -184,6 +190,7 @@ def _candidate(of: Answered, place: Choosing | None, one: Candidate) -> Candidat
         broken=[_reason(each) for each in one.broken],
         missing=[_reason(each) for each in one.missing],
         advice=[_reason(each) for each in one.advice],
+        excepted=[_reason(each) for each in one.excepted],
         conditions=dict(one.conditions),
     )
 
@@ -198,5 +205,6 @@ def _reason(of: Reason) -> ReasonForm:
         source=rule.source if rule else None,
         checked=rule.checked if rule else None,
         ours=rule.ours if rule else None,
-        exception_ended=of.ended.until if of.ended else None,
+        excepted_until=of.excepted and of.excepted.until,
+        exception_ended=of.ended and of.ended.until,
     )

@@ -11,7 +11,7 @@ from pydantic import Field
 from tollbar.document.schema import Ends, Form, Number, Values
 from tollbar.inventory.pricing import Cost, Line, Priced, Pricing
 from tollbar.judge.choosing import Reason
-from tollbar.policies import Finding, Ruling
+from tollbar.policies import Ruling
 
 
 class ReasonForm(Form):
@@ -193,7 +193,7 @@ def _use(priced: Priced) -> UseForm:
         standing_is_sure=priced.is_standing_sure,
         ruling=priced.ruling.value,
         rulings={one.policy.name: one.ruling.value for one in priced.found.judged},
-        reasons=[*_reasons(priced.reasons), *_excepted(priced.excepted)],
+        reasons=_reasons([*priced.reasons, *priced.found.excepted]),
         mitigates={name: one.degree.value for name, one in use.family.mitigations_of(use.coordinates).items()},
         replacements=[dict(one.coordinates) for one in priced.replacements],
         own=dict(priced.own.coordinates) if priced.own else None,
@@ -210,24 +210,10 @@ def _reasons(reasons: Sequence[Reason]) -> list[ReasonForm]:
             policy=one.policy,
             rule=one.rule.id if one.rule else None,
             clause=one.rule.clause if one.rule else None,
-            excepted_until=None,
-            exception_ended=one.ended.until if one.ended else None,
+            excepted_until=one.excepted and one.excepted.until,
+            exception_ended=one.ended and one.ended.until,
         )
         for one in reasons
-    ]
-
-
-def _excepted(findings: Sequence[Finding]) -> list[ReasonForm]:
-    return [
-        ReasonForm(
-            what=one.why,
-            policy=one.policy,
-            rule=one.rule.id,
-            clause=one.rule.clause,
-            excepted_until=one.excepted and one.excepted.until,
-            exception_ended=None,
-        )
-        for one in findings
     ]
 
 

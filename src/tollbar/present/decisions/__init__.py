@@ -14,9 +14,24 @@ from tollbar.present.blocks import Block, Boxed, Brief, Commands, Items, Listing
 from tollbar.present.names import counted
 
 if TYPE_CHECKING:
+    from tollbar.judge.choosing import Reason
+    from tollbar.policies import Except
     from tollbar.present.page import Page
 
-__all__ = ["page_of", "part_of"]
+__all__ = ["ended_words", "excepted_words", "page_of", "part_of"]
+
+
+def excepted_words(one: Reason) -> str:
+    """Which rule need not be met, by which exception, and why it is not met."""
+    assert one.rule
+    assert one.excepted
+    held = one.excepted
+    return f"excepted from {one.policy} {one.rule.id} until {held.until}: {held.because} ({one.what})"
+
+
+def ended_words(one: Except, to: str = "") -> str:
+    """That an exception counts no more; ` to POLICY RULE` where that is not said before."""
+    return f"its exception{to} ended on {one.until} ({one.because}) and counts no more"
 
 
 def page_of(answer: Brief, command: Sequence[str]) -> Page:

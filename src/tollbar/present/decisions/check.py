@@ -9,6 +9,7 @@ from tollbar.budgets.checked import Check, Found
 from tollbar.families import Authority
 from tollbar.policies import CheckedUse, Except, Finding, Ruling
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
+from tollbar.present.decisions import ended_words
 from tollbar.present.names import counted, enumeration
 from tollbar.present.numbers import bracket_exactly, percent, percent_of
 
@@ -147,7 +148,7 @@ def _rule(of: Finding) -> str:
 
 
 def _ended(ended: Except | None) -> str:
-    return f"; its exception ended on {ended.until} ({ended.because}) and counts no more" if ended else ""
+    return f"; {ended_words(ended)}" if ended else ""
 
 
 def _authority(one: Authority) -> str:

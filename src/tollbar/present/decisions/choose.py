@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 from tollbar.families import Degree, Standing
 from tollbar.judge import Toll, Verdict
-from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted
+from tollbar.judge.choosing import Candidate, Choosing, Reason, Wanted, lacks
 from tollbar.policies import Contradiction, Policy, Rule, Ruling
 from tollbar.present.blocks import Brief, Column, Listing, Table, TableCell
+from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import (
     capitalised,
     coordinate,
@@ -37,11 +40,23 @@ class Answered:
     """What is judged and was not measured."""
     source: str
     """Where the costs are from."""
+    is_of_run: bool = False
+    """Whether they are from a run that was there, to which no time adds anything."""
 
     @property
     def qualifies(self) -> bool:
         """Whether anything does, measured or not."""
         return any(one.qualifies for one in self.places) or any(one.ruling is Ruling.MEETS for one in self.unmeasured)
+
+    def candidates(self, names: Sequence[str]) -> Mapping[str, tuple[Choosing | None, Candidate]]:
+        """Every cell once, by its name: in the first place that has it, or in none; what was measured first."""
+        found: dict[str, tuple[Choosing | None, Candidate]] = {}
+        for place in self.places:
+            for one in _all(place):
+                found.setdefault(_name(self, one, names), (place, one))
+        for one in self.unmeasured:
+            found.setdefault(_name(self, one, names), (None, one))
+        return found
 
 
 def answer(of: Answered) -> Brief:
@@ -61,12 +76,12 @@ def answer(of: Answered) -> Brief:
                 _dropping(of, names),
                 _table(of, names, "What does not qualify", Ruling.BREAKS),
                 _table(of, names, "Cannot say", Ruling.CANNOT_SAY),
-                _rules(of, places),
+                _rules(of),
                 _not_judged(wanted),
             )
             if one is not None
         ],
-        notes=[*_notes(of)],
+        notes=[*_notes(of, names)],
     )
 
 
@@ -83,18 +98,19 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     if not of.qualifies:
         return "Nothing qualifies."
     first = next((one for one in of.places if one.ranks), None)
+    found = {name: one for name, (_, one) in of.candidates(names).items() if one.ruling is Ruling.MEETS}
     if first is None and of.places and not any(place.qualifies for place in of.places):
-        count = sum(one.ruling is Ruling.MEETS for one in of.unmeasured)
-        return f"Nothing in the run qualifies; {counted(count, 'cell')} would that it has not."
+        were = "was" if len(found) == 1 else "were"
+        return f"Nothing that was measured qualifies; {_few([*found])} would, and {were} not."
     if first is None:
-        tried = [one for place in of.places[:1] for one in place.unpriced]
-        found = [*tried, *(one for one in of.unmeasured if one.ruling is Ruling.MEETS)]
-        why = f": {tried[0].unmeasured}" if len({one.unmeasured for one in tried}) == 1 else ""
+        reasons = {one.unmeasured for one in found.values() if one.unmeasured}
+        why = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
         return f"{counted(len(found), 'choice')} would qualify, and none of them could be measured here{why}."
     cheapest, *others = first.ranks[0].candidates
     name = _name(of, cheapest, names)
     cost = amount(cheapest.cost.estimate) if cheapest.cost else ""
-    shared = f"; {_listed([_name(of, one, names) for one in others])} not told apart from it" if others else ""
+    like = [_name(of, one, names) for one in others]
+    shared = f"; {_few(like)} {'is' if len(like) == 1 else 'are'} not told apart from it" if like else ""
     count = sum(len(rank.candidates) for rank in first.ranks)
     has_all = not first.unpriced and not any(one.ruling is Ruling.MEETS for one in of.unmeasured)
     and_measured = "" if has_all else " and were measured"
@@ -103,12 +119,14 @@ def _headline(of: Answered, names: Sequence[str]) -> str:
     else:
         least = f"costs least of the {count} that qualify{and_measured}"
     at = f" ({_place(of, first)})" if len(of.places) > 1 else ""
-    return f"{name} {least}: {cost} of CPU an operation{shared}{at}."
+    until = min((one.excepted.until for one in cheapest.excepted if one.excepted), default=None)
+    by = f"; it qualifies by an exception, until {until}" if until else ""
+    return f"{name} {least}: {cost} of CPU an operation{shared}{at}{by}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = [*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])]
-    return f"{enumeration(shown)} {'is' if len(names) == 1 else 'are'}"
+def _few(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    return enumeration([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _how(of: Answered, names: Sequence[str]) -> Iterator[str]:
@@ -175,18 +193,21 @@ def _example(of: Answered) -> str:
 
 
 def _table(of: Answered, names: Sequence[str], title: str, ruling: Ruling) -> Listing | None:
-    """What does not qualify in the first place, as every place has it, and what was not measured at all."""
-    place = of.places[0] if of.places else None
-    found = [one for one in _all(place) if one.ruling is ruling] if place else []
-    besides = [one for one in of.unmeasured if one.ruling is ruling]
-    shown = (found or besides)[:MOST_ROWS]
+    """What does not qualify: of each place what no place before it has; what was not measured only if nothing was."""
+    found = [(place, one) for place, one in of.candidates(names).values() if one.ruling is ruling]
+    measured = [(place, one) for place, one in found if place is not None]
+    shown, besides = (measured or found)[:MOST_ROWS], len(found) - len(measured)
     if not shown:
         return None
-    rows = [_row(of, place, one, names, [], _why(of, one)) for one in shown]
-    more = len(found) + len(besides) - len(shown)
-    unmeasured = f", {len(besides)} of them not measured" if found and besides else ""
+    tables = []
+    for place, some in groupby(shown, key=itemgetter(0)):
+        caption = _place(of, place) if place is not None and len(of.places) > 1 else ""
+        rows = [_row(of, place, one, names, [], _why(of, one)) for _, one in some]
+        tables.append(Table(caption, _columns(of, names), _once(rows)))
+    more = len(found) - len(shown)
+    unmeasured = f", {besides} of them not measured" if measured and besides else ""
     notes = [f"… {counted(more, 'more row')}{unmeasured}: {MORE}"] if more else []
-    return Listing(title, tables=[Table("", _columns(of, names), _once(rows))], notes=notes)
+    return Listing(title, tables=tables, heads="at", notes=notes)
 
 
 def _why(of: Answered, one: Candidate) -> str:
@@ -196,6 +217,7 @@ def _why(of: Answered, one: Candidate) -> str:
     for reason in one.broken or one.missing:
         rule = f"{reason.policy}: {reason.rule.id}" if reason.rule and several else reason.rule and reason.rule.id
         said.append(f"{reason.what} ({rule or reason.policy})" if rule or reason.policy else reason.what)
+        said += [ended_words(reason.ended)] if reason.ended else []
     return "; ".join(dict.fromkeys(said))
 
 
@@ -220,8 +242,9 @@ def _row(
 ) -> list[TableCell]:
     family = of.wanted.family
     notes = [*([small] if small else [])]
+    notes += map(excepted_words, one.excepted)
     notes += [f"{threat}: {condition}" for threat, condition in one.conditions.items()]
-    notes += [f"against advice: {_clause(reason)}" for reason in one.advice]
+    notes += [f"against advice: {reason.rule.clause}" for reason in one.advice if reason.rule]
     notes += [f"not measured: {one.unmeasured}"] if one.unmeasured else []
     toll = place.beside_cheapest(one) if place else None
     standing = family.standing_of(one.coordinates)
@@ -250,8 +273,9 @@ def _ratio(toll: Toll | None) -> tuple[TableCell, TableCell]:
 def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
     if of.qualifies:
         return None
-    found = next((place.nearest for place in of.places), ())
-    found = found or _fewest(of.unmeasured)
+    every = [one for _, one in of.candidates(names).values()]
+    fewest = min(map(lacks, every), default=None)
+    found = [one for one in every if lacks(one) == fewest]
     said = [f"{_name(of, one, names)}: {_why(of, one)}" for one in found[:MOST_NEAREST]]
     partly = [
         threat
@@ -266,19 +290,8 @@ def _nearest(of: Answered, names: Sequence[str]) -> Listing | None:
     return Listing("The nearest misses", said, notes=notes)
 
 
-def _fewest(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    least = min((_lacks(one) for one in candidates), default=None)
-    return tuple(one for one in candidates if _lacks(one) == least)
-
-
-def _lacks(one: Candidate) -> tuple[int, int]:
-    return len(one.broken), len(one.missing)
-
-
 def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
-    found: dict[str, str] = {}
-    for place in of.places[:1]:
-        found |= {_name(of, one, names): _reasons(one) for one in place.dropping}
+    found = {_name(of, one, names): _reasons(one) for place in of.places for one in place.dropping}
     if of.wanted.on <= of.wanted.today:
         return None
     title = f"What drops out by {of.wanted.on}"
@@ -289,16 +302,13 @@ def _dropping(of: Answered, names: Sequence[str]) -> Listing | None:
 
 
 def _reasons(one: Candidate) -> str:
-    said = dict.fromkeys(f"{reason.what}{_by(reason)}" for reason in (*one.broken, *one.missing))
-    return "; ".join(said)
+    reasons = (*one.broken, *one.missing)
+    ended = (ended_words(reason.ended) for reason in reasons if reason.ended)
+    return "; ".join(dict.fromkeys((*(f"{reason.what}{_by(reason)}" for reason in reasons), *ended)))
 
 
 def _by(reason: Reason) -> str:
-    return f" ({reason.policy}, {_clause(reason)})" if reason.rule else ""
-
-
-def _clause(reason: Reason) -> str:
-    return reason.rule.clause if reason.rule else ""
+    return f" ({reason.policy}, {reason.rule.clause})" if reason.rule else ""
 
 
 def _contradictions(of: Answered) -> Listing | None:
@@ -326,17 +336,10 @@ def _rule_words(rule: Rule) -> str:
     return f"`{rule.id}`, {rule.clause}{read}{ours}"
 
 
-def _rules(of: Answered, places: Sequence[Choosing]) -> Listing | None:
-    candidates = [one for place in places[:1] for one in (*place.refused, *place.unsaid)] + [*of.unmeasured]
-    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing)]
-    said: dict[str, None] = {}
-    for reason in reasons:
-        if reason.rule:
-            said[f"{reason.policy}: {_rule_words(reason.rule)}."] = None
-        if reason.ended:
-            said[f"The exception to `{reason.ended.rule}` ended on {reason.ended.until}: {reason.ended.because}."] = (
-                None
-            )
+def _rules(of: Answered) -> Listing | None:
+    candidates = [*(one for place in of.places for one in _all(place)), *of.unmeasured]
+    reasons = [reason for one in candidates for reason in (*one.broken, *one.missing, *one.excepted)]
+    said = dict.fromkeys(f"{reason.policy}: {_rule_words(reason.rule)}." for reason in reasons if reason.rule)
     return Listing("The rules that are named", list(said)) if said else None
 
 
@@ -352,9 +355,11 @@ def _of_policy(policy: Policy) -> Iterator[str]:
             yield f"{part.name}, {part.title}: {asks}."
 
 
-def _notes(of: Answered) -> Iterator[str]:
-    left = [one for one in of.unmeasured if one.ruling is Ruling.MEETS]
-    if left:
+def _notes(of: Answered, names: Sequence[str]) -> Iterator[str]:
+    left = [_name(of, one, names) for one in of.unmeasured if one.ruling is Ruling.MEETS]
+    if left and of.is_of_run:
+        yield f"Not in the run, and would qualify: {_few(left)}; without `--run`, what matters is measured."
+    elif left:
         yield (
             f"Not measured: {counted(len(left), 'more cell')} that would qualify, further from the usual settings;"
             " a coordinate that is given makes room for them, and so does `--for`."
@@ -371,7 +376,10 @@ def _name(of: Answered, one: Candidate, names: Sequence[str]) -> str:
 def _place(of: Answered, place: Choosing) -> str:
     shown: Mapping[str, object] = next((one.row.shown for one in _all(place) if one.row), place.where)
     at = {name: shown[name] for name in place.where}
-    return place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+    words = place_of(of.wanted.family, at, at)  # type: ignore[arg-type]
+    # Two studies of a run may ask for the same.
+    several = len({one.study for one in of.places}) > 1
+    return f"{place.study} · {words}" if several else words
 
 
 def _all(place: Choosing) -> Iterable[Candidate]:

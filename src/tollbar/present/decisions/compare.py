@@ -114,7 +114,10 @@ def headlines(judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
 
 
 def increase_lines(comparison: Comparison, found: Sequence[Increase], above: float, of: Changed = "ratio") -> list[str]:
-    """A line for each row that became dearer by more than was allowed or is gone, and how many could have shown it."""
+    """A line for each row that became dearer by more than was allowed or is gone, and how many could have shown it.
+
+    What is not compared, because it is not alike in both runs, is no row that did not become dearer.
+    """
     share, tellable = percent(above), comparison.tellable(of)
     gone = [(study, row) for study, rows in comparison.gone.items() for row in rows]
     lines = [
@@ -129,6 +132,8 @@ def increase_lines(comparison: Comparison, found: Sequence[Increase], above: flo
             f"{counted(len(gone), 'row')} measured in {comparison.one} {'has' if len(gone) == 1 else 'have'} no cost in"
             f" {comparison.other}: {failed} failed, {len(gone) - failed} gone."
         )
+    if unjudged := comparison.unjudged(of):
+        lines.append(f"Not compared, and so not judged: {counted(unjudged, 'row')} of both runs.")
     of_rows = f"{tellable:,} of {counted(len(comparison.pairs), 'row')}"
     if not tellable:
         lines.append(f"No row could have shown a rise by more than {share}: none has an interval of its change.")

@@ -10,6 +10,7 @@ from tollbar.judge import Verdict
 from tollbar.judge.choosing import Reason
 from tollbar.policies import Ruling
 from tollbar.present.blocks import Brief, Listing, Table, TableCell, count_cell, numbers, row_names, texts
+from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import counted, enumeration, place_of, standing_words
 from tollbar.present.numbers import bracket, times
 
@@ -163,16 +164,8 @@ def _unprotected(priced: Priced) -> str | None:
 
 def _why(priced: Priced) -> str | None:
     """Why it breaks a policy or that cannot be said, with the exceptions that hold and those that ended."""
-    held = [
-        f"excepted from {one.policy} {one.rule.id} until {one.excepted.until}: {one.excepted.because} ({one.why})"
-        for one in priced.excepted
-        if one.excepted
-    ]
-    ended = [
-        f"its exception to {one.policy} {one.ended.rule} ended on {one.ended.until}: {one.ended.because}"
-        for one in priced.reasons
-        if one.ended
-    ]
+    held = map(excepted_words, priced.found.excepted)
+    ended = (ended_words(one.ended, f" to {one.policy} {one.ended.rule}") for one in priced.reasons if one.ended)
     return "; ".join(filter(None, (_reasons(priced.reasons), *held, *ended))) or None
 
 

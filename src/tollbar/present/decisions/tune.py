@@ -8,6 +8,7 @@ from tollbar import units
 from tollbar.families import Family
 from tollbar.judge.choosing import Reason
 from tollbar.present.blocks import DASH, Brief, Column, Listing, Table, TableCell, row_names
+from tollbar.present.decisions import ended_words, excepted_words
 from tollbar.present.names import coordinate, counted, enumeration, standing_words
 from tollbar.present.numbers import figure_words, percent_of
 from tollbar.tuning import (
@@ -50,8 +51,9 @@ def parameter_words(family: Family, parameters: Parameters) -> str:
 
 
 def reason_words(one: Reason) -> str:
-    """What breaks a rule, or is missing, with the clause."""
-    return f"{one.what} ({one.policy}: {one.rule.clause})" if one.rule else one.what
+    """What breaks a rule, or is missing, with the clause, and the exception that ended."""
+    ended = f"; {ended_words(one.ended)}" if one.ended else ""
+    return f"{one.what} ({one.policy}: {one.rule.clause}){ended}" if one.rule else one.what
 
 
 def rate_words(rate: Rate) -> str:
@@ -213,6 +215,7 @@ def _guesses(rate: float | None) -> TableCell:
 def _remarks(asked: Asked, one: Tuned) -> Iterator[str]:
     yield f"{standing_words(one.standing)}; by {one.provider.name}"
     yield from (reason_words(reason) for reason in one.candidate.missing)
+    yield from map(excepted_words, one.candidate.excepted)
     yield from (f"advice not followed: {reason_words(reason)}" for reason in one.candidate.advice)
     if one.guesses.published is None:
         yield "no rate of guessing it was found"
