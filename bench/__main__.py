@@ -29,6 +29,7 @@ from bench import (
     storage,
     true,
     tune,
+    upgrade,
     warm,
 )
 from bench.figures import Figure
@@ -53,6 +54,7 @@ PARTS = {
     "check-tolls": check_tolls.figures,
     "tune": tune.figures,
     "size": size.figures,
+    "upgrade": upgrade.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

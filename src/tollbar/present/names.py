@@ -170,7 +170,13 @@ def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     baseline = study.about.baseline
     named = {name: study.study.named(name, value) for name, value in baseline.items()}
-    return place_of(study.about.family, named, baseline) or "the baseline"
+    return (place_of(study.about.family, named, baseline) or "the baseline") + on_one_core(study, baseline)
+
+
+def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
+    """What is said of libraries that are compared, unless with threads: locks show only in company."""
+    in_company = any("threads" in row.coordinates for row in study.rows)
+    return " on one core" if "provider" in names and not in_company else ""
 
 
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
