@@ -43,7 +43,7 @@ MOST_MIXED = 3
 def against_baseline(study: StudyJudgement) -> tuple[str, str]:
     """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
     tolls = real_tolls(study)
-    baseline = quoted(baseline_words(study))
+    baseline = quoted(baseline_words(study)) + on_one_core(study, study.about.baseline)
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
     if not measured:
         return _nothing(study, baseline)

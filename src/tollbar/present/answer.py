@@ -187,7 +187,7 @@ class _Telling:
             parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
             ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
             said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {self.cpu})")
-        against = quoted(baseline_words(self.study))
+        against = quoted(baseline_words(self.study)) + on_one_core(self.study, self.study.about.baseline)
         return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
 
     @property

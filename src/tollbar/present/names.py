@@ -170,7 +170,7 @@ def baseline_words(study: StudyJudgement) -> str:
     """What the tolls are against, as the study names it: `SHA-256`, `RSA-2048 · padding pss`."""
     baseline = study.about.baseline
     named = {name: study.study.named(name, value) for name, value in baseline.items()}
-    return (place_of(study.about.family, named, baseline) or "the baseline") + on_one_core(study, baseline)
+    return place_of(study.about.family, named, baseline) or "the baseline"
 
 
 def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:

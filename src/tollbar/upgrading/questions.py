@@ -6,13 +6,18 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from tollbar import wire
+from tollbar.beds.loading import name_end
 from tollbar.errors import unknown
+from tollbar.libraries import Provider, open_provider
 from tollbar.study import Study, read
-from tollbar.upgrading.things import Thing
+from tollbar.upgrading.things import LIBCRYPTO, Thing
 
+TLS = "tls-defaults"
+"""The family that takes a library and its defaults apart."""
 WORTH = "1%"
 """The least change that is told, as a study's `worth`: what was upgraded is what programs call thousands of times."""
 
@@ -34,6 +39,7 @@ def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: 
                 "question": f"What does {name} cost on {new.name}, against {old.name}?",
                 "family": name,
                 **{key: value for key, value in asked.items() if key not in vary},
+                **({"beds": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
                 **_sides(old, new),
             },
             **vary,
@@ -50,6 +56,14 @@ def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
         return {"providers": [old.provider.spec, new.provider.spec], "baseline": {"provider": old.provider.spec}}
     names = [old.bed.bed.name, new.bed.bed.name]
     return {"beds": names, "providers": [old.provider.spec], "baseline": {"bed": names[0]}}
+
+
+def _server_of(old: Thing, new: Thing) -> str:
+    """nginx, which is linked with the system's libssl, where both are of that name; else the engine, which binds any."""
+    system = open_provider(LIBCRYPTO)
+    own = system.path if isinstance(system, Provider) else None
+    ends = {name_end(Path(path)) for path in (own, old.provider.path, new.provider.path) if path}
+    return "nginx" if len(ends) == 1 else "embedded"
 
 
 @cache

@@ -43,5 +43,11 @@ class FamilyWorkload(Tls):
 
 def _settings(cell: Cell) -> Mapping[str, str | int]:
     """The cell's, as settings of TLS: sessions are the server's own in both."""
-    agreed = {"by-default": dict.fromkeys(HELD, BY_DEFAULT), "held": HELD}
-    return {**settings_of(cell), "resumption": BY_DEFAULT, **agreed.get(cell.choice.name, {})}
+    settings = settings_of(cell)
+    agreed = {"by-default": dict.fromkeys(HELD, BY_DEFAULT), "held": HELD}.get(cell.choice.name, {})
+    return {
+        **settings,
+        "certificate": settings.get("certificate-key", "ecdsa-p256"),
+        "resumption": BY_DEFAULT,
+        **agreed,
+    }

@@ -38,7 +38,7 @@ def row_words(change: Change) -> str:
 
 
 def apart_sentence(one: Apart, what: str = "library") -> str:
-    """`TLS by default · nginx 1.22.1, on one core: +24 % […] as shipped: +19 % the new defaults (…), +5 % the library.`"""
+    """`… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`"""
     split, place = one.found.split, _place(one.study, one.found.rows[0])
     if split is None:
         return f"{place} could not be taken apart: {one.found.reason or 'no block holds all four cells'}."
