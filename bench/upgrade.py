@@ -1,6 +1,6 @@
 """Upgrades of nothing, none of which may be called dearer, and of a library that takes three per cent more; `upgrade`.
 
-A quarter of an hour.
+Half an hour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tollbar.libraries import Provider, open_provider
 
 UNCHANGED, INJECTED = 40, 10
 FOUND_GOAL = 9
-FOR = "12s"
+FOR = "30s"
 DEARER = 0.03
 # A long message is hashed by so much more; all else is the library's own. It says its version itself, so that it has a
 # file of its own.
