@@ -3,8 +3,8 @@
 It measures nothing itself, and takes its ratios from the judge.
 """
 
-from tollbar.upgrading.changed import Change, Kind, Upgrade, is_settled, upgrade
+from tollbar.upgrading.changed import Change, Kind, Upgrade, upgrade
 from tollbar.upgrading.questions import studies
 from tollbar.upgrading.things import Thing, both
 
-__all__ = ["Change", "Kind", "Thing", "Upgrade", "both", "is_settled", "studies", "upgrade"]
+__all__ = ["Change", "Kind", "Thing", "Upgrade", "both", "studies", "upgrade"]

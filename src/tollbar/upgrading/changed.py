@@ -12,9 +12,6 @@ from tollbar.results import Row
 from tollbar.stats import Interval
 from tollbar.upgrading.things import Thing
 
-# Half of an interval. Of some ten per cent that a key exchange adds, a reader wants the first figure to be right.
-PRECISE = 0.015
-
 
 class Kind(StrEnum):
     """What became of a row."""
@@ -101,13 +98,6 @@ class Upgrade:
     def tellable(self) -> int:
         """How many rows have an interval of their change, without which no rise is ever found."""
         return sum(one.ratio is not None and one.ratio.is_bounded for one in self.changes)
-
-
-def is_settled(study: StudyJudgement) -> bool:
-    """Whether each row is told, and the parts of what is taken apart are known to `PRECISE`."""
-    told = all(toll.verdict is not Verdict.UNCLEAR for toll in study.tolls if toll.row.key != toll.against.key)
-    splits = (found.split for found in study.factors if found.split)
-    return told and all(part.half_width <= PRECISE for one in splits for part in (one.whole, one.alike, one.rest))
 
 
 def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
