@@ -59,7 +59,7 @@ def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
 
 
 def _server_of(old: Thing, new: Thing) -> str:
-    """nginx, which is linked with the system's libssl, where both are of that name; else the engine, which binds any."""
+    """nginx, which is linked with the system's libssl, where both have its name; else the engine, which binds any."""
     system = open_provider(LIBCRYPTO)
     own = system.path if isinstance(system, Provider) else None
     ends = {name_end(Path(path)) for path in (own, old.provider.path, new.provider.path) if path}

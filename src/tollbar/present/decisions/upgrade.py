@@ -28,7 +28,6 @@ def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
         listings=tuple(_listings(found)),
         missing=tuple(f"Neither build has {title}: {why}" for title, why in found.neither),
         notes=tuple(_notes(found, above)),
-        warnings=tuple(_warnings(found)),
     )
 
 
@@ -73,7 +72,7 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
             "As shipped, and held to one agreement",
             [apart_sentence(one, found.what)],
             tables=[_parts(found, one)] if one.found.split else [],
-            notes=[f"{name}: {words}" for name, words in zip(_CELLS, one.negotiated, strict=True) if words],
+            notes=[*_negotiated(one)],
         )
     # What is taken apart stands above already.
     above = {row.key for one in found.apart if one.found.split for row in one.found.rows}
@@ -91,6 +90,14 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
 
 
 _CELLS = ("the old one as shipped", "the new one as shipped", "the old one held", "the new one held")
+
+
+def _negotiated(one: Apart) -> Iterator[str]:
+    """What was read from the wire, and by which cells."""
+    by_words: dict[str, list[str]] = {}
+    for name, words in zip(_CELLS, one.negotiated, strict=True):
+        by_words.setdefault(words, []).append(name)
+    yield from (f"{words}: {enumeration(names)}" for words, names in by_words.items() if words)
 
 
 def _parts(found: Upgrade, one: Apart) -> Table:
@@ -142,7 +149,9 @@ def cost_of(study: StudyJudgement, row: Row) -> float | None:
 
 
 def _place(study: StudyJudgement, row: Row) -> str:
-    names = [name for name in varying(study.rows, always=("choice", "bed")) if name not in ("provider", "users")]
+    # Of a server that is upgraded its two builds are what differs.
+    silent = {"provider", "users", *study.about.baseline}
+    names = [name for name in varying(study.rows, always=("choice", "bed")) if name not in silent]
     return place_words(study)({name: value for name, value in row.coordinates.items() if name in names}, names)
 
 
@@ -165,13 +174,3 @@ def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
         yield f"Above {percent(above)} with the whole interval: {names}; {of} could have shown it."
     else:
         yield f"Nothing became dearer by more than {percent(above)} with its whole interval; {of} could have shown it."
-
-
-def _warnings(found: Upgrade) -> Iterator[str]:
-    servers = [one for one in found.changes if one.study.about.beds]
-    if servers and len({_client(one.row) for one in servers}) > 1:
-        yield "the load clients of the two sides spoke through different libraries"
-
-
-def _client(row: Row) -> Sequence[str]:
-    return row.client_libraries
