@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from builders import lognormal, measured, row, run, study, study_run
-from conftest import Tollbar
-from tollbar import plan, upgrading
+from conftest import Tollbar, here
+from tollbar import plan, upgrading, workloads
+from tollbar import study as studies
 from tollbar.document.decisions.upgrade import document
 from tollbar.errors import TollbarError
 from tollbar.families import Value, families
@@ -168,6 +169,32 @@ def test_all_four_cells_meet_in_one_heat() -> None:
     assert 4 == len(planned.cells)
     for heats in blocks(planned, 1, 4):
         assert any(len({visit.cell.key for visit in heat.visits}) == 4 for heat in heats)
+
+
+@pytest.mark.parametrize("bed", ["nginx", "httpd"])
+def test_a_server_as_shipped_is_told_nothing_but_its_versions(bed: str) -> None:
+    """No group, suite or session by default; held, one of each but for sessions, which stay the server's own."""
+    here(bed)
+    text = SHOWN.format(bed=bed)
+    (planned,) = plan.make([studies.read("shown", text, where="shown")], seed=1).studies
+    made = {cell.choice.name: workloads.of(cell).shown(cell, 1).configuration or "" for cell in planned.cells}
+    for word in ("X25519", "AES_256", "SessionCache", "session_cache", "ickets", "NumTickets"):
+        assert word not in made["by-default"]
+    assert "X25519" in made["held"]
+    assert "TLS_AES_256_GCM_SHA384" in made["held"]
+    assert "ickets" not in made["held"]
+    assert "TLSv1.2" not in made["held"]
+
+
+SHOWN = """
+question = "?"
+family   = "tls-defaults"
+choices  = ["by-default", "held"]
+beds     = ["{bed}"]
+
+[load.request]
+get = "/bytes/4096"
+"""
 
 
 @pytest.mark.parametrize("kind", ["libcrypto", "python"])
