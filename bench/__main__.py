@@ -30,6 +30,7 @@ from bench import (
     storage,
     true,
     tune,
+    upgrade,
     warm,
 )
 from bench.figures import Figure
@@ -55,6 +56,7 @@ PARTS = {
     "tune": tune.figures,
     "size": size.figures,
     "gather": gather.figures,
+    "upgrade": upgrade.figures,
 }
 # What takes long, piece by piece.
 PIECES = {

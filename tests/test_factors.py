@@ -199,7 +199,7 @@ REFUSED = {
     "unknown": ('"first", "fourth"', "[0, 2000]", "no value"),
     "not varied": ('"first", "together"', "[0, 2000]", "no value"),
     "one value": ('"first", "second"', "[0]", "has 1 values"),
-    "a provider": ('"first", "provider"', "[0, 2000]", "not varied here"),
+    "a provider": ('"first", "provider"', "[0, 2000]", "where a factor has two"),
     "one choice": ('"first", "choice"', "[0, 2000]", "has 1 values"),
 }
 

@@ -79,12 +79,8 @@ impl ClientSpec {
 impl ServerSpec {
     /// For certificates of any kind.
     pub(super) fn asked(&self) -> Asked {
-        Asked {
-            protocol: Some(self.protocol),
-            key_exchange: Some(self.key_exchange),
-            cipher: Some(self.cipher),
-            signer: None,
-        }
+        let ServerSpec { protocol, key_exchange, cipher, .. } = *self;
+        Asked { protocol, key_exchange, cipher, signer: None }
     }
 
     pub(super) fn check(&self) -> Result<(), Failure> {

@@ -121,9 +121,10 @@ pub struct ServerSpec {
     #[serde(default)]
     pub library: Library,
     pub libcrypto: Option<String>,
-    pub protocol: Protocol,
-    pub key_exchange: KeyExchange,
-    pub cipher: Cipher,
+    /// None here, of the key exchange or of the cipher: as the library has it by itself.
+    pub protocol: Option<Protocol>,
+    pub key_exchange: Option<KeyExchange>,
+    pub cipher: Option<Cipher>,
     /// `DH PARAMETERS` as PEM, where the key exchange is `dhe`.
     pub dh_parameters_pem: Option<String>,
     /// One, or several of different kinds: chosen by what the client offers.

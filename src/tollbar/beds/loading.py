@@ -39,7 +39,7 @@ def _linked(path: str, folder: Path) -> dict[str, str]:
         folder.chmod(0o711)
         # Wheels give their libraries names of their own, and libssl asks for its libcrypto by that name.
         for library, name in ((libcrypto, "libcrypto"), (libssl, "libssl")):
-            for link in {library.name, name + _end(library)}:
+            for link in {library.name, name + name_end(library)}:
                 (folder / link).symlink_to(library)
     return {"LD_LIBRARY_PATH": str(folder)}
 
@@ -47,7 +47,7 @@ def _linked(path: str, folder: Path) -> dict[str, str]:
 def libssl_beside(libcrypto: Path) -> Path | None:
     """The libssl that belongs to this libcrypto."""
     beside = sorted(libcrypto.parent.glob("libssl*.so*"))
-    return next((path for path in beside if _end(path) == _end(libcrypto)), None)
+    return next((path for path in beside if name_end(path) == name_end(libcrypto)), None)
 
 
 def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) -> dict[str, str]:
@@ -74,7 +74,7 @@ def prove(found: Installed, provider: Provider, pid: int, *, encrypted: bool) ->
     return dict(paths)
 
 
-def _end(library: Path) -> str:
-    """What follows the name: `.so.3`."""
+def name_end(library: Path) -> str:
+    """What follows the name of a library: `.so.3`."""
     match = _SONAME_END.search(library.name)
     return match.group() if match else ""

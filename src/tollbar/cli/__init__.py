@@ -39,6 +39,10 @@ COMMANDS = {
     "price": ("price:price", "Judge an inventory of cryptography by policies, and price what must be replaced."),
     "size": ("size:size", "Say how many cores, machines and bytes a mix of work takes, by costs that were measured."),
     "tune": ("tune:tune", "Find the parameters of a password hash that take a given time with so many at once."),
+    "upgrade": (
+        "upgrade:upgrade",
+        "Set two builds of a library side by side: what became dearer, cheaper, new or gone?",
+    ),
     "doctor": ("doctor:doctor", "Look whether this machine is fit for measuring, and rehearse on known work."),
 }
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from tollbar.judge.costs import Ledger
 from tollbar.judge.decisions import decide, reach
-from tollbar.judge.verdicts import FactorPart, FactorsResult, Together, Verdict
+from tollbar.judge.verdicts import FactorPart, FactorsResult, Split, Together, Verdict
 from tollbar.plan.pairs import factored
 from tollbar.results import Row, StudyRun
 
@@ -57,7 +57,17 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
         beyond,
         ratio,
         _TOGETHER[decide(ratio, reach(noise) if noise else None, ledger.terms)],
+        split=_split(rows, ledger) if len(names) == 2 else None,
     )
+
+
+def _split(rows: Sequence[Row], ledger: Ledger) -> Split | None:
+    """What the first factor changes without the second, with it, and the one less the other."""
+    without, both = (0.0, 1.0, 0.0, 0.0), (1.0, 0.0, -1.0, 1.0)
+    rest = [one - other for one, other in zip((1.0, 1.0, 0.0, 0.0), both, strict=True)]
+    found = [ledger.ratio_of_sums(rows, above, (1.0, 0.0, 0.0, 0.0)) for above in (without, both, rest)]
+    whole, alike, left = found
+    return None if whole is None or alike is None or left is None else Split(whole, alike, left)
 
 
 def _effect(of: int, cells: int) -> list[float]:

@@ -235,6 +235,18 @@ class FactorPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """What the first of two factors changes, as ratios to the cost without either: less one, the parts add up."""
+
+    whole: Interval
+    """All that it changes, without the second factor."""
+    alike: Interval
+    """What it changes where the second factor holds."""
+    rest: Interval
+    """The whole, less that."""
+
+
+@dataclass(frozen=True, slots=True)
 class FactorsResult:
     """All combinations of a study's factors in one place, taken apart."""
 
@@ -252,6 +264,8 @@ class FactorsResult:
     verdict: Together = Together.CANNOT_TELL
     reason: str | None = None
     """Why there is none."""
+    split: Split | None = None
+    """Of two factors; None of three."""
 
     @property
     def reckoned(self) -> tuple[tuple[Row, Interval], ...]:

@@ -22,6 +22,7 @@ from tollbar.present.names import (
     enumeration,
     labels,
     named_value,
+    on_one_core,
     quoted,
     sizes_of,
     standing_words,
@@ -42,7 +43,7 @@ MOST_MIXED = 3
 def against_baseline(study: StudyJudgement) -> tuple[str, str]:
     """Two sentences: what costs or saves in every cell; what depends, is free, unclear or not measured."""
     tolls = real_tolls(study)
-    baseline = quoted(baseline_words(study))
+    baseline = quoted(baseline_words(study)) + on_one_core(study, study.about.baseline)
     measured = [t for t in tolls if t.verdict is not Verdict.NOT_MEASURED]
     if not measured:
         return _nothing(study, baseline)
@@ -339,7 +340,7 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     its_own = [name for name in varying(study.rows) if name in against.coordinates.keys() - row.coordinates.keys()]
     of = _named(study, row, apart or ["choice"])
     over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
-    where = _where_alike(study, row, apart)
+    where = _where_alike(study, row, apart) + on_one_core(study, apart)
     if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
         reason = row.reason or toll.reason or "no reason was given"
         what = "was not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"

@@ -26,6 +26,7 @@ from tollbar.present.names import (
     each_words,
     enumeration,
     labels,
+    on_one_core,
     place_words,
     quoted,
     sizes_of,
@@ -186,7 +187,7 @@ class _Telling:
             parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
             ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
             said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {self.cpu})")
-        against = quoted(baseline_words(self.study))
+        against = quoted(baseline_words(self.study)) + on_one_core(self.study, self.study.about.baseline)
         return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
 
     @property
@@ -507,7 +508,8 @@ class _Telling:
             differ = {n: v for n, v in differ.items() if best.row.coordinates.get(n) != v}
             on = {n: (v,) for n, v in differ.items() if n in ("bed", "provider")}
             set_to = self.place(differ, [n for n in differ if n not in on])
-            name = ", ".join(filter(None, (where_words(self.study, on), f"with {set_to}" if set_to else ""))) or name
+            where = where_words(self.study, on) + on_one_core(self.study, on)
+            name = ", ".join(filter(None, (where, f"with {set_to}" if set_to else ""))) or name
         return name if self._is_good(way) else _with_standing(name, way.row)
 
     def _is_good(self, way: Way) -> bool:

@@ -175,6 +175,12 @@ def baseline_words(study: StudyJudgement) -> str:
     return place_of(study.about.family, named, baseline) or "the baseline"
 
 
+def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
+    """What is said of libraries that are compared, unless with threads: locks show only in company."""
+    in_company = any("threads" in row.coordinates for row in study.rows)
+    return " on one core" if "provider" in names and not in_company else ""
+
+
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
     """The coordinates with more than one value among these rows: choice, server and provider first, then the rest.
 

@@ -247,11 +247,13 @@ class _Reader:
             hint = "with one there is nothing to add up, and with four there are more cells than one heat can hold"
             raise TollbarError("`factors` are two or three coordinates", where=self.where, hint=hint)
         found = {}
+        specs = [normal(spec) for spec in wire.providers or ()]
+        lists = {"choice": choices, "provider": specs, "bed": list(wire.beds)}
         for name in wire.factors:
-            given = choices if name == "choice" else self.varied(name, wire.vary.get(name, ()))
+            given = lists[name] if name in lists else self.varied(name, wire.vary.get(name, ()))
             if len(given) != 2:
                 what = f"`factors`: `{name}` has {len(given)} values, where a factor has two"
-                place = "choices" if name == "choice" else f"vary.{name}"
+                place = f"{name}s" if name in lists else f"vary.{name}"
                 raise TollbarError(
                     what, where=self.where, hint=f"say in `{place}` what is without it, and what with it"
                 )

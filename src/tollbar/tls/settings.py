@@ -11,8 +11,10 @@ from tollbar.tls.certificates import KINDS, Certificate, Certificates, dh_parame
 
 PLAINTEXT = "plaintext"
 
+BY_DEFAULT = "by-default"
+"""Of a version, a key exchange, a cipher or resumption: as the server and its library have it by themselves."""
 # The registered names, as OpenSSL's configuration has them.
-PROTOCOLS = {"tls-1.2": "TLSv1.2", "tls-1.3": "TLSv1.3"}
+PROTOCOLS = {"tls-1.2": "TLSv1.2", "tls-1.3": "TLSv1.3", BY_DEFAULT: "TLSv1.2 TLSv1.3"}
 GROUPS = {
     "ecdhe-p256": "prime256v1",
     "ecdhe-p384": "secp384r1",
@@ -23,13 +25,14 @@ GROUPS = {
     "mlkem768": "MLKEM768",
     "mlkem1024": "MLKEM1024",
 }
-KEY_EXCHANGES = ("rsa", "dhe", *GROUPS)
+KEY_EXCHANGES = ("rsa", "dhe", *GROUPS, BY_DEFAULT)
 # TLS 1.3, then the end of a TLS 1.2 suite's name; None where there is no such suite.
 CIPHERS: Mapping[str, tuple[str | None, str]] = {
     "aes-128-gcm": ("TLS_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
     "aes-256-gcm": ("TLS_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
     "aes-128-cbc": (None, "AES128-SHA"),
     "chacha20-poly1305": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    BY_DEFAULT: (None, ""),
 }
 RESUMPTIONS = ("none", "session-id", "ticket")
 CLIENT_CERTIFICATES = ("none", "ecdsa-p256", "rsa-2048", "ml-dsa-87")
@@ -70,7 +73,7 @@ class Settings:
             key_exchange=_one_of("key-exchange", settings, KEY_EXCHANGES, "x25519"),
             dh_parameters=_one_of("dh-parameters", settings, dh_parameter_names(), "ffdhe2048"),
             cipher=_one_of("cipher", settings, tuple(CIPHERS), "aes-128-gcm"),
-            resumption=_one_of("resumption", settings, RESUMPTIONS, "none"),
+            resumption=_one_of("resumption", settings, (*RESUMPTIONS, BY_DEFAULT), "none"),
             resumed=_percent("resumed", settings),
             client_certificate=_one_of("client-certificate", settings, CLIENT_CERTIFICATES, "none"),
             revocation=_one_of("revocation", settings, REVOCATIONS, "none"),
@@ -84,6 +87,8 @@ class Settings:
 
     def _check(self) -> None:
         signers = [signer(kind) for kind in self.certificates]
+        if len({self.choice == BY_DEFAULT, self.key_exchange == BY_DEFAULT, self.cipher == BY_DEFAULT}) > 1:
+            raise Impossible("version, key exchange and cipher are negotiated by default, or none of them is")
         if len(set(signers)) < len(signers):
             raise Impossible("a client cannot tell two certificates of one algorithm apart")
         if self.choice == "tls-1.3":
@@ -159,7 +164,7 @@ def server_configuration(
         return None
     is_13 = asked.choice == "tls-1.3"
     # TLS 1.3 has its own list; this one then only carries the level.
-    words = [] if is_13 else [suites(asked)]
+    words = [suites(asked)] if asked.choice == "tls-1.2" else []
     if asked.needs_lowest_level:
         words = [*(words or ["DEFAULT"]), LOWEST_LEVEL]
     return ServerConfiguration(
@@ -204,7 +209,8 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
         "library": library,
         "libcrypto": libcrypto,
         "identities": [_identity(certificates.server(kind)) for kind in asked.certificates],
-        "resumption": asked.resumption,
+        # What web servers give by themselves.
+        "resumption": "ticket" if asked.resumption == BY_DEFAULT else asked.resumption,
     }
     if asked.key_exchange == "dhe":
         spec["dh_parameters_pem"] = dh_parameters(asked.dh_parameters)
@@ -216,8 +222,9 @@ def _server_spec(asked: Settings, certificates: Certificates, library: str, libc
 
 
 def _agreed(asked: Settings) -> dict[str, str]:
-    """What both sides are to agree on."""
-    return {"protocol": asked.choice, "key_exchange": asked.key_exchange, "cipher": asked.cipher}
+    """What both sides are to agree on; nothing where that is left to them."""
+    agreed = {"protocol": asked.choice, "key_exchange": asked.key_exchange, "cipher": asked.cipher}
+    return {name: value for name, value in agreed.items() if value != BY_DEFAULT}
 
 
 def client_spec(

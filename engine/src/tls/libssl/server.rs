@@ -25,7 +25,7 @@ impl Server {
         for identity in &spec.identities {
             context.present(identity)?;
         }
-        if spec.key_exchange == KeyExchange::Dhe {
+        if spec.key_exchange == Some(KeyExchange::Dhe) {
             let parameters = spec.dh_parameters_pem.as_deref();
             let missing = || Failure::Failed("the key exchange dhe needs `dh_parameters_pem`".to_owned());
             context.diffie_hellman(parameters.ok_or_else(missing)?)?;

@@ -35,14 +35,15 @@ impl Server {
         }
         // Which suites of TLS 1.2 fit the certificates is rustls' to say.
         let provider = provider::exactly(&spec.asked())?;
+        let groups = if spec.key_exchange.is_some() { 1 } else { usize::MAX };
         let provider = Arc::new(CryptoProvider {
-            kx_groups: provider.kx_groups.into_iter().take(1).collect(),
+            kx_groups: provider.kx_groups.into_iter().take(groups).collect(),
             ..provider
         });
         let identities: Result<Vec<_>, _> =
             spec.identities.iter().map(|identity| Certified::new(identity, &provider)).collect();
         let mut config = ServerConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(&provider::versions(Some(spec.protocol)))
+            .with_protocol_versions(&provider::versions(spec.protocol))
             .map_err(unsupported)?
             .with_client_cert_verifier(client_verifier(spec, &provider)?)
             .with_cert_resolver(Arc::new(ByOffer(identities?)));

@@ -74,8 +74,8 @@ fn asked(row: &Row, near: &Subject, far: &Subject) -> (ClientSpec, ServerSpec) {
         ..near.client(protocol)
     };
     let server = ServerSpec {
-        key_exchange,
-        cipher,
+        key_exchange: Some(key_exchange),
+        cipher: Some(cipher),
         identities: vec![identity(name)],
         dh_parameters_pem: Some(DH_2048.to_owned()),
         ..far.server(protocol)

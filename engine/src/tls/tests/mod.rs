@@ -117,9 +117,9 @@ impl Subject {
         ServerSpec {
             library: self.library,
             libcrypto: self.libcrypto.clone(),
-            protocol,
-            key_exchange: KeyExchange::X25519,
-            cipher: Cipher::Aes128Gcm,
+            protocol: Some(protocol),
+            key_exchange: Some(KeyExchange::X25519),
+            cipher: Some(Cipher::Aes128Gcm),
             dh_parameters_pem: None,
             identities: vec![identity("ecdsa-p256")],
             resumption: Resumption::None,

@@ -135,8 +135,13 @@ def say(**line):
     print(json.dumps(line), flush=True)
 
 
-if __name__ == "__main__":
+def run():
+    """The task on standard input; what it refuses is said as an outcome."""
     try:
         main()
     except Refusal as refusal:
         say(outcome=refusal.outcome, reason=refusal.reason)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,91 @@
+"""Upgrades of nothing, none of which may be called dearer, and of a library that takes three per cent more; `upgrade`.
+
+Half an hour.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.figures import TOLLBAR, Figure, timed
+from tollbar.libraries import Provider, open_provider
+
+UNCHANGED, INJECTED = 40, 10
+FOUND_GOAL = 9
+FOR = "30s"
+DEARER = 0.03
+# A long message is hashed by so much more; all else is the library's own. It says its version itself, so that it has a
+# file of its own.
+SLOWER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+static int (*digest)(const void *, size_t, unsigned char *, unsigned *, const void *, void *);
+static int (*begin)(void *, const void *, void *);
+static int (*update)(void *, const void *, size_t);
+static void *(*context_new)(void);
+static const char *(*version)(int);
+static void *context;
+__attribute__((constructor)) static void bind(void) {
+  digest = dlsym(RTLD_NEXT, "EVP_Digest");
+  begin = dlsym(RTLD_NEXT, "EVP_DigestInit_ex");
+  update = dlsym(RTLD_NEXT, "EVP_DigestUpdate");
+  context_new = dlsym(RTLD_NEXT, "EVP_MD_CTX_new");
+  version = dlsym(RTLD_NEXT, "OpenSSL_version");
+}
+const char *OpenSSL_version(int type) { return version(type); }
+int EVP_Digest(const void *data, size_t size, unsigned char *out, unsigned *length, const void *type, void *engine) {
+  if (size >= 1024) {
+    if (!context) begin(context = context_new(), type, NULL);
+    update(context, data, size * SHARE);
+  }
+  return digest(data, size, out, length, type, engine);
+}
+"""
+
+
+def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Figure]:
+    """The system's libcrypto beside a copy of itself, and beside one that takes more."""
+    system = open_provider("libcrypto")
+    if not isinstance(system, Provider) or system.path is None:
+        yield Figure("upgrade", "(not measured)", "there is no libcrypto here", None)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy = folder / "libcrypto.so.3"
+        shutil.copy(system.path, copy)
+        found = Counter(kind for _ in range(unchanged) for kind in _kinds(folder, copy).values())
+        yield Figure(f"upgrade: {unchanged} of nothing", "0 rows dearer", _said(found), found["dearer"] == 0)
+        slower = _slower(folder, system.path)
+        rows = [_kinds(folder, slower)["sha-256", 16384] for _ in range(injected)]
+        yield Figure(
+            f"upgrade: {injected} of {DEARER:.0%} more",
+            f"{FOUND_GOAL} of {INJECTED} dearer",
+            _said(Counter(rows)),
+            rows.count("dearer") * INJECTED >= FOUND_GOAL * injected,
+        )
+
+
+def _slower(folder: Path, library: str) -> Path:
+    source, made = folder / "slower.c", folder / "libcrypto-slower.so"
+    source.write_text(SLOWER)
+    words = ["cc", "-shared", "-fPIC", "-O2", f"-DSHARE={DEARER}", str(source), "-o", str(made)]
+    subprocess.run([*words, "-Wl,--no-as-needed", library, "-ldl"], check=True)
+    return made
+
+
+def _kinds(folder: Path, new: Path) -> dict[tuple[str, int], str]:
+    """What each digest is called, by choice and size."""
+    words: Sequence[str] = ("upgrade", "libcrypto", str(new), "digest", "--for", FOR, "--json")
+    said = json.loads(timed(TOLLBAR, *words, cwd=folder).out)
+    return {(one["cell"]["choice"], one["cell"]["bytes"]): one["kind"] for one in said["changes"]}
+
+
+def _said(found: Counter[str]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in found.most_common())

@@ -1,0 +1,73 @@
+"""`tollbar upgrade`: two builds of one thing side by side, and what became dearer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tollbar import lab, upgrading
+from tollbar.cli.options import DEFAULT_LAYOUT, Layout, command_line, read_seconds, read_share, show_answer
+from tollbar.document.decisions.upgrade import document
+from tollbar.errors import ExitStatus
+from tollbar.present.decisions.upgrade import upgrade_answer
+from tollbar.stats import FEWEST_BLOCKS
+from tollbar.upgrading import Kind
+
+DEFAULT_FOR = "2 min"
+
+
+def upgrade(
+    old: str,
+    new: str,
+    /,
+    *families: str,
+    fail_above: str | None = None,
+    for_: Annotated[str, Parameter(name="--for")] = DEFAULT_FOR,
+    seed: int | None = None,
+    runs: Path = Path("runs"),
+    layout: Layout = DEFAULT_LAYOUT,
+) -> ExitStatus:
+    """Set two builds of a library side by side: what became dearer, cheaper, new or gone, on one core?
+
+    What TLS costs by default is taken apart: what the library changes, and what its new defaults do.
+
+    tollbar upgrade libcrypto libcrypto:psycopg
+    tollbar upgrade libcrypto pycurl==7.49.0 tls --for 100s
+    tollbar upgrade libssl3=3.0.17-1~deb12u2 libssl3=3.0.20-1~deb12u2 --fail-above 5%
+    tollbar upgrade cryptography==42.0.0 cryptography==44.0.0 --markdown
+    tollbar upgrade ./old/libcrypto.so.3 ./new/libcrypto.so.3 digest cipher
+
+    Parameters
+    ----------
+    old
+        A build: a libcrypto by its name (`tollbar list providers`), a file or a folder, a Debian package or a wheel
+        with its version. Packages are fetched and verified by apt or pip, kept in the cache, and never installed.
+    new
+        Another build of the same thing.
+    families
+        What is asked of both: digest, cipher, signature, key-exchange, rsa-api, tls. None: all that it is used for.
+    fail_above
+        A share, such as 5%: end with status 1 if a row became dearer by more, its whole interval beyond it, or is gone;
+        with status 3 if no row could have shown it.
+    for_
+        About how long to measure, all families together.
+    seed
+        Decides the order of visits and the data. None: a new one, kept with the run.
+    runs
+        Where the run's directory is made.
+    """
+    within_s = read_seconds("--for", for_)
+    above = None if fail_above is None else read_share("--fail-above", fail_above)
+    one, other = upgrading.both(old, new)
+    asked = upgrading.studies(one, other, families, FEWEST_BLOCKS)
+    # One look: a second one would widen every interval by half.
+    planned, store = lab.begin(asked, command=command_line(), runs=runs, seed=seed)
+    judged = lab.carry_out(planned, store, report=False, within_s=within_s / len(asked))
+    found = upgrading.upgrade(one, other, judged)
+    show_answer(upgrade_answer(found, above), lambda: document(found, above), layout)
+    gone = above is not None and (found.above(above) or found.of(Kind.GONE))
+    if gone or found.of(Kind.FAILED) or not found.changes:
+        return ExitStatus.SOME_FAILED
+    return ExitStatus.DONE if above is None or found.tellable else ExitStatus.CANNOT_TELL

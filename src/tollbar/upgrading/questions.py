@@ -1,0 +1,71 @@
+"""What is asked of both sides: a study for each family, in which the old and the new one meet in the same heats."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tollbar import wire
+from tollbar.beds.loading import name_end
+from tollbar.errors import unknown
+from tollbar.libraries import Provider, open_provider
+from tollbar.study import Study, read
+from tollbar.upgrading.things import LIBCRYPTO, Thing
+
+TLS = "tls-defaults"
+"""The family that takes a library and its defaults apart."""
+WORTH = "1%"
+"""The least change that is told, as a study's `worth`: what was upgraded is what programs call thousands of times."""
+
+
+def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
+    """The studies of these families, or of all that such a thing is used for. Raises TollbarError for another one."""
+    known = _questions()[old.kind]
+    for name in families:
+        if name not in known:
+            raise unknown("family to ask of it", name, known, where=new.said)
+    return tuple(_study(name, known[name], old, new, blocks) for name in known if name in families or not families)
+
+
+def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: int) -> Study:
+    vary = {"vary": asked["vary"]} if "vary" in asked else {}
+    text = wire.text_of(
+        {
+            "": {
+                "question": f"What does {name} cost on {new.name}, against {old.name}?",
+                "family": name,
+                **{key: value for key, value in asked.items() if key not in vary},
+                **({"beds": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
+                **_sides(old, new),
+            },
+            **vary,
+            "measure": {"blocks": blocks},
+            "judge": {"worth": WORTH},
+        }
+    )
+    return read(name, text, where=name)
+
+
+def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
+    """What differs, and of it what the other is compared with."""
+    if old.bed is None or new.bed is None:
+        return {"providers": [old.provider.spec, new.provider.spec], "baseline": {"provider": old.provider.spec}}
+    names = [old.bed.bed.name, new.bed.bed.name]
+    return {"beds": names, "providers": [old.provider.spec], "baseline": {"bed": names[0]}}
+
+
+def _server_of(old: Thing, new: Thing) -> str:
+    """nginx, which is linked with the system's libssl, where both have its name; else the engine, which binds any."""
+    system = open_provider(LIBCRYPTO)
+    own = system.path if isinstance(system, Provider) else None
+    ends = {name_end(Path(path)) for path in (own, old.provider.path, new.provider.path) if path}
+    return "nginx" if len(ends) == 1 else "embedded"
+
+
+@cache
+def _questions() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    return tomllib.loads((files(__package__) / "questions.toml").read_text("utf-8"))
