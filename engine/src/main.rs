@@ -6,6 +6,7 @@ mod aws_lc;
 mod binding;
 mod calls;
 mod clock;
+mod company;
 mod contract;
 mod failure;
 mod families;

@@ -1,6 +1,7 @@
 //! `op`: perform one task.
 
 use crate::clock::{self, Clocks};
+use crate::company::Company;
 use crate::contract::{Chunk, Done, Mode, Offer, Proof, ProviderName, Ready, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
@@ -88,11 +89,24 @@ fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
 
 fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Done, Failure> {
     runner::optimised(cfg!(debug_assertions))?;
+    if let Some(threads) = task.threads {
+        let mut company = Company::of(task, threads, prepare_anew)?;
+        let (operation_ns, memory_bytes) = (company.operation_ns, company.memory_bytes);
+        let ready = Ready { receipt: receipt(provider), operation_ns, memory_bytes };
+        runner::session(lines, ready, |advance| company.advance(advance))?;
+        return Ok(Done::default());
+    }
     let primitive = prepare(provider, task)?;
     let (mut chunks, memory_bytes) = Chunks::warm(primitive, task.lead)?;
-    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.pace.each_ns(), memory_bytes };
+    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes };
     runner::session(lines, ready, |advance| chunks.advance(advance))?;
     Ok(Done::default())
+}
+
+/// A task's primitive on a provider that is opened for it: no thread of this engine shares what another one opened,
+/// but for the library itself.
+fn prepare_anew(task: &Task) -> Prepared {
+    prepare(open(&task.provider, task.word("cpu", "native")?)?.as_ref(), task)
 }
 
 /// What is longer than a window is warm after so many.
@@ -116,21 +130,41 @@ impl Chunks {
         Ok((chunks, memory_bytes))
     }
 
+    /// CPU time of one operation, lately.
+    pub fn operation_ns(&self) -> f64 {
+        self.pace.each_ns()
+    }
+
     /// Goes on for at least so long and at least so many operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
-        let Chunks { primitive, pace, lead } = self;
-        if *lead {
-            primitive.lead_in();
-            match pace.lead(asked) {
-                0 => {}
-                leading => primitive.batch(leading)?,
-            }
+        self.lead_in(asked)?;
+        self.counted(asked, &Clocks::read())
+    }
+
+    /// What comes before the clocks of a chunk start.
+    pub fn lead_in(&mut self, asked: Advance) -> Result<(), Failure> {
+        if !self.lead {
+            return Ok(());
         }
-        let clocks = Clocks::read();
-        let operations = pace.work(asked, &clocks, |count| primitive.batch(count))?;
+        self.primitive.lead_in();
+        match self.pace.lead(asked) {
+            0 => Ok(()),
+            leading => self.primitive.batch(leading),
+        }
+    }
+
+    /// A chunk, from the moment at which its clocks were read.
+    pub fn counted(&mut self, asked: Advance, clocks: &Clocks) -> Result<Chunk, Failure> {
+        let Chunks { primitive, pace, .. } = self;
+        let operations = pace.work(asked, clocks, |count| primitive.batch(count))?;
         let (cpu_ns, wall_ns) = clocks.since();
         pace.note(cpu_ns, operations);
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
+    }
+
+    /// Works for about so long, and counts nothing.
+    pub fn go_on(&mut self, time_ns: f64) -> Result<(), Failure> {
+        self.primitive.batch(self.pace.filling(time_ns))
     }
 
     /// Goes on until two windows in a row agree.

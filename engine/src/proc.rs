@@ -109,12 +109,21 @@ pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut total_ns = None;
     for task in tasks.flatten() {
-        // Time on a core, time in the queue for one, times it got one.
         let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else { continue };
-        let queued_ns = text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?;
-        total_ns = Some(total_ns.unwrap_or(0) + queued_ns);
+        total_ns = Some(total_ns.unwrap_or(0) + queued_ns(&text)?);
     }
     total_ns
+}
+
+/// The same of the thread that asks; nought where the kernel does not tell.
+pub fn run_queue_wait_of_thread_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    queued_ns(&text).unwrap_or(0)
+}
+
+/// Time on a core, time in the queue for one, times it got one: the second of them.
+fn queued_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The one core that a process may run on; None where there are several.

@@ -123,10 +123,13 @@ class Rounds:
         if probes_ns is not None:
             self.watch.note(probes_ns[0])
             self.watch.note(probes_ns[-1])
+        if member.work.is_contended(record):
+            # A moment in which others had a thread's core had a witness that it was disturbed.
+            probes_ns = None
         if record.observed.is_exact:
             cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
             member.chunks.append(
-                Chunk(number, record.operations, record.wall_ns, cpu_ns, observed, probes_ns, is_made_up)
+                Chunk(number, record.operations, member.work.wall_ns(record), cpu_ns, observed, probes_ns, is_made_up)
             )
 
 

@@ -64,6 +64,11 @@ class Cell:
         return self.choice.memory_bytes(self.coordinates)
 
     @property
+    def threads(self) -> int:
+        """How many perform it at once."""
+        return int(self.coordinates.get("threads", 1))
+
+    @property
     def label(self) -> str:
         """Its coordinates as a person reads them, the provider with its version."""
         return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
@@ -84,6 +89,7 @@ class Cell:
             "setting": {**own, **self.choice.setting, **(answer.setting if answer else {})},
             "inputs": inputs,
             "seed": seed,
+            **({"threads": self.threads} if "threads" in self.coordinates else {}),
         }
 
 
@@ -268,7 +274,7 @@ class _Grid:
                 coordinates[name] = wanted[name]
             elif setting.applies(coordinates) and not self.study.remotes:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
-        return coordinates | {n: wanted[n] for n in ("users", "rate", "client") if n in wanted}
+        return coordinates | {n: wanted[n] for n in ("users", "rate", "client", "threads") if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""

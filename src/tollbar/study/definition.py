@@ -12,9 +12,9 @@ from tollbar.families import Family, Value
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, `users` or `rate`; and
-`client`, where the study says it."""
+`client` or `threads`, where the study says it."""
 
-NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate", "client")
+NOT_SETTINGS = ("choice", "provider", "bed", "op", "users", "rate", "client", "threads")
 """Coordinates that are no settings of a family."""
 
 CHOSEN_ELSEWHERE = {
