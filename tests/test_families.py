@@ -41,18 +41,19 @@ NAMES = [
     "stack",
     "storage",
     "tls",
+    "tls-client",
     "web-auth",
 ]
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs.
-WITHOUT_STRENGTH = {"database-sign-on", "spin", "password-hash", "web-auth"}
+WITHOUT_STRENGTH = {"database-sign-on", "spin", "password-hash", "tls-client", "web-auth"}
 
 # A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"stack", "tls"}
 
 # Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated. A value
 # is encrypted with another nonce each time: it is proved by being read back.
-WITHOUT_ANSWERS = {"database-sign-on", "stack", "tls", "web-auth", "storage"}
+WITHOUT_ANSWERS = {"database-sign-on", "stack", "tls", "tls-client", "web-auth", "storage"}
 
 # What a family calls doing nothing, where it is not `none`.
 NULLS = {

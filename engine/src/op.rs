@@ -208,6 +208,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("key-exchange", &[]),
     ("password-hash", &[]),
     ("rsa-api", &["bytes", "call", "digest"]),
+    ("tls-client", &[]),
     ("spin", &["iterations"]),
 ];
 

@@ -14,12 +14,14 @@ from tollbar.judge import BreakEven, StudyJudgement, Toll, Verdict
 from tollbar.present.groups import by_row, cost_metric, real_tolls, split
 from tollbar.present.names import (
     CALLED_OUT,
+    ON_ONE_CORE,
     baseline_words,
     capitalised,
     coordinate,
     cost_words,
     counted,
     enumeration,
+    is_of_libraries,
     labels,
     named_value,
     quoted,
@@ -86,9 +88,9 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
 
 def _against(study: StudyJudgement, baseline: str) -> str:
     """What is compared with what: whose CPU time is said where it is not just the operation's own."""
-    if cost_metric(study) == "cpu":
-        return f"Against {baseline}"
-    return f"By {cost_words(study).in_sentence} and against {baseline}"
+    by = [f"by {cost_words(study).in_sentence}"] if cost_metric(study) != "cpu" else []
+    on = [ON_ONE_CORE] if is_of_libraries(study) else []
+    return capitalised(" and ".join([*on, *by, f"against {baseline}"]))
 
 
 def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
@@ -349,7 +351,8 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     cost = cost_words(study).cpu
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
     decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
-    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
+    on = f", {ON_ONE_CORE}" if is_of_libraries(study) else ""
+    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}{on}: {decided}."
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:

@@ -20,12 +20,14 @@ from tollbar.present.company import company_sentences
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
+    ON_ONE_CORE,
     baseline_words,
     capitalised,
     cost_words,
     counted,
     each_words,
     enumeration,
+    is_of_libraries,
     labels,
     place_words,
     quoted,
@@ -146,7 +148,12 @@ class _Telling:
     @property
     def headline(self) -> str:
         """What the whole study says in one line; of one finding, with what comes next."""
-        return f"{self._in_short}{self._next(self.findings[0]) if len(self.findings) == 1 else ''}."
+        on = (
+            f"{capitalised(ON_ONE_CORE)}: "
+            if self.findings and is_of_libraries(self.study) and not self.is_of_many_choices
+            else ""
+        )
+        return f"{on}{self._in_short}{self._next(self.findings[0]) if len(self.findings) == 1 else ''}."
 
     @cached_property
     def _in_short(self) -> str:
@@ -187,8 +194,9 @@ class _Telling:
             parts = enumeration([f"{of} in {count}" for of, count in counts.items() if count])
             ratios = ratio_range([t.ratio for t in tolls if t.ratio is not None])
             said.append(f"{quoted(name)} is {parts} of {counted(len(tolls), 'cell')} ({ratios} of its {self.cpu})")
-        against = quoted(baseline_words(self.study))
-        return f"Against {against}, {'; '.join(said[:MOST_NAMES])}." if said else ""
+        against = f"against {quoted(baseline_words(self.study))}"
+        on = f"{ON_ONE_CORE} and " if is_of_libraries(self.study) else ""
+        return capitalised(f"{on}{against}, {'; '.join(said[:MOST_NAMES])}.") if said else ""
 
     @property
     def _nothing(self) -> str:

@@ -174,6 +174,15 @@ def baseline_words(study: StudyJudgement) -> str:
     return place_of(study.about.family, named, baseline) or "the baseline"
 
 
+def is_of_libraries(study: StudyJudgement) -> bool:
+    """Whether libraries are compared with one another without threads: what is said of them is so on one core."""
+    return "provider" in study.about.baseline and not any("threads" in row.coordinates for row in study.rows)
+
+
+ON_ONE_CORE = "on one core"
+"""What locks of a library cost beside others does not show there."""
+
+
 def varying(rows: Iterable[Row], always: Sequence[str] = ()) -> tuple[str, ...]:
     """The coordinates with more than one value among these rows: choice, server and provider first, then the rest.
 
