@@ -333,6 +333,8 @@ def known(family: Family, coordinate: str) -> list[str]:
         return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
     if coordinate == "bed":
         return ["", *beds.all_beds()]
+    if coordinate == "threads":
+        return ["", "2"]
     if coordinate in ("choice", "op"):
         return [*(family.choices if coordinate == "choice" else family.operations)]
     setting = family.settings[coordinate]
@@ -406,7 +408,7 @@ def test_families_and_runners_of_other_platforms_agree(platform: str, name: str)
 def test_settings_stand_behind_those_they_depend_on() -> None:
     """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
     for family in families().values():
-        before = {"choice", "provider", "bed", "op"}
+        before = {"choice", "provider", "bed", "op", "threads"}
         for setting in family.settings.values():
             assert set(setting.only) <= before, f"{family.name}: {setting.name}"
             before.add(setting.name)

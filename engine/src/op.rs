@@ -201,7 +201,7 @@ impl Chunks {
 /// The families that have a null choice (the same path, and nothing done at the end of it), and the settings that belong
 /// to it: what would vary the others' work.
 const FAMILIES: &[(&str, &[&str])] = &[
-    ("digest", &["bytes", "input"]),
+    ("digest", &["bytes", "input", "fetch"]),
     ("mac", &["bytes"]),
     ("cipher", &["bytes", "key"]),
     ("signature", &["bytes"]),

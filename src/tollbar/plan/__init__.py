@@ -268,13 +268,15 @@ class _Grid:
         Of a server that the user has only what was asked is known.
         """
         family = self.study.family
-        coordinates: dict[str, Value] = {n: wanted[n] for n in ("choice", "provider", "bed", "op") if n in wanted}
+        coordinates: dict[str, Value] = {
+            n: wanted[n] for n in ("choice", "provider", "bed", "op", "threads") if n in wanted
+        }
         for name, setting in family.settings.items():
             if setting.applies(coordinates) and name in wanted:
                 coordinates[name] = wanted[name]
             elif setting.applies(coordinates) and not self.study.remotes:
                 coordinates[name] = family.default_at(name, {**wanted, **coordinates})
-        return coordinates | {n: wanted[n] for n in ("users", "rate", "client", "threads") if n in wanted}
+        return coordinates | {n: wanted[n] for n in ("users", "rate", "client") if n in wanted}
 
     def places(self) -> Iterator[tuple[Bed | Remote | None, Provider]]:
         """Each bed with each provider that its server can run on, or just the providers."""
