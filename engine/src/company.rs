@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::clock::{self, Clocks};
 use crate::contract::{Chunk, Task};
 use crate::failure::Failure;
-use crate::op::{self, Chunks};
+use crate::op::Chunks;
 use crate::proc;
 use crate::provider::Primitive;
 use crate::runner::Advance;

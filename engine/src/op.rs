@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
 use crate::provider::{Prepared, Primitive, Provider};
 use crate::runner::{self, Advance, Lines};
+use crate::tls::making::FIRST;
 
 pub fn main() -> i32 {
     runner::run(perform)
@@ -70,7 +71,9 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
 
 /// Makes a task's primitive ready, and sees that every setting of the task had a part in it.
 pub fn prepare(provider: &dyn Provider, task: &Task) -> Prepared {
-    let primitive = if task.choice == "none" { nothing(task) } else { provider.prepare(task) }?;
+    // Of what a fresh process does first, nothing is a process too.
+    let is_nothing = task.choice == "none" && task.op != FIRST;
+    let primitive = if is_nothing { nothing(task) } else { provider.prepare(task) }?;
     task.all_settings_read()?;
     Ok(primitive)
 }
@@ -156,8 +159,10 @@ impl Chunks {
     /// A chunk, from the moment at which its clocks were read.
     pub fn counted(&mut self, asked: Advance, clocks: &Clocks) -> Result<Chunk, Failure> {
         let Chunks { primitive, pace, .. } = self;
+        let before_ns = primitive.elsewhere_ns();
         let operations = pace.work(asked, clocks, |count| primitive.batch(count))?;
-        let (cpu_ns, wall_ns) = clocks.since();
+        let (own_ns, wall_ns) = clocks.since();
+        let cpu_ns = elsewhere(primitive.as_ref(), before_ns).unwrap_or(own_ns);
         pace.note(cpu_ns, operations);
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
     }
@@ -190,12 +195,18 @@ impl Chunks {
 
     /// So many operations, which then set the pace. Their CPU time.
     fn window(&mut self, count: u64) -> Result<u64, Failure> {
-        let start_ns = clock::process_cpu_ns();
+        let (start_ns, before_ns) = (clock::process_cpu_ns(), self.primitive.elsewhere_ns());
         self.primitive.batch(count)?;
-        let taken_ns = clock::process_cpu_ns() - start_ns;
+        let own_ns = clock::process_cpu_ns() - start_ns;
+        let taken_ns = elsewhere(self.primitive.as_ref(), before_ns).unwrap_or(own_ns);
         self.pace.set(taken_ns, count);
         Ok(taken_ns)
     }
+}
+
+/// CPU time of other processes since a moment, where they do the work.
+fn elsewhere(primitive: &dyn Primitive, before_ns: Option<u64>) -> Option<u64> {
+    Some(primitive.elsewhere_ns()? - before_ns?)
 }
 
 /// The families that have a null choice (the same path, and nothing done at the end of it), and the settings that belong

@@ -1,6 +1,8 @@
 //! What a client makes before any byte is sent: a context, with the trust anchors that it verifies servers by, and
 //! connections of one that was made before.
 
+mod first;
+
 use std::collections::BTreeSet;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
@@ -13,6 +15,8 @@ use crate::contract::{Proof, Task};
 use crate::failure::Failure;
 use crate::libcrypto::api as libcrypto;
 use crate::provider::{Prepared, Primitive};
+
+pub use first::{FIRST, main};
 
 /// Choice, and whether its context has the system's trust anchors.
 const CHOICES: &[(&str, bool)] = &[("system-trust", true), ("no-trust", false)];
@@ -31,6 +35,9 @@ pub fn offers(crypto: &'static libcrypto::Api) -> Vec<&'static str> {
 }
 
 pub fn prepare(crypto: &'static libcrypto::Api, task: &Task) -> Prepared {
+    if task.op == FIRST {
+        return first::prepare(beside(crypto)?, task);
+    }
     let trusts = crate::families::row("libssl", task, CHOICES)?;
     let making = Making { api: beside(crypto)?, bundle: if *trusts { Some(Bundle::of_system()?) } else { None } };
     let prepare = task.operation::<fn(Making) -> Prepared>(&[
@@ -108,7 +115,8 @@ impl Making {
     }
 
     fn prove_context(&self, context: &Owned) -> Result<Proof, Failure> {
-        let (found, expected) = (self.anchors(context), self.bundle.as_ref().map_or(0, |bundle| bundle.anchors));
+        let (found, expected) =
+            (self.anchors(context), self.bundle.as_ref().map_or(0, |bundle| bundle.anchors));
         let mut proof = Proof::default();
         proof.accept(&format!("a context of {expected} trust anchors"), found == expected)?;
         let nothing = self.trust(context, &c_name("/dev/null"));
