@@ -352,7 +352,8 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
     decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
     on = f", {ON_ONE_CORE}" if is_of_libraries(study) else ""
-    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}{on}: {decided}."
+    takes = "take" if apart == ["threads"] and row.coordinates["threads"] != 1 else "takes"
+    return f"{of} {takes} {times} {costly} {bracket(toll.ratio)} {where}{on}: {decided}."
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:

@@ -145,7 +145,7 @@ def _value(family: Family, name: str, said: str, word: str) -> Value:
         return _of_setting(family.settings[name], said, word)
     if name in ("users", "threads"):
         if not said.isdecimal() or int(said) < 1:
-            hint = f"as in `{name}={_example(family, name)}`"
+            hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
             raise TollbarError(f"`{said}` is not a number of {name}", where=word, hint=hint)
         if name == "threads" and (lack := machine.lacks_cores(int(said))) is not None:
             raise TollbarError(lack, where=word, hint=f"up to `threads={len(machine.CORES)}`")

@@ -327,12 +327,10 @@ class _Reader:
 
     def _numbers(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         numbers = [whole(value) for value in given if not isinstance(value, str)]
-        are_right = name == "rate" or all(isinstance(number, int) and number >= 1 for number in numbers)
-        if len(numbers) < len(given) or not are_right:
-            wanted = (
-                "rates are numbers, without their unit" if name == "rate" else f"{name} are whole numbers from 1 on"
-            )
-            raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
+        are_whole = name == "rate" or all(isinstance(number, int) for number in numbers)
+        if len(numbers) < len(given) or not are_whole or (name == "threads" and min(numbers) < 1):
+            wanted = "rates are numbers, without their unit" if name == "rate" else f"{name} are whole numbers"
+            raise TollbarError(f"`{key}`: {wanted} here{', from 1 on' * (name == 'threads')}", where=self.where)
         return tuple(numbers)
 
     def _known(self, key: str, name: str) -> None:
