@@ -16,7 +16,8 @@ from builders import row, study, study_run, trials
 from tollbar import machine, plan, workloads
 from tollbar import study as studies
 from tollbar.errors import TollbarError
-from tollbar.judge import CompanyResult, InCompany, StudyJudgement, judge_study
+from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Verdict, judge_study
+from tollbar.judge.company import verdict_of
 from tollbar.measure import heat
 from tollbar.measure.members import Member
 from tollbar.measure.rounds import Rounds
@@ -29,6 +30,7 @@ from tollbar.records import ChunkRecord, Observed, Outcome
 from tollbar.records.contract import ThreadRecord
 from tollbar.results import Row
 from tollbar.runner import Session
+from tollbar.stats import Moments
 from tollbar.study import Measure
 from tollbar.workloads import Given, Work
 
@@ -177,12 +179,13 @@ def chunk_of(threads: Sequence[ThreadRecord], **changes: int) -> ChunkRecord:
 
 @given(accounts)
 def test_accounts_that_add_up_are_taken(threads: list[ThreadRecord]) -> None:
-    """Elapsed time of one operation is that on its thread: all threads' time, shared out among all operations."""
+    """Elapsed time of one operation is that on its thread, without the time in which others had its core."""
     work, chunk = Work((), {}, 1, threads=len(threads)), chunk_of(threads)
     assert work.contradiction(chunk) is None
-    elapsed_ns = sum(one.wall_ns for one in threads)
-    assert elapsed_ns - len(threads) < work.wall_ns(chunk) <= elapsed_ns
-    assert not work.is_contended(chunk)
+    assert sum(max(one.cpu_ns, one.wall_ns) for one in threads) == work.wall_ns(chunk)
+    assert 0 == work.contended_ns(chunk)
+    waiting = [one.model_copy(update={"run_queue_wait_ns": one.wall_ns}) for one in threads]
+    assert sum(one.cpu_ns for one in threads) == work.wall_ns(chunk_of(waiting))
 
 
 @given(accounts, st.sampled_from(["operations", "cpu_ns"]), st.integers(1, 1000))
@@ -208,21 +211,26 @@ def test_what_no_thread_accounts_for_fails_the_trial() -> None:
 # Moments.
 
 
-@pytest.mark.parametrize(("waited_ns", "expected"), [(40_000, (25_000.0, 25_000.0)), (60_000, None)])
+@pytest.mark.parametrize(
+    ("waited_ns", "expected"), [(40_000, (25_000.0, 26_000.0)), (60_000, (25_000.0, 86_000.0, 26_000.0))]
+)
 def test_a_chunk_in_which_others_had_a_thread_s_core_is_disturbed(
-    monkeypatch: pytest.MonkeyPatch, waited_ns: int, expected: tuple[float, float] | None
+    monkeypatch: pytest.MonkeyPatch, waited_ns: int, expected: tuple[float, ...]
 ) -> None:
-    """By the thread that waited longest, whatever the chunk cost; and it counts among the moments as they came."""
+    """By the thread that waited longest, whatever the chunk cost; what that waited is none of its elapsed time."""
     threads = [
-        ThreadRecord(operations=10, cpu_ns=5_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
+        ThreadRecord(operations=10, cpu_ns=4_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
         for waited in (0, waited_ns)
     ]
     monkeypatch.setattr("tollbar.measure.rounds.chunk_of", lambda *_: chunk_of(threads))
     member = Member(Visit(cells()[1], False, 0, 0), work=Work((), {}, 1, threads=2))
-    probe = SimpleNamespace(lately=lambda: 25_000.0, read=lambda: 25_000.0)
-    Rounds([member], Measure("cpu", 0.005, 1, 1), random.Random(1), probe, Watch())._advance(member, 0)  # type: ignore[arg-type]
+    probe = SimpleNamespace(lately=lambda: 25_000.0, read=lambda: 26_000.0)
+    watch = Watch()
+    Rounds([member], Measure("cpu", 0.005, 1, 1), random.Random(1), probe, watch)._advance(member, 0)  # type: ignore[arg-type]
     (chunk,) = member.chunks
-    assert (expected, 10_000_000) == (chunk.probes_ns, chunk.wall_ns)
+    assert (expected, 10_000_000 - waited_ns) == (chunk.probes_ns, chunk.wall_ns)
+    # What a probe says of the machine is what it took.
+    assert [25_000.0, 26_000.0] == [*watch.readings]
 
 
 def test_each_core_of_a_thread_is_probed() -> None:
@@ -328,6 +336,20 @@ def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: InC
     assert pytest.approx(elapsed, rel=0.01) == found.elapsed.ratio.estimate
     assert pytest.approx(2 / found.elapsed.ratio.estimate) == found.rate.estimate
     assert found.rate.low < found.rate.estimate < found.rate.high
+
+
+@pytest.mark.parametrize(("cpu", "elapsed"), [(1.5, 1.5), (1.0, 1.5)])
+def test_a_rise_as_disturbed_is_not_laid_at_company_s_door(cpu: float, elapsed: float) -> None:
+    """Who holds a lock while others have its core lets all wait; what does not rise even so scales."""
+    found = only(judged(cpu, elapsed))
+    disturbed = [
+        replace(toll, ratio=replace(toll.ratio, moments=Moments.AS_DISTURBED))
+        for toll in (found.cpu, found.elapsed)
+        if toll.ratio
+    ]
+    assert InCompany.CANNOT_TELL is verdict_of(*disturbed)
+    free = [replace(toll, verdict=Verdict.FREE) for toll in disturbed]
+    assert InCompany.SCALES is verdict_of(*free)
 
 
 def test_equals_are_seldom_called_anything_else() -> None:

@@ -18,7 +18,7 @@ use crate::clock::{self, Clocks};
 use crate::contract::{Chunk, Task};
 use crate::failure::Failure;
 use crate::op::Chunks;
-use crate::proc;
+use crate::proc::RunQueue;
 use crate::provider::Primitive;
 use crate::runner::Advance;
 
@@ -141,14 +141,15 @@ fn work(
     said: &Sender<Result<Answer, Failure>>,
     (begin, end): &(Meeting, Meeting),
 ) {
+    let queue = RunQueue::of_thread();
     while let Ok(asked) = orders.recv() {
         let whole = Clocks::of_thread();
         let led = caught(|| chunks.lead_in(asked));
-        let waited_ns = proc::run_queue_wait_of_thread_ns();
         begin.wait(begin.come());
+        let before_ns = queue.wait_ns();
         // One that fails comes to both meetings all the same: the others would wait for it for ever.
         let counted = led.and_then(|()| caught(|| chunks.counted(asked, &Clocks::of_thread())));
-        let waited_ns = proc::run_queue_wait_of_thread_ns().saturating_sub(waited_ns);
+        let waited_ns = queue.wait_ns().saturating_sub(before_ns);
         let all = end.come();
         let mut result = counted;
         while result.is_ok() && !end.have_come(all) {

@@ -1,6 +1,7 @@
 //! What `/proc` and the CPU clocks say of any process.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 
@@ -115,10 +116,20 @@ pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     total_ns
 }
 
-/// The same of the thread that asks; nought where the kernel does not tell.
-pub fn run_queue_wait_of_thread_ns() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    queued_ns(&text).unwrap_or(0)
+/// The same of one thread, which opens it: read in some microseconds, beside work that is clocked.
+pub struct RunQueue(Option<fs::File>);
+
+impl RunQueue {
+    pub fn of_thread() -> RunQueue {
+        RunQueue(fs::File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Nought where the kernel does not tell.
+    pub fn wait_ns(&self) -> u64 {
+        let mut text = [0; 96];
+        let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        std::str::from_utf8(&text[..read]).ok().and_then(queued_ns).unwrap_or(0)
+    }
 }
 
 /// Time on a core, time in the queue for one, times it got one: the second of them.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tollbar.judge.costs import Ledger, Quantity
 from tollbar.judge.verdicts import CompanyResult, InCompany, Toll, Verdict
 from tollbar.results import Row
+from tollbar.stats import Moments
 
 ELAPSED = Quantity("wall")
 
@@ -26,14 +27,17 @@ def _results(ledger: Ledger, alone: dict[frozenset[tuple[str, object]], Row]) ->
 
 
 def verdict_of(cpu: Toll, elapsed: Toll) -> InCompany:
-    """What both come to. What is not decided of either leaves open what it would rule out."""
-    if cpu.verdict is Verdict.COSTS:
-        return InCompany.PAYS
-    if cpu.verdict not in (Verdict.FREE, Verdict.SAVES):
-        return InCompany.CANNOT_TELL
-    if elapsed.verdict is Verdict.COSTS:
-        return InCompany.WAITS
-    return InCompany.SCALES if elapsed.verdict in (Verdict.FREE, Verdict.SAVES) else InCompany.CANNOT_TELL
+    """What both come to. What is not decided of either leaves open what it would rule out.
+
+    A rise as disturbed is none of these threads' doing: who holds a lock while others have its core lets all wait.
+    """
+    for toll, found in ((cpu, InCompany.PAYS), (elapsed, InCompany.WAITS)):
+        if toll.verdict is Verdict.COSTS:
+            is_theirs = toll.ratio is not None and toll.ratio.moments is Moments.UNDISTURBED
+            return found if is_theirs else InCompany.CANNOT_TELL
+        if toll.verdict not in (Verdict.FREE, Verdict.SAVES):
+            return InCompany.CANNOT_TELL
+    return InCompany.SCALES
 
 
 def _but_threads(row: Row) -> frozenset[tuple[str, object]]:

@@ -109,12 +109,15 @@ class Work:
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
     def wall_ns(self, chunk: ChunkRecord) -> int:
-        """Elapsed nanoseconds of all of its threads together: shared out among operations, what one of them took."""
-        return self.threads * chunk.wall_ns
+        """Elapsed nanoseconds; of several threads those of all together, without the time in which others had their
+        cores: shared out among operations, what one of them took."""
+        threads = chunk.observed.threads
+        return sum(max(one.cpu_ns, one.wall_ns - one.run_queue_wait_ns) for one in threads) or chunk.wall_ns
 
-    def is_contended(self, chunk: ChunkRecord) -> bool:
-        """Whether others had the core of one of its threads, which may make all of them wait."""
-        return any(one.run_queue_wait_ns > CONTENDED * one.wall_ns for one in chunk.observed.threads)
+    def contended_ns(self, chunk: ChunkRecord) -> int:
+        """For how long others had the core of one of its threads, which may make all of them wait; 0: not worth it."""
+        waits = (one.run_queue_wait_ns for one in chunk.observed.threads)
+        return max((wait for wait in waits if wait > CONTENDED * chunk.wall_ns), default=0)
 
     def contradiction(self, chunk: ChunkRecord) -> str | None:
         """What cannot be so in a chunk without an error: every component was at work, or what was not so."""
