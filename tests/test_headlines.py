@@ -182,7 +182,7 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     study = replace(study, study=replace(study.study, study=about, rows=rows))
     assert ["provider"] == options(study)
     line, *rest = answer(study)
-    assert line.startswith("Against “openssl 3.0.19”, “")
+    assert line.startswith("On one core and against “openssl 3.0.19”, “")
     count = sum(t.ratio is not None for t in study.tolls if t.row.key != t.row.against)
     assert count == sum(int(number) for number in re.findall(r"(?<=of )\d+(?= cells)", line))
     # Each verdict is counted once.
