@@ -354,8 +354,11 @@ def cost_words(study: StudyJudgement) -> CostWords:
 _ONE = {
     "authenticate": "a tag",
     "connect": "a connection",
+    "connection": "a connection",
+    "context": "a context",
     "decrypt": "a decryption",
     "encrypt": "an encryption",
+    "first": "a fresh process",
     "generate-key": "a key",
     "hash": "a hash",
     "request": "a request",
