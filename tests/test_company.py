@@ -149,7 +149,8 @@ def test_a_runner_that_knows_no_threads_is_not_asked_for_any() -> None:
     cell = cells()[1]
     other = replace(cell, provider=replace(cell.provider, kind="runner", name="mine 1.0", receipt={}))
     proven = workloads.of(other).prove(other, 7, Given(None))
-    assert (Outcome.UNSUPPORTED, "mine 1.0 performs on one thread") == (proven.outcome, (proven.reason or "")[:31])
+    expected = "not available here: the runner of mine 1.0 performs on one thread"
+    assert (Outcome.UNSUPPORTED, expected) == (proven.outcome, proven.reason)
     able = replace(other, provider=replace(other.provider, receipt={"threads": True}))
     assert not isinstance(workloads.of(able), workloads.UnsupportedWorkload)
 
@@ -386,6 +387,7 @@ def test_a_cell_of_threads_alone_has_no_company() -> None:
         (1.0, 1.0, "X scales with 2 threads: CPU time × 1.00"),
         (1.5, 1.5, "X pays for company with 2 threads: CPU time × 1.50"),
         (1.0, 1.5, "X waits with 2 threads: CPU time × 1.00"),
+        (1.03, 1.03, "Whether x scales with 2 threads cannot be told: CPU time × 1.03"),
     ],
 )
 def test_the_answer_says_what_company_costs(cpu: float, elapsed: float, begins: str) -> None:

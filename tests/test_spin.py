@@ -31,7 +31,7 @@ MEANS = {
     "spin-wide-2": Fraction(20),
     "spin-parts": Fraction(1),
     "spin-locked": Fraction(10),
-    "spin-waiting": Fraction(500),
+    "spin-waiting": Fraction(1000),
 }
 
 

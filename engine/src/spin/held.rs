@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::lengths::setting;
 use super::work::{Chain, START, Work};
 use crate::contract::{Proof, Task};
 use crate::failure::Failure;
@@ -33,7 +32,7 @@ pub struct Held {
 
 impl Held {
     pub fn of(task: &Task, locked: u64) -> Prepared {
-        let steps = setting(task, "iterations", 0)?;
+        let steps = task.number("iterations", 0)?;
         let rows = [("spinning", Waiting::Spinning), ("sleeping", Waiting::Sleeping)];
         let waiting = task.one_of("waiting", &rows)?;
         let free = steps.checked_sub(locked).ok_or_else(|| {

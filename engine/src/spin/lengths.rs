@@ -56,7 +56,7 @@ pub struct Period {
 /// What a setting of this family may be at most: a product of four of them is far from an overflow.
 const MOST: u64 = 1 << 20;
 
-pub fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
+fn setting(task: &Task, name: &str, default: u64) -> Result<u64, Failure> {
     match task.number(name, default)? {
         number if number <= MOST => Ok(number),
         number => Err(Failure::Failed(format!("the setting `{name}` is {number}: at most {MOST}"))),

@@ -342,9 +342,11 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     of = _named(study, row, apart or ["choice"])
     over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
     where = _where_alike(study, row, apart)
+    are_several = apart == ["threads"] and row.coordinates["threads"] != 1
     if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
         reason = row.reason or toll.reason or "no reason was given"
-        what = "was not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
+        was = "were" if are_several else "was"
+        what = f"{was} not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
         return f"{of} {what} {where}: {reason.rstrip('.')}."
     ratio = toll.ratio.estimate
     times = f"{ratio_words(ratio)} {'of' if ratio < 1 else 'times'}"
@@ -352,7 +354,7 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
     decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
     on = f", {ON_ONE_CORE}" if is_of_libraries(study) else ""
-    takes = "take" if apart == ["threads"] and row.coordinates["threads"] != 1 else "takes"
+    takes = "take" if are_several else "takes"
     return f"{of} {takes} {times} {costly} {bracket(toll.ratio)} {where}{on}: {decided}."
 
 

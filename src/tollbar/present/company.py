@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Toll
 from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
 from tollbar.present.names import capitalised, counted, enumeration, interval_title, labels, quoted, varying
 from tollbar.present.numbers import bracket, ratio_range, times
+from tollbar.stats import Moments
 
 TITLE = "In company"
 # More names than this in one sentence hide what it says.
@@ -17,7 +18,7 @@ _SAYS = {
     InCompany.SCALES: ("scales", "scale"),
     InCompany.PAYS: ("pays for company", "pay for company"),
     InCompany.WAITS: ("waits", "wait"),
-    InCompany.CANNOT_TELL: ("cannot be told", "cannot be told"),
+    InCompany.CANNOT_TELL: ("scales", "scale"),
 }
 
 
@@ -47,7 +48,7 @@ def company_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Li
     return Listing(TITLE, company_sentences(study), [_table(study)], notes=[*_notes(study, fingerprint)])
 
 
-def _name(study: StudyJudgement) -> Any:
+def _name(study: StudyJudgement) -> Callable[[CompanyResult], str]:
     rows = [result.row for result in study.company]
     names = [name for name in varying(rows, ("choice",)) if name != "threads"]
     label = labels(study, names, whole=True)
@@ -57,12 +58,23 @@ def _name(study: StudyJudgement) -> Any:
 def _sentence(threads: int, verdict: InCompany, some: Sequence[CompanyResult], names: Sequence[str]) -> str:
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     who = enumeration([*map(quoted, names[:MOST_NAMES]), *more])
-    what = _SAYS[verdict][len(names) > 1]
-    cpu, elapsed = (
-        [toll.ratio for toll in tolls if toll.ratio] for tolls in ([r.cpu for r in some], [r.elapsed for r in some])
+    cpu, elapsed = [one.cpu for one in some], [one.elapsed for one in some]
+    figures = f"CPU time {_range(cpu)}, elapsed time {_range(elapsed)} of one operation"
+    what, whether = _SAYS[verdict][len(names) > 1], ""
+    if verdict is InCompany.CANNOT_TELL:
+        disturbed = ", as disturbed" if any(map(_is_disturbed, (*cpu, *elapsed))) else ""
+        whether, figures = "whether ", f"cannot be told{disturbed}: {figures}"
+    return (
+        f"{capitalised(f'{whether}{who}')} {what} with {counted(threads, 'thread')}{' ' if whether else ': '}{figures}."
     )
-    figures = f"CPU time {ratio_range(cpu)}, elapsed time {ratio_range(elapsed)} of one operation"
-    return f"{capitalised(who)} {what} with {counted(threads, 'thread')}: {figures}."
+
+
+def _range(tolls: Sequence[Toll]) -> str:
+    return ratio_range([toll.ratio for toll in tolls if toll.ratio])
+
+
+def _is_disturbed(toll: Toll) -> bool:
+    return toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED
 
 
 def _table(study: StudyJudgement) -> Table:
@@ -94,12 +106,14 @@ def _table(study: StudyJudgement) -> Table:
 def _ratio(toll: Toll) -> tuple[TableCell, TableCell]:
     if toll.ratio is None:
         return DASH, DASH
-    disturbed = "~" if toll.quiet_blocks == 0 and toll.ratio.moments != "undisturbed" else ""
-    return TableCell(f"{times(toll.ratio.estimate)}{disturbed}", toll.ratio.estimate), TableCell(bracket(toll.ratio))
+    said = f"{times(toll.ratio.estimate)}{'~' * _is_disturbed(toll)}"
+    return TableCell(said, toll.ratio.estimate), TableCell(bracket(toll.ratio))
 
 
 def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
     """What hyperthreads make of company, what stood in the way, and what so many cores cannot show."""
+    if any(_is_disturbed(toll) for result in study.company for toll in (result.cpu, result.elapsed)):
+        yield "~ as disturbed: who holds a lock while another program has its core lets all wait."
     most = max(result.threads for result in study.company)
     groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
     cores = fingerprint.get("cores")

@@ -227,7 +227,7 @@ def _why_alone(cell: Cell) -> str | None:
     if "threads" not in cell.coordinates:
         return None
     if not cell.provider.has_threads:
-        return f"{cell.provider.name} performs on one thread: its runner knows no `threads`"
+        return f"not available here: the runner of {cell.provider.name} performs on one thread"
     return machine.lacks_cores(cell.threads)
 
 
