@@ -191,8 +191,9 @@ def test_every_password_hash_has_an_answer_for_its_own_parameters() -> None:
 def test_test_keys_reach_the_task() -> None:
     """A choice with a test key hands it to the runner as PKCS #8 PEM."""
     for family, choice in all_choices():
-        # A store makes its own.
+        # A store makes its own; what a client connects to has one.
         needs_key = choice.name.startswith(("rsa-", "dsa-", "key-")) and family.name != "storage"
+        needs_key = needs_key or (family.name == "tls-client" and choice.standing is not Standing.NULL)
         assert needs_key == ("private_key_pem" in choice.inputs), f"{family.name}: {choice.name}"
         if needs_key:
             assert choice.inputs["private_key_pem"].startswith("-----BEGIN PRIVATE KEY-----\n")

@@ -57,6 +57,8 @@ MISTAKES = {
     "no number": ("password-hash pbkdf2-sha-256 iterations=600k", "not a whole number", None),
     "no power of two": ("password-hash scrypt n=100000", "not a power of two, as `2^16`", None),
     "no value": ("digest md5 bytes=64B,", "a value is missing", "bytes=4KiB"),
+    "no number of threads": ("digest md5 threads=two", "`two` is not a number of threads", "`threads=1,2`"),
+    "more threads than cores": ("digest md5 threads=4096", "4096 threads take a core each", "up to `threads="),
     "users without a server": ("digest md5 users=8", "users need a server", "bed=embedded"),
     "users of a family that has none": ("storage plaintext aes-256-gcm bed=postgresql users=8", "has no users", None),
     "nothing but what does nothing": ("digest none", "nothing is compared with `none`", "another choice of digest"),

@@ -41,20 +41,21 @@ NAMES = [
     "stack",
     "storage",
     "tls",
+    "tls-client",
     "tls-defaults",
     "web-auth",
 ]
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs; of what a
-# library negotiates by default `tls` says it.
-WITHOUT_STRENGTH = {"database-sign-on", "spin", "password-hash", "tls-defaults", "web-auth"}
+# library negotiates by default, and of a client's contexts, `tls` says it.
+WITHOUT_STRENGTH = {"database-sign-on", "spin", "password-hash", "tls-client", "tls-defaults", "web-auth"}
 
 # A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"stack", "tls"}
 
 # Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated. A value
 # is encrypted with another nonce each time: it is proved by being read back.
-WITHOUT_ANSWERS = {"database-sign-on", "stack", "tls", "tls-defaults", "web-auth", "storage"}
+WITHOUT_ANSWERS = {"database-sign-on", "stack", "tls", "tls-client", "tls-defaults", "web-auth", "storage"}
 
 # What a family calls doing nothing, where it is not `none`.
 NULLS = {
@@ -335,6 +336,8 @@ def known(family: Family, coordinate: str) -> list[str]:
         return ["libcrypto", *libraries.built_in(), "runner:./mine", *all_platforms()]
     if coordinate == "bed":
         return ["", *beds.all_beds()]
+    if coordinate == "threads":
+        return ["", "2"]
     if coordinate in ("choice", "op"):
         return [*(family.choices if coordinate == "choice" else family.operations)]
     setting = family.settings[coordinate]
@@ -408,7 +411,7 @@ def test_families_and_runners_of_other_platforms_agree(platform: str, name: str)
 def test_settings_stand_behind_those_they_depend_on() -> None:
     """Where a setting is limited to another one's values, that one stands before it, as they are read in order."""
     for family in families().values():
-        before = {"choice", "provider", "bed", "op"}
+        before = {"choice", "provider", "bed", "op", "threads"}
         for setting in family.settings.values():
             assert set(setting.only) <= before, f"{family.name}: {setting.name}"
             before.add(setting.name)

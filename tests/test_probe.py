@@ -52,8 +52,7 @@ def test_one_that_is_interrupted_while_it_starts_leaves_nothing(
 def test_one_that_dies_says_nothing_more() -> None:
     """Chunks beside it then have no witness; the heat goes on."""
     with Probe(min(os.sched_getaffinity(0))) as probe:
-        assert probe._session is not None
-        for pid in proc.tree(probe._session.pid):
+        for pid in proc.tree(probe._sessions[0].pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert (None, None) == (probe.read(), probe.lately())

@@ -30,6 +30,8 @@ MEANS = {
     "spin-wide-1": Fraction(10),
     "spin-wide-2": Fraction(20),
     "spin-parts": Fraction(1),
+    "spin-locked": Fraction(10),
+    "spin-waiting": Fraction(1000),
 }
 
 
@@ -119,3 +121,16 @@ def test_rehearsals_claim_the_means(name: str) -> None:
         assert float(MEANS[of] / MEANS[over]) == claim.one_ratio
         claimed |= {of, over}
     assert {*rehearsal.choices} == claimed
+
+
+def test_the_rehearsal_in_company_claims_what_locks_make() -> None:
+    """N threads of which each holds a lock for a share s take N · s times as long, where that is more than once; who
+    waits asleep does not pay for it."""
+    (rehearsal,) = study.load(["rehearsal-company"])
+    for claim in rehearsal.claims:
+        setting, threads = CHOICES[str(claim.of["choice"])].setting, int(claim.of["threads"])
+        share = Fraction(int(setting.get("locked", 0)), int(setting["iterations"]))
+        takes = max(Fraction(1), threads * share)
+        pays = claim.metric == "wall" or setting.get("waiting") == "spinning"
+        assert float(takes if pays else 1) == claim.one_ratio
+        assert {**claim.of, "threads": 1} == claim.over

@@ -26,19 +26,30 @@ fn nanoseconds(time: Timespec) -> u64 {
 
 /// Both clocks at one moment. Elapsed time is read outside of CPU time, so that it is never the smaller one.
 pub struct Clocks {
+    of: ClockId,
     cpu_ns: u64,
     wall_ns: u64,
 }
 
 impl Clocks {
+    /// With the CPU time of this process.
     pub fn read() -> Clocks {
+        Clocks::of(ClockId::ProcessCPUTime)
+    }
+
+    /// With that of the thread that reads them.
+    pub fn of_thread() -> Clocks {
+        Clocks::of(ClockId::ThreadCPUTime)
+    }
+
+    fn of(of: ClockId) -> Clocks {
         let wall_ns = wall_ns();
-        Clocks { wall_ns, cpu_ns: process_cpu_ns() }
+        Clocks { of, wall_ns, cpu_ns: nanoseconds(clock_gettime(of)) }
     }
 
     /// CPU time and elapsed time since then.
     pub fn since(&self) -> (u64, u64) {
-        let cpu_ns = process_cpu_ns() - self.cpu_ns;
+        let cpu_ns = nanoseconds(clock_gettime(self.of)) - self.cpu_ns;
         (cpu_ns, self.elapsed_ns())
     }
 

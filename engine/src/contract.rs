@@ -21,7 +21,7 @@ pub enum Mode {
     Measure,
 }
 
-#[derive(Deserialize, Debug)]
+#[derive(Deserialize, Debug, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     pub mode: Mode,
@@ -41,6 +41,14 @@ pub struct Task {
     /// Whether a chunk works for a while before its clock starts. Off only to measure what that is good for.
     #[serde(default = "yes")]
     pub lead: bool,
+    /// How many threads perform it at once, each on its own; None: the process's first thread does, and there is no
+    /// other. One that is named is a thread beside the first too, so that what threads cost a process is on both sides
+    /// of a comparison.
+    #[serde(default)]
+    pub threads: Option<usize>,
+    /// The core of each thread; empty: where the process is kept.
+    #[serde(default)]
+    pub cores: Vec<usize>,
 }
 
 fn yes() -> bool {
@@ -48,7 +56,7 @@ fn yes() -> bool {
 }
 
 /// The settings of a task. Each notes that it was read: one that nothing reads would be ignored in silence.
-#[derive(Deserialize, Debug, Default)]
+#[derive(Deserialize, Debug, Default, Clone)]
 #[serde(transparent)]
 pub struct Settings {
     values: BTreeMap<String, Value>,

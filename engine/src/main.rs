@@ -6,6 +6,7 @@ mod aws_lc;
 mod binding;
 mod calls;
 mod clock;
+mod company;
 mod contract;
 mod failure;
 mod families;
@@ -37,6 +38,7 @@ const USAGE: &str = "usage: tollbar-engine op
        tollbar-engine store
        tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]
        tollbar-engine keep DIRECTORY
+       tollbar-engine first STEP LIBCRYPTO ANCHORS AUTHORITY
        tollbar-engine --version
 
 op      performs one task of the runner contract (docs/runners.md)
@@ -45,7 +47,8 @@ serve   answers requests, and performs an operation for each where asked
 store   writes and reads a table whose columns are encrypted, or not (docs/encrypted-storage.md)
 guard   becomes COMMAND, on core N or not at all, and dies with the process that started it;
         with --tree it stays, and ends all of COMMAND's processes with it
-keep    makes DIRECTORY, and removes it when standard input ends";
+keep    makes DIRECTORY, and removes it when standard input ends
+first   does what a short-lived client does, up to STEP, with the server on standard input";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +59,7 @@ fn main() {
         Some("store") => store::main(),
         Some("guard") => guard::main(&arguments[1..]),
         Some("keep") => keep::main(&arguments[1..]),
+        Some("first") => tls::making::main(&arguments[1..]),
         Some("--version") => {
             println!("tollbar-engine {}", env!("CARGO_PKG_VERSION"));
             0

@@ -1,11 +1,13 @@
 //! `op`: perform one task.
 
 use crate::clock::{self, Clocks};
+use crate::company::Company;
 use crate::contract::{Chunk, Done, Mode, Offer, Proof, ProviderName, Ready, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
 use crate::provider::{Prepared, Primitive, Provider};
 use crate::runner::{self, Advance, Lines};
+use crate::tls::making::FIRST;
 
 pub fn main() -> i32 {
     runner::run(perform)
@@ -69,7 +71,9 @@ fn offers(provider: &dyn Provider) -> Vec<Offer> {
 
 /// Makes a task's primitive ready, and sees that every setting of the task had a part in it.
 pub fn prepare(provider: &dyn Provider, task: &Task) -> Prepared {
-    let primitive = if task.choice == "none" { nothing(task) } else { provider.prepare(task) }?;
+    // Of what a fresh process does first, nothing is a process too.
+    let is_nothing = task.choice == "none" && task.op != FIRST;
+    let primitive = if is_nothing { nothing(task) } else { provider.prepare(task) }?;
     task.all_settings_read()?;
     Ok(primitive)
 }
@@ -88,11 +92,24 @@ fn verify(provider: &dyn Provider, task: &Task) -> Result<Done, Failure> {
 
 fn measure(provider: &dyn Provider, task: &Task, lines: &mut Lines) -> Result<Done, Failure> {
     runner::optimised(cfg!(debug_assertions))?;
+    if let Some(threads) = task.threads {
+        let mut company = Company::of(task, threads, prepare_anew)?;
+        let (operation_ns, memory_bytes) = (company.operation_ns, company.memory_bytes);
+        let ready = Ready { receipt: receipt(provider), operation_ns, memory_bytes };
+        runner::session(lines, ready, |advance| company.advance(advance))?;
+        return Ok(Done::default());
+    }
     let primitive = prepare(provider, task)?;
     let (mut chunks, memory_bytes) = Chunks::warm(primitive, task.lead)?;
-    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.pace.each_ns(), memory_bytes };
+    let ready = Ready { receipt: receipt(provider), operation_ns: chunks.operation_ns(), memory_bytes };
     runner::session(lines, ready, |advance| chunks.advance(advance))?;
     Ok(Done::default())
+}
+
+/// A task's primitive on a provider that is opened for it: no thread of this engine shares what another one opened,
+/// but for the library itself.
+fn prepare_anew(task: &Task) -> Prepared {
+    prepare(open(&task.provider, task.word("cpu", "native")?)?.as_ref(), task)
 }
 
 /// What is longer than a window is warm after so many.
@@ -116,21 +133,43 @@ impl Chunks {
         Ok((chunks, memory_bytes))
     }
 
+    /// CPU time of one operation, lately.
+    pub fn operation_ns(&self) -> f64 {
+        self.pace.each_ns()
+    }
+
     /// Goes on for at least so long and at least so many operations.
     pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
-        let Chunks { primitive, pace, lead } = self;
-        if *lead {
-            primitive.lead_in();
-            match pace.lead(asked) {
-                0 => {}
-                leading => primitive.batch(leading)?,
-            }
+        self.lead_in(asked)?;
+        self.counted(asked, &Clocks::read())
+    }
+
+    /// What comes before the clocks of a chunk start.
+    pub fn lead_in(&mut self, asked: Advance) -> Result<(), Failure> {
+        if !self.lead {
+            return Ok(());
         }
-        let clocks = Clocks::read();
-        let operations = pace.work(asked, &clocks, |count| primitive.batch(count))?;
-        let (cpu_ns, wall_ns) = clocks.since();
+        self.primitive.lead_in();
+        match self.pace.lead(asked) {
+            0 => Ok(()),
+            leading => self.primitive.batch(leading),
+        }
+    }
+
+    /// A chunk, from the moment at which its clocks were read.
+    pub fn counted(&mut self, asked: Advance, clocks: &Clocks) -> Result<Chunk, Failure> {
+        let Chunks { primitive, pace, .. } = self;
+        let before_ns = primitive.elsewhere_ns();
+        let operations = pace.work(asked, clocks, |count| primitive.batch(count))?;
+        let (own_ns, wall_ns) = clocks.since();
+        let cpu_ns = elsewhere(primitive.as_ref(), before_ns).unwrap_or(own_ns);
         pace.note(cpu_ns, operations);
         Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
+    }
+
+    /// Works for about so long, and counts nothing.
+    pub fn go_on(&mut self, time_ns: f64) -> Result<(), Failure> {
+        self.primitive.batch(self.pace.filling(time_ns))
     }
 
     /// Goes on until two windows in a row agree.
@@ -156,24 +195,31 @@ impl Chunks {
 
     /// So many operations, which then set the pace. Their CPU time.
     fn window(&mut self, count: u64) -> Result<u64, Failure> {
-        let start_ns = clock::process_cpu_ns();
+        let (start_ns, before_ns) = (clock::process_cpu_ns(), self.primitive.elsewhere_ns());
         self.primitive.batch(count)?;
-        let taken_ns = clock::process_cpu_ns() - start_ns;
+        let own_ns = clock::process_cpu_ns() - start_ns;
+        let taken_ns = elsewhere(self.primitive.as_ref(), before_ns).unwrap_or(own_ns);
         self.pace.set(taken_ns, count);
         Ok(taken_ns)
     }
 }
 
+/// CPU time of other processes since a moment, where they do the work.
+fn elsewhere(primitive: &dyn Primitive, before_ns: Option<u64>) -> Option<u64> {
+    Some(primitive.elsewhere_ns()? - before_ns?)
+}
+
 /// The families that have a null choice (the same path, and nothing done at the end of it), and the settings that belong
 /// to it: what would vary the others' work.
 const FAMILIES: &[(&str, &[&str])] = &[
-    ("digest", &["bytes", "input"]),
+    ("digest", &["bytes", "input", "fetch"]),
     ("mac", &["bytes"]),
     ("cipher", &["bytes", "key"]),
     ("signature", &["bytes"]),
     ("key-exchange", &[]),
     ("password-hash", &[]),
     ("rsa-api", &["bytes", "call", "digest"]),
+    ("tls-client", &[]),
     ("spin", &["iterations"]),
 ];
 

@@ -1,6 +1,7 @@
 //! What `/proc` and the CPU clocks say of any process.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity};
 
@@ -109,12 +110,31 @@ pub fn run_queue_wait_ns(pid: i32) -> Option<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut total_ns = None;
     for task in tasks.flatten() {
-        // Time on a core, time in the queue for one, times it got one.
         let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else { continue };
-        let queued_ns = text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?;
-        total_ns = Some(total_ns.unwrap_or(0) + queued_ns);
+        total_ns = Some(total_ns.unwrap_or(0) + queued_ns(&text)?);
     }
     total_ns
+}
+
+/// The same of one thread, which opens it: read in some microseconds, beside work that is clocked.
+pub struct RunQueue(Option<fs::File>);
+
+impl RunQueue {
+    pub fn of_thread() -> RunQueue {
+        RunQueue(fs::File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Nought where the kernel does not tell.
+    pub fn wait_ns(&self) -> u64 {
+        let mut text = [0; 96];
+        let read = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        std::str::from_utf8(&text[..read]).ok().and_then(queued_ns).unwrap_or(0)
+    }
+}
+
+/// Time on a core, time in the queue for one, times it got one: the second of them.
+fn queued_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The one core that a process may run on; None where there are several.

@@ -31,6 +31,11 @@ pub trait Primitive {
     /// chunk has no tenth to spare.
     fn lead_in(&mut self) {}
 
+    /// CPU time so far of the processes that do the work, where that is not this one; None: it is.
+    fn elsewhere_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Bytes of data that one operation works on.
     fn bytes(&self) -> u64 {
         0

@@ -112,6 +112,36 @@ fn a_session_without_a_lead_is_one_too() {
     }
 }
 
+/// Threads that are asked for answer in one chunk, with an account each, whose sums are the chunk's.
+#[test]
+fn threads_answer_in_one_chunk() {
+    for threads in [1, 2] {
+        let mut session = Session::new(&task(json!({"threads": threads})));
+        assert!(session.line()["ready"]["operation_ns"].as_f64().expect("nanoseconds") > 1.0);
+        for (seconds, operations) in [(0.005, 1), (0.0, 1000)] {
+            let chunk = session.advance(seconds, operations);
+            let accounts = chunk["observed"]["threads"].as_array().expect("accounts");
+            assert_eq!(threads, accounts.len());
+            for name in ["operations", "cpu_ns"] {
+                let sum: u64 = accounts.iter().map(|one| one[name].as_u64().expect("a count")).sum();
+                assert_eq!(Some(sum), chunk[name].as_u64(), "{chunk}");
+            }
+            assert!(accounts.iter().all(|one| one["operations"].as_u64() >= Some(operations)), "{chunk}");
+            assert!(chunk["wall_ns"].as_f64().expect("nanoseconds") >= seconds * 1e9, "{chunk}");
+        }
+        assert_eq!(json!({"outcome": "ok"}), session.last());
+    }
+    for (change, words) in [
+        (json!({"threads": 0}), "`threads` is 0"),
+        (json!({"threads": 2, "cores": [0]}), "`cores` names 1 for 2 threads"),
+        (json!({"threads": 2, "setting": {"bytes": 64, "colour": "blue"}}), "the setting `colour` means nothing"),
+    ] {
+        let record = answer(&task(change));
+        assert_eq!("failed", record["outcome"], "{record}");
+        assert!(record["reason"].as_str().expect("a reason").contains(words), "{record}");
+    }
+}
+
 /// Memory is what the first operation needs, between once and one and a half times what its parameters say (the kernel
 /// counts pages in batches, so a little less passes too); a digest needs next to nothing, whatever its data take.
 #[test]

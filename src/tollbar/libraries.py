@@ -60,6 +60,11 @@ class Provider:
         return self.path or ("built in" if self.kind in built_in() else " ".join(self.runner[:1]))
 
     @property
+    def has_threads(self) -> bool:
+        """Whether its runner performs an operation on several threads at once: the engine, and who says so."""
+        return self.kind in ("libcrypto", *OF_EVERY_FAMILY) or self.receipt.get("threads") is True
+
+    @property
     def in_task(self) -> dict[str, str]:
         """How a task names it."""
         named = {"kind": self.kind, "path": self.path, "package": self.package}

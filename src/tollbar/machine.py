@@ -35,6 +35,7 @@ def fingerprint() -> dict[str, Any]:
         "virtual": "hypervisor" in flags,
         "memory_bytes": _memory_bytes(),
         "mitigations": _mitigations(),
+        "hyperthreads": hyperthreads(),
     }
 
 
@@ -61,7 +62,7 @@ ENOUGH_TICKS = 30_000
 
 
 # What a kernel without a configuration to read tells by what it has counted, which is nothing when it was just started.
-KNOWN_LATER = ("interrupts_apart",)
+KNOWN_LATER = ("interrupts_apart", "hyperthreads")
 NOT_STATED = "not stated"
 
 
@@ -75,7 +76,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
         f"{name}: {one.get(name)} / {other.get(name)}"
         for name in names
         if one.get(name) != other.get(name)
-        and not (name in KNOWN_LATER and NOT_STATED in (one.get(name), other.get(name)))
+        and not (name in KNOWN_LATER and NOT_STATED in (one.get(name, NOT_STATED), other.get(name, NOT_STATED)))
     ]
 
 
@@ -106,6 +107,51 @@ def steal_ns() -> int:
     fields = _read("/proc/stat").split("\n", 1)[0].split()
     ticks = int(fields[8]) if len(fields) > 8 else 0
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+CORES = frozenset(os.sched_getaffinity(0))
+"""Those that this process may use, and what it measures: read before it keeps off one of them."""
+
+
+def lacks_cores(threads: int) -> str | None:
+    """Why so many threads cannot have a core each; None: they can."""
+    if threads <= len(CORES):
+        return None
+    has = "1 core" if len(CORES) == 1 else f"{len(CORES)} cores"
+    named = ", ".join(map(str, sorted(CORES)))
+    return f"{threads} threads take a core each, and {has} may be used here ({named})"
+
+
+def cores_for(threads: int, core: int) -> tuple[int, ...]:
+    """A core for each of so many threads: the measuring core `core`, then others, the last first.
+
+    Those that are no hyperthread of one taken already go before those that are.
+    """
+    taken: list[int] = [core]
+    left = sorted(CORES - {core}, reverse=True)
+    while left and len(taken) < threads:
+        taken.append(next((one for one in left if not siblings(one).intersection(taken)), left[0]))
+        left.remove(taken[-1])
+    return tuple(taken)
+
+
+def siblings(core: int) -> frozenset[int]:
+    """The cores that are hyperthreads of one physical core with this one, itself among them, as the kernel knows them.
+
+    A virtual machine may not be told.
+    """
+    said = _read(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").strip()
+    found: set[int] = {core}
+    for part in said.split(",") if said else ():
+        first, _, last = part.partition("-")
+        found |= {*range(int(first), int(last or first) + 1)}
+    return frozenset(found)
+
+
+def hyperthreads() -> list[str]:
+    """The cores that may be used and that are hyperthreads of one another, as the kernel knows them: `0,1`."""
+    found = (siblings(core) & CORES for core in CORES)
+    return sorted({",".join(map(str, sorted(together))) for together in found if len(together) > 1})
 
 
 def measuring_core() -> int | None:

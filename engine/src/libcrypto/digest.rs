@@ -44,6 +44,10 @@ pub fn name(choice: &str) -> Result<&'static str, Failure> {
 
 /// `EVP_Digest`: the whole message in one call, as most callers do it.
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
+    let find = task.one_of::<fn(&Api, &str) -> Result<Handle, Failure>>(
+        "fetch",
+        &[("beforehand", find), ("each-time", find_implicit)],
+    )?;
     let digest = find(api, &task.choice)?;
     families::digest::digest(task, move |data| one_shot(api, digest, data))
 }

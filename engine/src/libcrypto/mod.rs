@@ -23,6 +23,7 @@ use crate::contract::{Receipt, Task};
 use crate::failure::Failure;
 use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
+use crate::tls::making;
 
 use api::{Api, text};
 
@@ -38,6 +39,7 @@ const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("key-exchange", key_exchange::offers, key_exchange::prepare),
     ("password-hash", password_hash::offers, password_hash::prepare),
     ("rsa-api", rsa_api::offers, rsa_api::prepare),
+    ("tls-client", making::offers, making::prepare),
 ];
 
 /// What the dynamic loader finds by itself, newest first.

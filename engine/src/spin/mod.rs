@@ -1,9 +1,11 @@
 //! Work of a known amount: the lab is tested with it before it is believed about anything else, and asks it
 //! between chunks whether the core was left alone.
 
+mod held;
 mod lengths;
 mod work;
 
+use held::Held;
 use lengths::Lengths;
 use work::{Chain, START, Wide, Work};
 
@@ -26,6 +28,8 @@ const CHOICES: &[&str] = &[
     "spin-wide-1",
     "spin-wide-2",
     "spin-parts",
+    "spin-locked",
+    "spin-waiting",
 ];
 
 /// Wide work that takes 25 to 60 µs: the witness of a moment. It is the same amount on every machine, so that
@@ -57,6 +61,10 @@ impl Provider for Spin {
 }
 
 fn spin(task: &Task) -> Prepared {
+    let locked = task.number("locked", 0)?;
+    if locked > 0 {
+        return Held::of(task, locked);
+    }
     let prepare = task.one_of::<fn(Lengths) -> Box<dyn Primitive>>(
         "work",
         &[

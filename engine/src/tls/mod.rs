@@ -19,6 +19,7 @@ use std::os::fd::OwnedFd;
 
 use crate::failure::Failure;
 
+pub use libssl::making;
 pub use spec::{Agreement, ClientSpec, KeyExchange, Library, Negotiated, Protocol, ServerSpec, Signer};
 pub use stream::Stream;
 

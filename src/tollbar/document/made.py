@@ -10,6 +10,7 @@ from typing import Any, get_args
 from tollbar.families import Value
 from tollbar.judge import (
     ClaimResult,
+    CompanyResult,
     Comparison,
     Contrast,
     CrossCell,
@@ -143,6 +144,7 @@ def _study(judged: StudyJudgement) -> dict[str, Any]:
         "claims": [_claim(claim, judged.study) for claim in judged.claims],
         "tables": [_crosstable(result, judged.study) for result in judged.tables],
         "factors": [_factors(result, judged.study) for result in judged.factors],
+        "company": [_company(result) for result in judged.company],
         "left_out": [
             {"coordinates": _named(at, judged.study), "because": because} for at, because in judged.study.left_out
         ],
@@ -363,6 +365,18 @@ def _factors(result: FactorsResult, study: StudyRun) -> dict[str, Any]:
         "moments": result.beyond.moments if result.beyond else None,
         "verdict": result.verdict,
         "reason": result.reason,
+    }
+
+
+def _company(result: CompanyResult) -> dict[str, Any]:
+    sides = {"cpu": result.cpu, "elapsed": result.elapsed}
+    return {
+        **_where(result.row),
+        **_fields(result, "threads", "verdict", "reason"),
+        **{
+            name: {**_ratio(toll.ratio), "verdict": toll.verdict, "moments": toll.ratio.moments if toll.ratio else None}
+            for name, toll in sides.items()
+        },
     }
 
 

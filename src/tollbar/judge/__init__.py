@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tollbar.judge.break_evens import break_evens
 from tollbar.judge.claims import claim_results
+from tollbar.judge.company import company
 from tollbar.judge.comparison import Changed, Comparison, Increase, LeftOut, RowChange, compare
 from tollbar.judge.contrasts import contrasts
 from tollbar.judge.costs import Ledger, readings
@@ -22,11 +23,13 @@ from tollbar.judge.verdicts import (
     BySource,
     ClaimResult,
     ClaimVerdict,
+    CompanyResult,
     Contrast,
     CrossCell,
     CrossTableResult,
     FactorPart,
     FactorsResult,
+    InCompany,
     Judgement,
     Limit,
     Measurement,
@@ -46,6 +49,7 @@ __all__ = [
     "Changed",
     "ClaimResult",
     "ClaimVerdict",
+    "CompanyResult",
     "Compared",
     "Comparison",
     "Contrast",
@@ -53,6 +57,7 @@ __all__ = [
     "CrossTableResult",
     "FactorPart",
     "FactorsResult",
+    "InCompany",
     "Increase",
     "Judgement",
     "LeftOut",
@@ -105,6 +110,7 @@ def judge_study(study_run: StudyRun, known: Quickness | None = None) -> StudyJud
         trust=trust(study_run, ledger),
         tables=crosstables(study_run, ledger),
         factors=factors(study_run, ledger),
+        company=company(ledger),
         twins=twins(ledger),
         break_evens=break_evens(ledger, study.family),
         compare=ledger.compare,

@@ -278,6 +278,50 @@ class FactorsResult:
         return tuple(part for part in self.parts if len(part.factors) == 1)
 
 
+class InCompany(StrEnum):
+    """What an operation pays for others beside it."""
+
+    SCALES = "scales"
+    """Neither CPU time nor elapsed time of an operation rises."""
+    PAYS = "pays for company"
+    """Its CPU time rises."""
+    WAITS = "waits"
+    """Its elapsed time rises, and its CPU time does not."""
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyResult:
+    """A cell of several threads beside the same of one."""
+
+    row: Row
+    alone: Row
+    """That of one thread."""
+    cpu: Toll
+    """What is judged of the CPU time of an operation."""
+    elapsed: Toll
+    """The same of its elapsed time, on the thread that performs it."""
+    verdict: InCompany = InCompany.CANNOT_TELL
+
+    @property
+    def threads(self) -> int:
+        return int(self.row.coordinates["threads"])
+
+    @property
+    def rate(self) -> Interval | None:
+        """Operations in a time, of all threads together, over those of one: as many as there are threads where none
+        waits. None where that could not be measured."""
+        if self.elapsed.ratio is None:
+            return None
+        each, many = self.elapsed.ratio.inverse, self.threads
+        return replace(each, estimate=many * each.estimate, low=many * each.low, high=many * each.high)
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is nothing to judge."""
+        return self.cpu.reason or self.elapsed.reason
+
+
 @dataclass(frozen=True, slots=True)
 class BySource:
     """One cell by the statistic of a study's source: a typical cost, or a rate."""
@@ -377,6 +421,8 @@ class StudyJudgement:
     trust: Trust
     tables: tuple[CrossTableResult, ...] = ()
     factors: tuple[FactorsResult, ...] = ()
+    company: tuple[CompanyResult, ...] = ()
+    """Each cell of several threads beside the same of one."""
     twins: tuple[tuple[Row, Interval], ...] = ()
     """What was measured beside itself, and the ratio of its two costs: each baseline, and a cell of each other kind."""
     break_evens: tuple[BreakEven, ...] = ()

@@ -37,8 +37,8 @@ def measure(
     began_s = time.monotonic()
     with ExitStack() as stack:
         bring_up(members, stack, seed + heat.block, core, sandbox)
-        probed = _probed_core(members)
-        probe = stack.enter_context(Probe(probed)) if probed is not None else None
+        probed = _probed_cores(members)
+        probe = stack.enter_context(Probe(*probed)) if probed else None
         rounds = Rounds(members, how, source, probe, watch or Watch())
         rounds.first_tries()
         for member in members if heat.block % how.stretch_every == 0 else ():
@@ -57,10 +57,21 @@ def measure(
     ]
 
 
-def _probed_core(members: Sequence[Member]) -> int | None:
-    """The one core on which what is measured is paid for; None where there is no such, or no other for the lab."""
-    cores = {member.work.paid_on for member in members if member.work is not None and member.is_up}
-    return cores.pop() if len(cores) == 1 else None
+def _probed_cores(members: Sequence[Member]) -> list[int]:
+    """The core on which what is measured is paid for, and those of further threads that pay; none where there is no
+    such, or no other for the lab.
+
+    All are asked beside each chunk of the heat, so that what is compared is of like moments.
+    """
+    works = [member.work for member in members if member.work is not None and member.is_up]
+    paid_on = {work.paid_on for work in works}
+    if len(paid_on) != 1 or None in paid_on:
+        return []
+    return [
+        *dict.fromkeys(
+            core for core in (*paid_on, *(core for work in works for core in work.cores)) if core is not None
+        )
+    ]
 
 
 def _trial(member: Member, how: Measure, order: int, started_s: float, steal_ns: int, machine_load: float) -> Trial:

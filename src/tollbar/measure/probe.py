@@ -1,4 +1,4 @@
-"""The probe: a session of its own on the core that is measured on, asked before and after every chunk."""
+"""The probe: a session of its own on each core that is measured on, asked before and after every chunk."""
 
 from __future__ import annotations
 
@@ -16,22 +16,29 @@ _FRESH_S = 0.002
 
 
 class Probe:
-    """A probe of one core. A context: outside it nothing of it is left.
+    """A probe of one core, or of several as one: a moment is as quiet as the least quiet of them. A context: outside it
+    nothing of it is left.
 
     One that ends says nothing more: the chunks beside it then have no witness, and count as disturbed.
     """
 
-    def __init__(self, core: int) -> None:
-        self._session: Session | None = Session((str(engine()), "op"), PROBE, core=core)
+    def __init__(self, *cores: int) -> None:
+        self._sessions: list[Session] = []
         self._last_ns: float | None = None
         self._read_s = 0.0
         self.asked_s = 0.0
         """How long all its readings have taken."""
+        try:
+            for core in cores:
+                self._sessions.append(Session((str(engine()), "op"), PROBE, core=core))
+        except BaseException:
+            self._end()
+            raise
 
     def __enter__(self) -> Probe:
-        assert self._session is not None
         try:
-            self._session.ready(_READY_LIMIT_S)
+            for session in self._sessions:
+                session.ready(_READY_LIMIT_S)
             self.read()
         except Stopped:
             self._end()
@@ -46,12 +53,12 @@ class Probe:
         self._end()
 
     def read(self) -> float | None:
-        """Nanoseconds that the probe's work takes now; None once it has ended."""
-        if self._session is None:
+        """Nanoseconds that the probe's work takes now, on the core where it takes most; None once one has ended."""
+        if not self._sessions:
             return None
         started_s = time.monotonic()
         try:
-            self._last_ns = float(self._session.advance(0.0, 1, _LIMIT_S).cpu_ns)
+            self._last_ns = float(max(session.advance(0.0, 1, _LIMIT_S).cpu_ns for session in self._sessions))
         except Stopped:
             self._end()
         self._read_s = time.monotonic()
@@ -63,6 +70,6 @@ class Probe:
         return self._last_ns if time.monotonic() - self._read_s <= _FRESH_S else self.read()
 
     def _end(self) -> None:
-        if self._session is not None:
-            self._session.__exit__(None, None, None)
-        self._session, self._last_ns = None, None
+        for session in self._sessions:
+            session.__exit__(None, None, None)
+        self._sessions, self._last_ns = [], None

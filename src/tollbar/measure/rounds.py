@@ -123,10 +123,13 @@ class Rounds:
         if probes_ns is not None:
             self.watch.note(probes_ns[0])
             self.watch.note(probes_ns[-1])
+            # What a probe would have taken that waited for a core as long as the thread did that waited longest.
+            contended_ns = member.work.contended_ns(record)
+            probes_ns = (probes_ns[0], probes_ns[-1] + contended_ns, probes_ns[-1]) if contended_ns else probes_ns
         if record.observed.is_exact:
             cpu_ns, observed = member.work.cpu_ns(record), member.work.observed(record)
             member.chunks.append(
-                Chunk(number, record.operations, record.wall_ns, cpu_ns, observed, probes_ns, is_made_up)
+                Chunk(number, record.operations, member.work.wall_ns(record), cpu_ns, observed, probes_ns, is_made_up)
             )
 
 

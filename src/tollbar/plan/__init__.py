@@ -64,6 +64,11 @@ class Cell:
         return self.choice.memory_bytes(self.coordinates)
 
     @property
+    def threads(self) -> int:
+        """How many perform it at once."""
+        return int(self.coordinates.get("threads", 1))
+
+    @property
     def label(self) -> str:
         """Its coordinates as a person reads them, the provider with its version."""
         return " · ".join(str(value) for value in {**self.coordinates, "provider": self.provider.name}.values())
@@ -84,6 +89,7 @@ class Cell:
             "setting": {**own, **self.choice.setting, **(answer.setting if answer else {})},
             "inputs": inputs,
             "seed": seed,
+            **({"threads": self.threads} if "threads" in self.coordinates else {}),
         }
 
 
@@ -262,7 +268,9 @@ class _Grid:
         Of a server that the user has only what was asked is known.
         """
         family = self.study.family
-        coordinates: dict[str, Value] = {n: wanted[n] for n in ("choice", "provider", "bed", "op") if n in wanted}
+        coordinates: dict[str, Value] = {
+            n: wanted[n] for n in ("choice", "provider", "bed", "op", "threads") if n in wanted
+        }
         for name, setting in family.settings.items():
             if setting.applies(coordinates) and name in wanted:
                 coordinates[name] = wanted[name]

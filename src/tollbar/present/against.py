@@ -87,9 +87,8 @@ def _by_operation(study: StudyJudgement, tolls: Sequence[Toll], baseline: str) -
 
 def _against(study: StudyJudgement, baseline: str) -> str:
     """What is compared with what: whose CPU time is said where it is not just the operation's own."""
-    if cost_metric(study) == "cpu":
-        return f"Against {baseline}"
-    return f"By {cost_words(study).in_sentence} and against {baseline}"
+    by = [f"by {cost_words(study).in_sentence}"] if cost_metric(study) != "cpu" else []
+    return capitalised(" and ".join([*by, f"against {baseline}"]))
 
 
 def _everywhere(subjects: Sequence[_Subject], most: int = MOST_NAMES) -> str:
@@ -341,16 +340,19 @@ def sentence(study: StudyJudgement, toll: Toll) -> str:
     of = _named(study, row, apart or ["choice"])
     over = _named(study, against, [*dict.fromkeys([*(apart or ["choice"]), *its_own])])
     where = _where_alike(study, row, apart) + on_one_core(study, apart)
+    are_several = apart == ["threads"] and row.coordinates["threads"] != 1
     if toll.ratio is None or toll.verdict is Verdict.NOT_MEASURED:
         reason = row.reason or toll.reason or "no reason was given"
-        what = "was not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
+        was = "were" if are_several else "was"
+        what = f"{was} not measured" if row.outcome is not Outcome.OK else f"is not compared with {over}"
         return f"{of} {what} {where}: {reason.rstrip('.')}."
     ratio = toll.ratio.estimate
     times = f"{ratio_words(ratio)} {'of' if ratio < 1 else 'times'}"
     cost = cost_words(study).cpu
     costly = f"the {cost} of {over}" if " " in over else f"{over}'s {cost}"
     decided = f"{toll.verdict}{_by_how_much(toll.verdict, ratio)}{_more(toll)}; {_standings(row, against, over)}"
-    return f"{of} takes {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
+    takes = "take" if are_several else "takes"
+    return f"{of} {takes} {times} {costly} {bracket(toll.ratio)} {where}: {decided}."
 
 
 def _named(study: StudyJudgement, row: Row, names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from tollbar.judge import Compared, StudyJudgement, Toll, Verdict
 from tollbar.present.against import against_baseline, break_even
 from tollbar.present.blocks import Choices, CostBar
 from tollbar.present.chart import frontier
+from tollbar.present.company import company_sentences
 from tollbar.present.factors import factor_sentences, told_apart
 from tollbar.present.groups import Place, Way, cost_metric, is_of_one_standing, options, places, real_tolls, told_by
 from tollbar.present.names import (
@@ -83,7 +84,7 @@ def whole_answer(study: StudyJudgement) -> Answer:
     if more > 0:
         rest.append(f"The charts show {counted(more, 'more place')} with another answer.")
     pays = (break_even(study, one) for one in study.break_evens)
-    return Answer((telling.headline, *filter(None, rest), *pays), telling.choices)
+    return Answer((telling.headline, *filter(None, rest), *pays, *company_sentences(study)), telling.choices)
 
 
 @dataclass(frozen=True, slots=True)

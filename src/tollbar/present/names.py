@@ -34,6 +34,7 @@ _TITLES = {
     "users": "users",
     "rate": "arrivals a second",
     "utilisation": "share of a core",
+    "threads": "threads",
 }
 _CLIENT_PLACES = {"beside": "on the server's core", "apart": "on a core of its own"}
 
@@ -54,8 +55,8 @@ def value_words(family: Family, name: str, value: Value) -> str:
         return _CLIENT_PLACES.get(str(value), str(value))
     if isinstance(value, str):
         return value
-    if name == "users":
-        return "1 user" if value == 1 else f"{value:,} users"
+    if name in ("users", "threads"):
+        return f"1 {name.removesuffix('s')}" if value == 1 else f"{value:,} {name}"
     if name == "rate":
         return f"{value:,}\u00a0/s" if value else UNPACED
     if name == "utilisation":
@@ -74,7 +75,7 @@ def named_value(family: Family, name: str, value: Value) -> str:
 
 def coordinate(family: Family, name: str, value: Value) -> str:
     """A coordinate as a command has it: a choice by its name, a number with its own: `blake3`, `4 KiB`, `cost 12`."""
-    return named_value(family, name, value) if name in family.settings or name == "client" else str(value)
+    return named_value(family, name, value) if name in family.settings or name in ("client", "threads") else str(value)
 
 
 def _is_known(family: Family, setting: Setting, value: Value) -> bool:
@@ -273,7 +274,7 @@ def said_plain(study: StudyJudgement, name: str, value: Value) -> str:
     """The same where no column is headed by its name: `users 5`, `key fresh`, but `4 KiB` and `openssl 3.0.19`."""
     if name in ("choice", "provider", "bed", "op"):
         return EMBEDDED_SERVER if name == "bed" and str(value).startswith(EMBEDDED) else str(value)
-    if name in LOADS:
+    if name in (*LOADS, "threads"):
         return value_words(study.about.family, name, value)
     setting = study.about.family.settings.get(name)
     words_ = plain(study.about.family, name, value)
@@ -354,8 +355,11 @@ def cost_words(study: StudyJudgement) -> CostWords:
 _ONE = {
     "authenticate": "a tag",
     "connect": "a connection",
+    "connection": "a connection",
+    "context": "a context",
     "decrypt": "a decryption",
     "encrypt": "an encryption",
+    "first": "a fresh process",
     "generate-key": "a key",
     "hash": "a hash",
     "request": "a request",

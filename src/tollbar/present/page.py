@@ -34,6 +34,7 @@ from tollbar.present.blocks import (
     standing_keys,
 )
 from tollbar.present.chart import toll_charts
+from tollbar.present.company import company_listing, company_section
 from tollbar.present.comparisons import (
     EFFECTS,
     WAITS,
@@ -207,6 +208,7 @@ def _study(judgement: Judgement, study: StudyJudgement, said: Answer) -> Section
     sections = (
         *(Section(one.title, (one.table, Items(one.gaps))) for one in study_tables(study)),
         factors_section(study),
+        company_section(study, judgement.run.fingerprint),
         # Cells of all combinations are no alternatives.
         None if told_apart(study) else uses_section(study),
         effects_section(study),
@@ -307,7 +309,14 @@ def _brief(judgement: Judgement, study: StudyJudgement, most: int | None) -> Bri
             )
             for one in study_tables(study)
         ),
-        *filter(None, [factors_listing(study), None if told_apart(study) else uses_listing(study)]),
+        *filter(
+            None,
+            [
+                factors_listing(study),
+                company_listing(study, judgement.run.fingerprint),
+                None if told_apart(study) else uses_listing(study),
+            ],
+        ),
         *([Listing(WAITS, tables=[replace(waits, caption="")], caption=waits.caption)] if waits.rows else []),
         *(
             [Listing(EFFECTS, tables=effect.brief, heads="setting", notes=_more(effect.hidden, "more comparison"))]

@@ -84,6 +84,17 @@ class Ready(BaseModel):
     """How far memory grew during the first operation."""
 
 
+class ThreadRecord(BaseModel):
+    """What one of several threads did of a chunk, all of which were at work meanwhile."""
+
+    model_config = ConfigDict(frozen=True)
+    operations: int = Field(ge=1)
+    cpu_ns: int = Field(ge=0)
+    wall_ns: int = Field(ge=1)
+    run_queue_wait_ns: int = Field(default=0, ge=0)
+    """Time in which it would have run and others had its core."""
+
+
 class Observed(Requested):
     """What a chunk showed beside its cost; a family's own metrics stand here by their names."""
 
@@ -92,6 +103,10 @@ class Observed(Requested):
     """CPU time of a collector or a compiler since the last chunk, which is part of `cpu_ns`."""
     ticks: bool = False
     """A process of the server ended in it, and what it cost is known to a clock tick only."""
+    threads: tuple[ThreadRecord, ...] = ()
+    """The accounts of those that were asked for, whose sums are the chunk's."""
+    left_over_ns: int = Field(default=0, ge=0)
+    """CPU time of the process from the order to the answer that was none of these threads'."""
     unsettled: bool = False
     """The server was still at work long after it was asked nothing more: the account was never closed."""
 

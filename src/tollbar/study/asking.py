@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from tollbar import beds, families, libraries, runners, units, wire
+from tollbar import beds, families, libraries, machine, runners, units, wire
 from tollbar.errors import TollbarError, nearest
 from tollbar.families import DEFAULT_PROVIDERS, OF_A_LOAD, Family, Setting, Value
 from tollbar.libraries import Provider, built_in, normal
@@ -23,7 +23,14 @@ ASKED = "ask"
 
 # The server that needs nothing installed.
 DEFAULT_BED = "embedded"
-_EXAMPLES = {"bed": DEFAULT_BED, "users": "8", "rate": "200/s", "utilisation": "60%", "client": "apart"}
+_EXAMPLES = {
+    "bed": DEFAULT_BED,
+    "users": "8",
+    "rate": "200/s",
+    "utilisation": "60%",
+    "client": "apart",
+    "threads": "1,2",
+}
 # The key of a study that has them, and what reads one.
 _PACES: Mapping[str, tuple[str, Callable[[str], float]]] = {
     "rate": ("rates", units.arrivals),
@@ -148,9 +155,12 @@ def _coordinate(family: Family, word: str) -> tuple[str, tuple[Value, ...]]:
 def _value(family: Family, name: str, said: str, word: str) -> Value:
     if name in family.settings:
         return _of_setting(family.settings[name], said, word)
-    if name == "users":
+    if name in ("users", "threads"):
         if not said.isdecimal() or int(said) < 1:
-            raise TollbarError(f"`{said}` is not a number of users", where=word, hint="as in `users=1,8`")
+            hint = f"as in `{name}={'1,8' if name == 'users' else '1,2'}`"
+            raise TollbarError(f"`{said}` is not a number of {name}", where=word, hint=hint)
+        if name == "threads" and (lack := machine.lacks_cores(int(said))) is not None:
+            raise TollbarError(lack, where=word, hint=f"up to `threads={len(machine.CORES)}`")
         return int(said)
     if name in _PACES:
         try:
@@ -192,7 +202,8 @@ class _Asked:
             raise TollbarError(f"nothing is compared with `{baseline['choice']}`", where=ASKED, hint=hint)
         bed_names = self._beds()
         providers = self._providers(choices, bed_names)
-        vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name == "op"}
+        in_vary = ("op", "threads")
+        vary = {name: values for name, values in self.varied.items() if name not in NOT_SETTINGS or name in in_vary}
         if self._is_served and "op" not in vary:
             # One operation answers a question in one line; the others are asked for by name.
             vary = {"op": self.family.operations[:1], **vary}
@@ -254,7 +265,7 @@ class _Asked:
         if settings:
             return settings
         sizes = [name for name in several if name in self.family.settings]
-        for name in ("provider", "bed", "op", *sizes, "users", "client"):
+        for name in ("threads", "provider", "bed", "op", *sizes, "users", "client"):
             if name in several:
                 return {name: _named(several[name][0]) if name == "provider" else several[name][0]}
         return {"choice": self.family.null.name}
@@ -342,7 +353,8 @@ class _Asked:
         """What is compared with, in the question: a number with what it is of."""
         setting = self.family.settings.get(name)
         if setting is None:
-            return f"a client {value}" if name == "client" else str(value)
+            named = {"client": f"a client {value}", "threads": "one thread" if value == 1 else f"{value} threads"}
+            return named.get(name, str(value))
         shown = setting.words(setting.read(value))
         return shown if setting.is_size or setting.values else f"{name} {shown}"
 

@@ -12,9 +12,9 @@ from tollbar.families import OF_A_LOAD, Family, Value
 
 Coordinates = Mapping[str, Value]
 """Where a cell stands: `choice`, `provider`, `bed`, `op`, every setting that applies to it, and one of `LOADS`; and
-`client`, where the study says it."""
+`client` or `threads`, where the study says it."""
 
-NOT_SETTINGS = ("choice", "provider", "bed", "op", *OF_A_LOAD)
+NOT_SETTINGS = ("choice", "provider", "bed", "op", *OF_A_LOAD, "threads")
 """Coordinates that are no settings of a family."""
 
 CHOSEN_ELSEWHERE = {

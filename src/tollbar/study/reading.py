@@ -55,6 +55,7 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
     wire = _with_server(wire, family)
+    _check_threads(wire, family, where)
     load = _load(wire, family, where)
     here = None if kept else (*wire.url, *beds.all_beds())
     reader = _Reader(family, where, here, has_load=load is not None)
@@ -96,6 +97,17 @@ def _with_server(wire: WireStudy, family: Family) -> WireStudy:
         return wire
     vary = {"op": family.operations[:1], **wire.vary}
     return wire.model_copy(update={"beds": family.beds, "vary": vary})
+
+
+def _check_threads(wire: WireStudy, family: Family, where: str) -> None:
+    """Raises TollbarError where threads are varied of what is more than a runner alone."""
+    own = family.folder and (family.folder / "workload.py").exists()
+    if "threads" in wire.vary and (wire.beds or wire.url or own):
+        what = (
+            f"`vary.threads`: {'a server has' if wire.beds or wire.url else f'the family {family.name} has'} no threads"
+        )
+        hint = "threads are of what a runner performs by itself, such as digest, signature and key-exchange"
+        raise TollbarError(f"{what} that the lab starts", where=where, hint=hint)
 
 
 def _load(study: WireStudy, family: Family, where: str) -> Load | None:
@@ -294,8 +306,8 @@ class _Reader:
         self._known(key, name)
         if name == "provider":
             return tuple(normal(str(value)) for value in given)
-        if name in LOADS:
-            return self._loads(key, name, given)
+        if name in (*LOADS, "threads"):
+            return self._numbers(key, name, given)
         known = {
             "choice": tuple(self.family.choices),
             "op": self.family.operations,
@@ -316,11 +328,14 @@ class _Reader:
                 raise unknown(name, str(value), known, where=f"{self.where}: `{key}`")
         return tuple(given)
 
-    def _loads(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
+    def _numbers(self, key: str, name: str, given: Sequence[Value]) -> tuple[Value, ...]:
         numbers = [whole(value) for value in given if not isinstance(value, str)]
-        if len(numbers) < len(given) or (name == "users" and not all(isinstance(number, int) for number in numbers)):
-            wanted = "users are whole numbers" if name == "users" else f"{name} is a number, without its unit"
-            raise TollbarError(f"`{key}`: {wanted} here", where=self.where)
+        are_whole = name not in ("users", "threads") or all(isinstance(number, int) for number in numbers)
+        if len(numbers) < len(given) or not are_whole or (name == "threads" and min(numbers) < 1):
+            wanted = (
+                f"{name} are whole numbers" if name in ("users", "threads") else f"{name} is a number, without its unit"
+            )
+            raise TollbarError(f"`{key}`: {wanted} here{', from 1 on' * (name == 'threads')}", where=self.where)
         return tuple(numbers)
 
     def _known(self, key: str, name: str) -> None:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tollbar import families
+from tollbar import families, machine
 from tollbar.beds import NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
@@ -30,6 +30,13 @@ __all__ = ["Ask", "Given", "Shown", "Work", "Workload", "of", "unproven"]
 
 Ask = Callable[..., Record]
 """`runner.ask`, or a fake of it."""
+
+
+# Of a thread's time: on a core of its own it waits for the kernel's own work, and seldom so long.
+CONTENDED = 0.01
+# Of a chunk's CPU time, and at least so much: orders and answers of threads take some tens of microseconds. What is
+# more was done by a thread that is none of those asked for.
+LEFT_OVER, LEFT_OVER_NS = 0.1, 2e6
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:
@@ -68,6 +75,9 @@ class Work:
     """Where the runner is kept in rounds."""
     paid_on: int | None = None
     """The one core on which what is measured is paid for, where a probe tells of the moment; None: there is no such."""
+    cores: tuple[int, ...] = ()
+    """That of each thread, where several pay, `paid_on` first; there a probe tells of the moment on each."""
+    threads: int = 1
     metrics: tuple[str, ...] = ()
     """The family's own, which the runner observes in its chunks."""
     fewest: int = 1
@@ -98,8 +108,29 @@ class Work:
         background_ns = chunk.observed.background_ns
         return {**own, ("", BACKGROUND.name): background_ns} if background_ns else own
 
+    def wall_ns(self, chunk: ChunkRecord) -> int:
+        """Elapsed nanoseconds; of several threads those of all together, without the time in which others had their
+        cores: shared out among operations, what one of them took."""
+        threads = chunk.observed.threads
+        return sum(max(one.cpu_ns, one.wall_ns - one.run_queue_wait_ns) for one in threads) or chunk.wall_ns
+
+    def contended_ns(self, chunk: ChunkRecord) -> int:
+        """For how long others had the core of one of its threads, which may make all of them wait; 0: not worth it."""
+        waits = (one.run_queue_wait_ns for one in chunk.observed.threads)
+        return max((wait for wait in waits if wait > CONTENDED * chunk.wall_ns), default=0)
+
     def contradiction(self, chunk: ChunkRecord) -> str | None:
         """What cannot be so in a chunk without an error: every component was at work, or what was not so."""
+        accounts = chunk.observed.threads
+        if self.threads > 1 and len(accounts) != self.threads:
+            return f"accounts of {len(accounts)} threads, where {self.threads} were asked for"
+        for what in ("operations", "cpu_ns") if accounts else ():
+            said, theirs = getattr(chunk, what), sum(getattr(one, what) for one in accounts)
+            if said != theirs:
+                return f"`{what}` is {said}, and those of its threads are {theirs} together"
+        left_over_ns = chunk.observed.left_over_ns
+        if left_over_ns > max(LEFT_OVER * chunk.cpu_ns, LEFT_OVER_NS):
+            return f"{left_over_ns / 1e6:.1f} ms of the process's CPU time are in the account of no thread"
         seen = chunk.observed.components
         if seen.keys() != self.components.keys():
             return f"an account of {sorted(seen)}, where the server is {sorted(self.components)}"
@@ -178,7 +209,7 @@ class UnsupportedWorkload(Workload):
 def of(cell: Cell) -> Workload:
     """The workload of this cell: its family's own, or else the general one for cells with or without a bed."""
     family = families.family(cell.family)
-    if (reason := family.why_unsupported(cell.coordinates)) is not None:
+    if (reason := family.why_unsupported(cell.coordinates) or _why_alone(cell)) is not None:
         return UnsupportedWorkload(reason)
     folder = family.folder
     own = folder / "workload.py" if folder else None
@@ -189,6 +220,15 @@ def of(cell: Cell) -> Workload:
     from tollbar.workloads.request import RequestWorkload
 
     return RequestWorkload() if cell.bed else OperationWorkload()
+
+
+def _why_alone(cell: Cell) -> str | None:
+    """Why the cell's threads cannot be had; None: they can, or there is one."""
+    if "threads" not in cell.coordinates:
+        return None
+    if not cell.provider.has_threads:
+        return f"not available here: the runner of {cell.provider.name} performs on one thread"
+    return machine.lacks_cores(cell.threads)
 
 
 @cache

@@ -60,14 +60,19 @@ class OperationWorkload(Workload):
     def up(
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
-        """Starts nothing: the runner is all there is."""
+        """Starts nothing: the runner is all there is. Of several threads each is kept on a core of its own."""
+        cores = machine.cores_for(cell.threads, core) if "threads" in cell.coordinates and core is not None else ()
+        task = cell.task("measure", seed)
         yield Work(
             cell.provider.runner,
-            cell.task("measure", seed),
+            {**task, "cores": [*cores]} if cores else task,
             core,
             paid_on=core,
+            cores=cores,
+            threads=cell.threads,
             metrics=tuple(families.family(cell.family).metrics),
-            begins_on=begins_on,
+            # A runner that is moved is moved with all of its threads.
+            begins_on=None if cores else begins_on,
         )
 
     def shown(self, cell: Cell, seed: int) -> Shown:

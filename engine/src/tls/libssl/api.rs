@@ -48,6 +48,8 @@ bind! {
         fn SSL_CTX_set_verify(Handle, c_int, Unused);
         fn SSL_CTX_set_cert_verify_callback(Handle, Verify, Handle);
         fn SSL_CTX_get_cert_store(Handle) -> Handle;
+        fn SSL_CTX_load_verify_locations(Handle, Text, Text) -> c_int;
+        fn X509_STORE_get0_objects(Handle) -> Handle;
         fn SSL_CTX_add_client_CA(Handle, Handle) -> c_int;
         fn SSL_CTX_set_session_id_context(Handle, *const c_uchar, c_uint) -> c_int;
         fn SSL_CTX_sess_set_new_cb(Handle, NewSession);

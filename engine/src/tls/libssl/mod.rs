@@ -4,6 +4,7 @@ mod api;
 mod client;
 mod context;
 mod library;
+pub mod making;
 mod server;
 mod shared;
 mod stream;

@@ -1,0 +1,132 @@
+"""In company: what an operation of several threads at once costs beside one alone, in a table and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Toll
+from tollbar.present.blocks import DASH, Column, Items, Listing, Section, Table, TableCell, numbers, row_names
+from tollbar.present.names import capitalised, counted, enumeration, interval_title, labels, quoted, varying
+from tollbar.present.numbers import bracket, ratio_range, times
+from tollbar.stats import Moments
+
+TITLE = "In company"
+# More names than this in one sentence hide what it says.
+MOST_NAMES = 3
+_SAYS = {
+    InCompany.SCALES: ("scales", "scale"),
+    InCompany.PAYS: ("pays for company", "pay for company"),
+    InCompany.WAITS: ("waits", "wait"),
+    InCompany.CANNOT_TELL: ("scales", "scale"),
+}
+
+
+def company_sentences(study: StudyJudgement) -> tuple[str, ...]:
+    """What becomes of operations beside others, for each number of threads and each verdict; none without threads."""
+    name = _name(study)
+    found: dict[tuple[int, InCompany], list[CompanyResult]] = {}
+    for result in study.company:
+        if result.reason is None:
+            found.setdefault((result.threads, result.verdict), []).append(result)
+    return tuple(
+        _sentence(threads, verdict, some, [name(one) for one in some]) for (threads, verdict), some in found.items()
+    )
+
+
+def company_section(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Section | None:
+    """The table, with what this machine cannot show."""
+    if not study.company:
+        return None
+    return Section(TITLE, (Items(company_sentences(study)), _table(study), Items([*_notes(study, fingerprint)])))
+
+
+def company_listing(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Listing | None:
+    """The same in brief."""
+    if not study.company:
+        return None
+    return Listing(TITLE, company_sentences(study), [_table(study)], notes=[*_notes(study, fingerprint)])
+
+
+def _name(study: StudyJudgement) -> Callable[[CompanyResult], str]:
+    rows = [result.row for result in study.company]
+    names = [name for name in varying(rows, ("choice",)) if name != "threads"]
+    label = labels(study, names, whole=True)
+    return lambda result: label(result.row)
+
+
+def _sentence(threads: int, verdict: InCompany, some: Sequence[CompanyResult], names: Sequence[str]) -> str:
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    who = enumeration([*map(quoted, names[:MOST_NAMES]), *more])
+    cpu, elapsed = [one.cpu for one in some], [one.elapsed for one in some]
+    figures = f"CPU time {_range(cpu)}, elapsed time {_range(elapsed)} of one operation"
+    what, whether = _SAYS[verdict][len(names) > 1], ""
+    if verdict is InCompany.CANNOT_TELL:
+        disturbed = ", as disturbed" if any(map(_is_disturbed, (*cpu, *elapsed))) else ""
+        whether, figures = "whether ", f"cannot be told{disturbed}: {figures}"
+    return (
+        f"{capitalised(f'{whether}{who}')} {what} with {counted(threads, 'thread')}{' ' if whether else ': '}{figures}."
+    )
+
+
+def _range(tolls: Sequence[Toll]) -> str:
+    return ratio_range([toll.ratio for toll in tolls if toll.ratio])
+
+
+def _is_disturbed(toll: Toll) -> bool:
+    return toll.ratio is not None and toll.ratio.moments is Moments.AS_DISTURBED
+
+
+def _table(study: StudyJudgement) -> Table:
+    name, sure = _name(study), interval_title(study)
+    columns = (
+        *row_names("cell"),
+        *numbers("threads"),
+        *numbers("CPU time"),
+        *numbers(sure, leaves=1),
+        *numbers("elapsed"),
+        *numbers(sure, leaves=2),
+        *numbers("done at once", leaves=0),
+        Column("verdict"),
+    )
+    rows = [
+        (
+            TableCell(name(one)),
+            TableCell(str(one.threads), one.threads),
+            *_ratio(one.cpu),
+            *_ratio(one.elapsed),
+            TableCell(times(one.rate.estimate), one.rate.estimate) if one.rate else DASH,
+            TableCell(str(one.verdict) if one.reason is None else "not measured"),
+        )
+        for one in study.company
+    ]
+    return Table("Of one operation, beside the same on one thread", columns, rows)
+
+
+def _ratio(toll: Toll) -> tuple[TableCell, TableCell]:
+    if toll.ratio is None:
+        return DASH, DASH
+    said = f"{times(toll.ratio.estimate)}{'~' * _is_disturbed(toll)}"
+    return TableCell(said, toll.ratio.estimate), TableCell(bracket(toll.ratio))
+
+
+def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[str]:
+    """What hyperthreads make of company, what stood in the way, and what so many cores cannot show."""
+    if any(_is_disturbed(toll) for result in study.company for toll in (result.cpu, result.elapsed)):
+        yield "~ as disturbed: who holds a lock while another program has its core lets all wait."
+    most = max(result.threads for result in study.company)
+    groups = [str(group) for group in fingerprint.get("hyperthreads", ())]
+    cores = fingerprint.get("cores")
+    physical = int(cores) - sum(group.count(",") for group in groups) if cores else most
+    if most > physical:
+        yield (
+            f"Cores {enumeration(groups)} are hyperthreads of one physical core: threads on them share its units, so"
+            " that CPU time rises in company though nothing is waited for."
+        )
+    reasons = dict.fromkeys(result.reason for result in study.company if result.reason)
+    yield from (f"{capitalised(reason)}." for reason in reasons)
+    if cores:
+        yield (
+            f"{counted(int(cores), 'core')} may be used here: what more threads do to each other is not shown. A lock"
+            " that is held for a small part of an operation shows with many only."
+        )

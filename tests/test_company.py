@@ -1,0 +1,415 @@
+"""In company: threads from a study to their verdict, their cores and moments, and what faults in accounts come to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import row, study, study_run, trials
+from tollbar import machine, plan, workloads
+from tollbar import study as studies
+from tollbar.errors import TollbarError
+from tollbar.judge import CompanyResult, InCompany, StudyJudgement, Verdict, judge_study
+from tollbar.judge.company import verdict_of
+from tollbar.measure import heat
+from tollbar.measure.members import Member
+from tollbar.measure.rounds import Rounds
+from tollbar.moments import Watch
+from tollbar.plan import Cell
+from tollbar.plan.heats import Visit
+from tollbar.present.answer import answer
+from tollbar.present.company import company_listing, company_section, company_sentences
+from tollbar.records import ChunkRecord, Observed, Outcome
+from tollbar.records.contract import ThreadRecord
+from tollbar.results import Row
+from tollbar.runner import Session
+from tollbar.stats import Moments
+from tollbar.study import Measure
+from tollbar.workloads import Given, Work
+
+THREADS = """
+question  = "What does a hash cost in company?"
+family    = "digest"
+providers = ["{provider}"]
+choices   = ["sha-256"]
+baseline  = {{ threads = 1 }}
+vary      = {{ threads = {threads}, bytes = ["64 B"] }}
+"""
+BLOCKS = 12
+
+
+def cells(threads: Sequence[int] = (1, 2), provider: str = "rustcrypto") -> tuple[Cell, ...]:
+    text = THREADS.format(threads=[*threads], provider=provider)
+    (one,) = plan.make([studies.read("some", text, where="some.toml")], seed=1).studies
+    return one.cells
+
+
+# From a study to a task.
+
+
+def test_a_task_says_how_many_threads_where_the_study_does() -> None:
+    """Each is compared with one thread, which is named too; without the coordinate there is no field."""
+    one, two = cells()
+    assert [1, 2] == [cell.task("measure", 7)["threads"] for cell in (one, two)]
+    assert (one.key, one.key) == (one.against, two.against)
+    assert "threads" not in one.task("measure", 7)["setting"]
+    text = THREADS.format(threads=[1], provider="rustcrypto").replace("threads = [1], ", "")
+    alone = studies.read("some", text.replace("{ threads = 1 }", '"sha-256"'), where="some.toml")
+    (without,) = plan.make([alone], seed=1).cells
+    assert "threads" not in without.task("measure", 7)
+    assert "cores" not in workloads_task(without, core=1)
+
+
+def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
+    with workloads.of(cell).up(cell, 7, None, core, begins_on=0) as work:
+        return dict(work.task)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"threads = [1, 2]": 'threads = ["two"]'}, "threads are whole numbers here, from 1 on"),
+        ({"threads = [1, 2]": "threads = [0, 1]"}, "threads are whole numbers here, from 1 on"),
+        ({"threads = [1, 2]": "threads = []"}, "no value"),
+        (
+            {
+                '"digest"': '"tls"',
+                '"sha-256"': '"tls-1.3"',
+                "providers = [": "#",
+                'bytes = ["64 B"]': 'op = ["connect"]',
+            },
+            "a server has no threads that the lab starts",
+        ),
+    ],
+)
+def test_what_threads_cannot_be_is_refused(change: dict[str, str], words: str) -> None:
+    text = THREADS.format(threads=[1, 2], provider="rustcrypto")
+    for old, new in change.items():
+        text = text.replace(old, new)
+    with pytest.raises(TollbarError, match=words):
+        studies.read("some", text, where="some.toml")
+
+
+# Which cores.
+
+
+@pytest.mark.parametrize(
+    ("siblings", "threads", "expected"),
+    [
+        ([{0}, {1}, {2}, {3}], 2, (3, 2)),
+        ([{0, 1}, {2, 3}], 2, (3, 1)),
+        ([{0, 1}, {2, 3}], 3, (3, 1, 2)),
+        ([{0, 2}, {1, 3}], 4, (3, 2, 1, 0)),
+        ([{0}, {1}, {2}, {3}], 9, (3, 2, 1, 0)),
+    ],
+)
+def test_threads_have_physical_cores_before_hyperthreads(
+    monkeypatch: pytest.MonkeyPatch, siblings: list[set[int]], threads: int, expected: tuple[int, ...]
+) -> None:
+    """The measuring core first; no core twice."""
+    of = {core: frozenset(together) for together in siblings for core in together}
+    monkeypatch.setattr(machine, "CORES", frozenset(of))
+    monkeypatch.setattr(machine, "siblings", of.__getitem__)
+    assert expected == machine.cores_for(threads, 3)
+    shared = sorted(",".join(map(str, sorted(together))) for together in siblings if len(together) > 1)
+    assert shared == machine.hyperthreads()
+
+
+@pytest.mark.parametrize(("said", "expected"), [("0\n", {0}), ("0,4\n", {0, 4}), ("0-2,8\n", {0, 1, 2, 8}), ("", {0})])
+def test_siblings_are_read_as_the_kernel_writes_them(
+    monkeypatch: pytest.MonkeyPatch, said: str, expected: set[int]
+) -> None:
+    monkeypatch.setattr(machine, "_read", lambda path: said)
+    assert expected == machine.siblings(0)
+
+
+def test_a_run_of_before_is_of_the_same_machine() -> None:
+    """Runs that know nothing of hyperthreads are compared as before; those that differ in them are not."""
+    assert [] == machine.differences({"cpu": "one"}, {"cpu": "one", "hyperthreads": ["0,1"]})
+    assert ["hyperthreads: [] / ['0,1']"] == machine.differences({"hyperthreads": []}, {"hyperthreads": ["0,1"]})
+
+
+def test_more_threads_than_cores_are_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study's other rows are measured."""
+    monkeypatch.setattr(machine, "CORES", frozenset({0, 1}))
+    cell = cells((1, 3))[1]
+    proven = workloads.of(cell).prove(cell, 7, Given(None))
+    expected = "3 threads take a core each, and 2 cores may be used here (0, 1)"
+    assert (Outcome.UNSUPPORTED, expected) == (proven.outcome, proven.reason)
+
+
+def test_a_runner_that_knows_no_threads_is_not_asked_for_any() -> None:
+    cell = cells()[1]
+    other = replace(cell, provider=replace(cell.provider, kind="runner", name="mine 1.0", receipt={}))
+    proven = workloads.of(other).prove(other, 7, Given(None))
+    expected = "not available here: the runner of mine 1.0 performs on one thread"
+    assert (Outcome.UNSUPPORTED, expected) == (proven.outcome, proven.reason)
+    able = replace(other, provider=replace(other.provider, receipt={"threads": True}))
+    assert not isinstance(workloads.of(able), workloads.UnsupportedWorkload)
+
+
+# Accounts.
+
+
+accounts = st.lists(
+    st.builds(
+        ThreadRecord,
+        operations=st.integers(1, 10**6),
+        cpu_ns=st.integers(1, 10**9),
+        wall_ns=st.integers(10**6, 10**9),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def chunk_of(threads: Sequence[ThreadRecord], **changes: int) -> ChunkRecord:
+    """The chunk that these accounts make, with what is said otherwise."""
+    sums = {what: sum(getattr(one, what) for one in threads) for what in ("operations", "cpu_ns", "wall_ns")}
+    sums["wall_ns"] //= len(threads)
+    left_over_ns = changes.pop("left_over_ns", 0)
+    return ChunkRecord(**{**sums, **changes}, observed=Observed(threads=tuple(threads), left_over_ns=left_over_ns))
+
+
+@given(accounts)
+def test_accounts_that_add_up_are_taken(threads: list[ThreadRecord]) -> None:
+    """Elapsed time of one operation is that on its thread, without the time in which others had its core."""
+    work, chunk = Work((), {}, 1, threads=len(threads)), chunk_of(threads)
+    assert work.contradiction(chunk) is None
+    assert sum(max(one.cpu_ns, one.wall_ns) for one in threads) == work.wall_ns(chunk)
+    assert 0 == work.contended_ns(chunk)
+    waiting = [one.model_copy(update={"run_queue_wait_ns": one.wall_ns}) for one in threads]
+    assert sum(one.cpu_ns for one in threads) == work.wall_ns(chunk_of(waiting))
+
+
+@given(accounts, st.sampled_from(["operations", "cpu_ns"]), st.integers(1, 1000))
+def test_accounts_that_do_not_add_up_fail_the_trial(threads: list[ThreadRecord], what: str, more: int) -> None:
+    chunk = chunk_of(threads)
+    wrong = chunk.model_copy(update={what: getattr(chunk, what) + more})
+    assert (Work((), {}, 1, threads=len(threads)).contradiction(wrong) or "").startswith(f"`{what}` is ")
+
+
+def test_what_no_thread_accounts_for_fails_the_trial() -> None:
+    """A library's own thread would be missing from the cost; orders and answers take less than this."""
+    threads = [ThreadRecord(operations=10, cpu_ns=5_000_000, wall_ns=5_000_000)] * 2
+    work = Work((), {}, 1, threads=2)
+    assert work.contradiction(chunk_of(threads, left_over_ns=1_900_000)) is None
+    wrong = work.contradiction(chunk_of(threads, left_over_ns=2_100_000))
+    assert "2.1 ms of the process's CPU time are in the account of no thread" == wrong
+    assert "accounts of 1 threads, where 2 were asked for" == work.contradiction(chunk_of(threads[:1]))
+    assert "accounts of 0 threads, where 2 were asked for" == work.contradiction(
+        ChunkRecord(operations=1, cpu_ns=1, wall_ns=1)
+    )
+
+
+# Moments.
+
+
+@pytest.mark.parametrize(
+    ("waited_ns", "expected"), [(40_000, (25_000.0, 26_000.0)), (60_000, (25_000.0, 86_000.0, 26_000.0))]
+)
+def test_a_chunk_in_which_others_had_a_thread_s_core_is_disturbed(
+    monkeypatch: pytest.MonkeyPatch, waited_ns: int, expected: tuple[float, ...]
+) -> None:
+    """By the thread that waited longest, whatever the chunk cost; what that waited is none of its elapsed time."""
+    threads = [
+        ThreadRecord(operations=10, cpu_ns=4_000_000, wall_ns=5_000_000, run_queue_wait_ns=waited)
+        for waited in (0, waited_ns)
+    ]
+    monkeypatch.setattr("tollbar.measure.rounds.chunk_of", lambda *_: chunk_of(threads))
+    member = Member(Visit(cells()[1], False, 0, 0), work=Work((), {}, 1, threads=2))
+    probe = SimpleNamespace(lately=lambda: 25_000.0, read=lambda: 26_000.0)
+    watch = Watch()
+    Rounds([member], Measure("cpu", 0.005, 1, 1), random.Random(1), probe, watch)._advance(member, 0)  # type: ignore[arg-type]
+    (chunk,) = member.chunks
+    assert (expected, 10_000_000 - waited_ns) == (chunk.probes_ns, chunk.wall_ns)
+    # What a probe says of the machine is what it took.
+    assert [25_000.0, 26_000.0] == [*watch.readings]
+
+
+def test_each_core_of_a_thread_is_probed() -> None:
+    """Those of all members, so that both sides of a ratio are of like moments; none where one is not known."""
+
+    def member(paid_on: int | None, *cores: int) -> Member:
+        work = Work((), {}, paid_on, paid_on=paid_on, cores=cores)
+        return Member(Visit(cells()[0], False, 0, 0), session=SimpleNamespace(), work=work)  # type: ignore[arg-type]
+
+    assert [1] == heat._probed_cores([member(1), member(1, 1)])
+    assert [1, 0, 2] == heat._probed_cores([member(1, 1), member(1, 1, 0), member(1, 1, 0, 2)])
+    assert [] == heat._probed_cores([member(None), member(None)])
+
+
+# The engine.
+
+
+@pytest.mark.skipif(len(machine.CORES) < 2, reason="two threads take two cores")
+@pytest.mark.parametrize("choice", ["spin-1", "spin-locked", "spin-waiting"])
+def test_the_engine_keeps_the_accounts_of_its_threads(choice: str) -> None:
+    """Whatever they share: each does what was asked, and their sums are the chunk's."""
+    text = (
+        THREADS.format(threads=[2], provider="spin").replace('"digest"', '"spin"').replace('"sha-256"', f'"{choice}"')
+    )
+    text = text.replace(', bytes = ["64 B"]', "").replace("threads = 1 ", "threads = 2 ")
+    (cell,) = plan.make([studies.read("some", text, where="some.toml")], seed=1).cells
+    assert Outcome.OK is workloads.of(cell).prove(cell, 7, Given(None)).outcome
+    core = max(machine.CORES)
+    with (
+        workloads.of(cell).up(cell, 7, None, core, begins_on=min(machine.CORES)) as work,
+        Session(work.command, work.task, core=work.core) as session,
+    ):
+        assert (2, core, None) == (len(set(work.cores)), work.cores[0], work.begins_on)
+        session.ready(30.0)
+        for seconds, operations in ((0.005, 1), (0.0, 3)):
+            chunk = session.advance(seconds, operations, 30.0)
+            assert work.contradiction(chunk) is None
+            assert all(one.operations >= operations for one in chunk.observed.threads)
+        assert Outcome.OK is session.finish().outcome
+
+
+def test_the_engine_refuses_cores_that_are_not_there() -> None:
+    (cell, _) = cells()
+    task = cell.task("measure", 7) | {"cores": [4095]}
+    with Session(cell.provider.runner, task) as session, pytest.raises(Exception) as raised:  # noqa: PT011
+        session.ready(30.0)
+    assert "core 4095" in str(raised.value)
+
+
+# The verdict.
+
+
+def judged(
+    cpu: float, elapsed: float, *, threads: int = 2, noise: float = 0.002, reason: str | None = None
+) -> StudyJudgement:
+    """What is judged of a cell that takes so many times the CPU time and the elapsed time of one thread."""
+    source = random.Random(f"{cpu}/{elapsed}/{noise}")
+
+    def costs(times: float) -> list[float]:
+        return [1000 * times * exp(source.gauss(0, noise)) for _ in range(BLOCKS)]
+
+    def waiting(of: Row) -> Row:
+        longer = [
+            replace(t, chunks=tuple(replace(c, wall_ns=round(c.wall_ns * elapsed / cpu)) for c in t.chunks))
+            for t in of.trials
+        ]
+        return replace(of, trials=tuple(longer))
+
+    one = row({"choice": "x", "threads": 1}, costs(1), twins_ns=costs(1))
+    failed = {"outcome": Outcome.UNSUPPORTED, "reason": reason} if reason else {}
+    many = row({"choice": "x", "threads": threads}, costs(cpu) if not reason else (), against=one.key, **failed)
+    about = replace(study(blocks=BLOCKS, vary={"threads": (1, threads)}), baseline={"threads": 1})
+    return judge_study(study_run([one, waiting(many)], (BLOCKS,), about))
+
+
+def only(judgement: StudyJudgement) -> CompanyResult:
+    (found,) = judgement.company
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cpu", "elapsed", "verdict"),
+    [
+        (1.0, 1.0, InCompany.SCALES),
+        (0.9, 1.0, InCompany.SCALES),
+        (1.5, 1.5, InCompany.PAYS),
+        (1.2, 2.0, InCompany.PAYS),
+        (1.0, 1.5, InCompany.WAITS),
+        (0.9, 1.2, InCompany.WAITS),
+        (1.03, 1.03, InCompany.CANNOT_TELL),
+        (1.0, 1.03, InCompany.CANNOT_TELL),
+        (1.03, 1.5, InCompany.CANNOT_TELL),
+    ],
+)
+def test_what_rises_decides_the_verdict(cpu: float, elapsed: float, verdict: InCompany) -> None:
+    """CPU time first; what the interval leaves open cannot be told."""
+    found = only(judged(cpu, elapsed))
+    assert verdict is found.verdict
+    assert found.cpu.ratio is not None
+    assert found.elapsed.ratio is not None
+    assert found.rate is not None
+    assert pytest.approx(cpu, rel=0.01) == found.cpu.ratio.estimate
+    assert pytest.approx(elapsed, rel=0.01) == found.elapsed.ratio.estimate
+    assert pytest.approx(2 / found.elapsed.ratio.estimate) == found.rate.estimate
+    assert found.rate.low < found.rate.estimate < found.rate.high
+
+
+@pytest.mark.parametrize(("cpu", "elapsed"), [(1.5, 1.5), (1.0, 1.5)])
+def test_a_rise_as_disturbed_is_not_laid_at_company_s_door(cpu: float, elapsed: float) -> None:
+    """Who holds a lock while others have its core lets all wait; what does not rise even so scales."""
+    found = only(judged(cpu, elapsed))
+    disturbed = [
+        replace(toll, ratio=replace(toll.ratio, moments=Moments.AS_DISTURBED))
+        for toll in (found.cpu, found.elapsed)
+        if toll.ratio
+    ]
+    assert InCompany.CANNOT_TELL is verdict_of(*disturbed)
+    free = [replace(toll, verdict=Verdict.FREE) for toll in disturbed]
+    assert InCompany.SCALES is verdict_of(*free)
+
+
+def test_equals_are_seldom_called_anything_else() -> None:
+    """Of forty cells whose company costs nothing none pays and none waits."""
+    verdicts = [only(judged(1.0, 1.0, noise=0.004 + seed / 1e6)).verdict for seed in range(40)]
+    assert {InCompany.SCALES} >= {*verdicts} - {InCompany.CANNOT_TELL}
+    assert 36 <= verdicts.count(InCompany.SCALES)
+
+
+def test_what_was_not_measured_says_why() -> None:
+    found = judged(1.0, 1.0, reason="3 threads take a core each")
+    assert InCompany.CANNOT_TELL is only(found).verdict
+    assert "3 threads take a core each" in (only(found).reason or "")
+    assert () == company_sentences(found)
+    listing = company_listing(found, {})
+    assert listing is not None
+    assert "not measured" == listing.tables[0].rows[0][-1].says
+
+
+def test_a_cell_of_threads_alone_has_no_company() -> None:
+    """Without the same of one thread there is nothing to set it beside."""
+    two = row({"choice": "x", "threads": 2}, [1000.0] * BLOCKS, twins_ns=[1000.0] * BLOCKS)
+    found = judge_study(study_run([two], (BLOCKS,), study(blocks=BLOCKS)))
+    assert () == found.company
+    assert company_section(found, {}) is None
+
+
+# What is said.
+
+
+@pytest.mark.parametrize(
+    ("cpu", "elapsed", "begins"),
+    [
+        (1.0, 1.0, "X scales with 2 threads: CPU time × 1.00"),
+        (1.5, 1.5, "X pays for company with 2 threads: CPU time × 1.50"),
+        (1.0, 1.5, "X waits with 2 threads: CPU time × 1.00"),
+        (1.03, 1.03, "Whether x scales with 2 threads cannot be told: CPU time × 1.03"),
+    ],
+)
+def test_the_answer_says_what_company_costs(cpu: float, elapsed: float, begins: str) -> None:
+    found = judged(cpu, elapsed)
+    (said,) = company_sentences(found)
+    assert begins == said.replace("\u00a0", " ")[: len(begins)]
+    assert said in answer(found)
+
+
+@pytest.mark.parametrize(
+    ("hyperthreads", "cores", "said"),
+    [([], 2, False), (["0,1"], 2, True), (["0,1", "2,3"], 4, False), (["0,1", "2,3"], 3, True)],
+)
+def test_hyperthreads_are_told_where_threads_share_a_core(hyperthreads: list[str], cores: int, said: bool) -> None:
+    """And how many cores there were, beyond which nothing is known."""
+    listing = company_listing(judged(1.3, 1.3), {"hyperthreads": hyperthreads, "cores": cores})
+    assert listing is not None
+    assert said is any("hyperthreads of one physical core" in note for note in listing.notes)
+    assert any(f"{cores} cores may be used here" in note for note in listing.notes)
+
+
+def test_trials_without_threads_are_as_they_were() -> None:
+    """A chunk of one thread has its elapsed time once."""
+    assert [5.0] == [Work((), {}, 1).wall_ns(ChunkRecord(operations=1, cpu_ns=1, wall_ns=5))]
+    assert trials([100.0])[0].wall_ns
