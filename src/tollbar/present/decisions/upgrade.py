@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tollbar.judge import StudyJudgement
+from tollbar.judge import StudyJudgement, reach
 from tollbar.judge.comparison import upgrade as upgrade_words
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration, place_words, varying
@@ -62,7 +62,8 @@ def _how(found: Upgrade) -> Iterator[str]:
     worth = max(study.about.worth for study in found.judged.studies)
     yield (
         f"CPU time per operation, both sides in the same heats, undisturbed; {percent(confidence)} intervals; a change"
-        f" is told where the whole interval is beyond {percent(worth)}, and none where it is within."
+        f" is told where the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was"
+        f" measured twice may differ; none where it is within {percent(worth)}."
     )
 
 
@@ -79,7 +80,7 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
     rest = {kind: [change for change in found.of(kind) if change.row.key not in above] for kind in TOLD}
     tables = [_table(kind, some) for kind, some in rest.items() if some]
     if tables:
-        yield Listing("What changed, and what did not", tables=tables, heads="change")
+        yield Listing("What changed, and what did not", tables=tables, heads="found")
     for kind in LISTED:
         if some := found.of(kind):
             by_reason: dict[str, list[str]] = {}
@@ -122,6 +123,7 @@ def _table(kind: Kind, some: Sequence[Change]) -> Table:
         *numbers("CPU time", leaves=1),
         *numbers("change"),
         *texts("interval"),
+        *texts("noise", leaves=2),
         *texts("more blocks", leaves=0),
     )
     return Table(f"{kind} ({len(some)})", columns, [_row(change) for change in some])
@@ -137,6 +139,7 @@ def _row(change: Change) -> list[TableCell]:
         TableCell(" → ".join(map(amount, costs))),
         TableCell(change_words(ratio.estimate), ratio.estimate, good=_GOOD.get(change.kind)) if ratio else DASH,
         TableCell(change_ends(ratio)) if ratio else DASH,
+        TableCell(apart_words(reach(toll.noise)) if toll.noise and change.kind is Kind.OPEN else ""),
         TableCell(more),
     ]
 
