@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,19 @@ def run_of(
         database.execute("update cell set outcome = ?, known_answers = 1", (Outcome.OK,))
     for block in range(BLOCKS):
         sides = [(cell, twin) for cell in only.cells for twin in ((False, True) if cell.is_baseline else (False,))]
+        began_s = time.time()
         store.record(
             [
-                _trial(cell, is_twin, block, order, cost_of(cell.coordinates) * (twin if is_twin else 1), quiet, chance)
+                _trial(
+                    cell,
+                    is_twin,
+                    block,
+                    order,
+                    began_s,
+                    cost_of(cell.coordinates) * (twin if is_twin else 1),
+                    quiet,
+                    chance,
+                )
                 for order, (cell, is_twin) in enumerate(sides, len(sides) * block)
             ]
         )
@@ -91,7 +102,7 @@ def like(run: Path, to: Path, machine: Mapping[str, Any], seed: int) -> Path:
             ends = {end: value and value * by for end, value in zip(("ratio", "low", "high"), toll[2:5], strict=True)}
             tolls.append(toll._replace(**ends, verdict=_verdict(ends["low"], ends["high"])))
         studies.append(one.model_copy(update={"tolls": tolls}))
-    (to / FILE).write_text(KeptJudgement(of=state(to), studies=studies).model_dump_json(), "utf-8")
+    (to / FILE).write_text(kept.model_copy(update={"of": state(to), "studies": studies}).model_dump_json(), "utf-8")
     return to
 
 
@@ -108,7 +119,9 @@ def _linked(source: str, to: str) -> None:
         shutil.copy2(source, to)
 
 
-def _trial(cell: Cell, twin: bool, block: int, order: int, cost_ns: float, quiet: bool, chance: random.Random) -> Trial:
+def _trial(
+    cell: Cell, twin: bool, block: int, order: int, began_s: float, cost_ns: float, quiet: bool, chance: random.Random
+) -> Trial:
     # A block's processes have a luck of their own.
     luck = chance.gauss(1, 0.002)
     chunks = []
@@ -118,7 +131,7 @@ def _trial(cell: Cell, twin: bool, block: int, order: int, cost_ns: float, quiet
         probes_ns = QUIET_NS if quiet else (4 * QUIET_NS[0], 4 * QUIET_NS[1])
         chunks.append(Chunk(number, operations, cpu_ns, {RUNNER: cpu_ns}, probes_ns=probes_ns))
     return Trial(
-        study=cell.study, cell=cell.key, twin=twin, block=block, heat=0, order=order, started_s=float(order),
+        study=cell.study, cell=cell.key, twin=twin, block=block, heat=0, order=order, started_s=began_s,
         outcome=Outcome.OK, reason=None, chunks=tuple(chunks), paid_by=(RUNNER,), memory_bytes=0, steal_ns=0,
         machine_load=1.0,
     )  # fmt: skip

@@ -134,6 +134,12 @@ def test_a_copy_is_no_further_run(run: Path, tmp_path: Path) -> None:
     assert isinstance(second, Unusable)
     assert f"the same run as {first.name}" == second.reason
     assert 1 == len(gathering.read([run, run, run / ".." / "one"]))
+    # An earlier state of it is none either.
+    with sqlite3.connect(run / "results.sqlite") as database:
+        database.execute("delete from trial where block = 4")
+    first, second = gathering.read([tmp_path / "runs"])
+    assert isinstance(first, Unusable)
+    assert isinstance(second, Found)
 
 
 def test_what_is_not_alike_is_not_one_toll(made: Path, tmp_path: Path) -> None:

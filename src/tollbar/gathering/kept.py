@@ -110,12 +110,19 @@ class KeptJudgement(Kept):
 
     of: str
     """A digest of what was judged, and by what."""
+    began_s: Finite | None
+    """Seconds since the epoch, of its first trial."""
     studies: list[KeptStudy]
 
 
 def keep(judged: Judgement) -> KeptJudgement:
     """Keeps in its directory what was judged of a run, where that can be written, and hands it on."""
-    kept = KeptJudgement(of=state(judged.run.directory), studies=[_study(one) for one in judged.studies])
+    trials = [trial for one in judged.studies for row in one.rows for trial in row.all_trials]
+    kept = KeptJudgement(
+        of=state(judged.run.directory),
+        began_s=min((trial.started_s for trial in trials), default=None),
+        studies=[_study(one) for one in judged.studies],
+    )
     with suppress(OSError):
         write_atomically(judged.run.directory / FILE, kept.model_dump_json() + "\n")
     return kept

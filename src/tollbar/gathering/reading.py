@@ -5,8 +5,10 @@ Nothing is followed out of a directory, nothing of it is run, and no file is rea
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+import signal
 import stat
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,8 +17,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tollbar import judge, results, units
 from tollbar.errors import TollbarError
@@ -28,6 +31,7 @@ from tollbar.wire import check_characters
 _log = logging.getLogger(__name__)
 
 # Many times what the largest run has.
+MOST_FLAGS = 200
 MOST_BYTES = {"run.json": 8 << 20, FILE: 128 << 20, "results.sqlite": 4 << 30, "results.sqlite-wal": 4 << 30}
 MOST_OTHERWISE = 4 << 20
 MOST_FILES = 10_000
@@ -35,6 +39,8 @@ MOST_FILES = 10_000
 DEEPEST = 4
 # So many runs of a thousand cells are judged in about a minute.
 MANY = 20
+# Of <sys/prctl.h>: the signal that a process has when its parent ends, however that ends.
+PR_SET_PDEATHSIG = 1
 # Of a name or a reason that is shown.
 MOST_LETTERS = 200
 
@@ -45,13 +51,14 @@ class Fingerprint(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Scalar | list[Scalar] | None]
     cpu: str
-    flags: list[str] = []
+    flags: Annotated[list[str], Field(max_length=MOST_FLAGS)] = []
 
 
 class _About(BaseModel):
     """What is shown of `run.json`."""
 
     started: str
+    seed: int
     tollbar: str = NOT_STATED
     fingerprint: Fingerprint
 
@@ -91,8 +98,13 @@ class Found:
     studies: tuple[KeptStudy, ...]
     """Those of whose tolls something is told."""
     refused: tuple[Refused, ...]
-    of: str
-    """A digest of all that was judged."""
+    begun: str
+    """What tells it from other runs, however long it has gone on since: its seed, and when it began."""
+
+    @property
+    def blocks(self) -> int:
+        """Of all tolls: a run that has gone on has more of them."""
+        return sum(toll.blocks for study in self.studies for toll in study.tolls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +127,37 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
     if left:
         _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))
         # Each in a process of its own, beside others: one that takes too much memory ends by itself.
-        with ProcessPoolExecutor(min(len(left), os.cpu_count() or 1), get_context("fork")) as pool:
-            under_way = {directory: pool.submit(_judged, directory) for directory in left}
-            for number, (directory, one) in enumerate(under_way.items(), 1):
-                if number % MANY == 0:
-                    _log.info("judging the run %d of %d", number, len(left))
-                try:
-                    read_back[directory] = one.result()
-                except Exception as error:  # the pool's, of a process that was ended
-                    read_back[directory] = Unusable(shown(directory), f"could not be judged: {_words(error)}")
+        with ProcessPoolExecutor(min(len(left), os.cpu_count() or 1), get_context("fork"), _ends_with_parent) as pool:
+            read_back |= _judged_in(pool, left)
     found = [one if isinstance(one, Unusable) else read_back[one] for one in directories]
-    return list(_once(one for one in found if one is not None))
+    return list(_once([one for one in found if one is not None]))
+
+
+def _ends_with_parent() -> None:
+    """Of a process that judges: what interrupts the command is the command's to say."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _judged_in(pool: ProcessPoolExecutor, directories: Sequence[Path]) -> Iterator[tuple[Path, Found | Unusable]]:
+    under_way = {directory: pool.submit(_judged, directory) for directory in directories}
+    unnoted = 0
+    try:
+        for number, (directory, one) in enumerate(under_way.items(), 1):
+            if number % MANY == 0:
+                _log.info("judging run %d of %d", number, len(directories))
+            try:
+                found, is_noted = one.result()
+            except Exception as error:  # the pool's, of a process that was ended
+                found, is_noted = Unusable(shown(directory), f"could not be judged: {_words(error)}"), True
+            unnoted += not is_noted
+            yield directory, found
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    if unnoted:
+        _log.warning("this look at %d of them is not noted, so that later ones will not pay for it", unnoted)
 
 
 def shown(text: object) -> str:
@@ -138,7 +170,7 @@ def shown(text: object) -> str:
 def _directories(folders: Sequence[Path]) -> Iterator[Path | Unusable]:
     met: set[Path] = set()
     for folder in folders:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise TollbarError(
                 "no such directory", where=shown(folder), hint="give a run's directory, or one with runs"
             )
@@ -166,7 +198,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path | Unusable]:
         return
     for entry in inside:
         if entry.is_symlink():
-            if entry.is_dir():
+            if os.path.isdir(entry.path):
                 yield Unusable(shown(folder / entry.name), "a symbolic link, which is not followed")
         elif entry.name == "results.sqlite":
             yield Unusable(shown(folder), "not a run: it has results and no run.json")
@@ -184,13 +216,13 @@ def _quickly(directory: Path) -> Found | Unusable | None:
         return Unusable(shown(directory), _words(error))
 
 
-def _judged(directory: Path) -> Found | Unusable:
+def _judged(directory: Path) -> tuple[Found | Unusable, bool]:
+    """A run by its chunks, and whether the look at them is noted."""
     try:
-        # Where it cannot be noted it counts all the same.
-        results.look(directory)
-        return _found(directory, keep(judge.judge(results.read(directory))))
+        is_noted = results.look(directory) is None
+        return _found(directory, keep(judge.judge(results.read(directory)))), is_noted
     except Exception as error:  # whatever a file that others wrote may lead to
-        return Unusable(shown(directory), _words(error))
+        return Unusable(shown(directory), _words(error)), True
 
 
 def _words(error: Exception) -> str:
@@ -249,7 +281,8 @@ def _found(directory: Path, kept: KeptJudgement) -> Found:
         page=page if page.is_file() else None,
         studies=tuple(study for study, doubt in doubts if doubt is None),
         refused=tuple(Refused(study, doubt) for study, doubt in doubts if doubt is not None),
-        of=kept.of,
+        # Machines that are alike may begin the same study in the same second, but not in the same microsecond.
+        begun=f"{about.seed} {about.started} {kept.began_s}",
     )
 
 
@@ -263,13 +296,14 @@ def _doubt(study: KeptStudy) -> Doubt | None:
     return None
 
 
-def _once(found: Iterator[Found | Unusable]) -> Iterator[Found | Unusable]:
-    """Each run once: a copy of one is no further observation."""
-    names: dict[str, str] = {}
+def _once(found: Sequence[Found | Unusable]) -> Iterator[Found | Unusable]:
+    """Each run once, as it has gone on for longest: a copy of one is no further observation."""
+    longest: dict[str, Found] = {}
     for one in found:
-        if isinstance(one, Found) and one.of in names:
-            yield Unusable(one.name, f"the same run as {names[one.of]}")
-            continue
-        if isinstance(one, Found):
-            names[one.of] = one.name
-        yield one
+        if isinstance(one, Found) and (one.begun not in longest or one.blocks > longest[one.begun].blocks):
+            longest[one.begun] = one
+    for one in found:
+        if isinstance(one, Found) and longest[one.begun] is not one:
+            yield Unusable(one.name, f"the same run as {longest[one.begun].name}")
+        else:
+            yield one
