@@ -358,7 +358,7 @@ def test_a_row_for_a_wrong_credential_is_no_proof(
         application.shutdown()
     if used:
         assert Outcome.FAILED is record.outcome
-        assert "no credentials: rows that were used: it was to be 0 rows" in str(record.reason)
+        assert "no credentials: rows that were used: it was to find 0 rows" in str(record.reason)
     else:
         # What comes later may be given a page before it is refused, of which this application does not know.
         assert "no credentials" not in str(record.reason)
@@ -376,7 +376,7 @@ def test_another_connection_than_was_asked_for_is_no_proof(
     with Sandbox() as sandbox:
         found = proven(cell, sandbox)
     assert Outcome.FAILED is found.outcome
-    assert "rows that were used: it was to be 3 rows" in str(found.reason)
+    assert "rows that were used: it was to find 3 rows" in str(found.reason)
 
 
 def test_a_server_without_a_table_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,8 @@ pub fn were_used(load: &Load, kind: &ClientKind, rows: Option<u64>) -> Result<()
 /// Whether the server says so there; without, only asks it.
 fn says(load: &Load, connector: Connector, path: &str, said: Option<String>) -> Result<(), Failure> {
     let page = Page { paths: vec![path.to_owned()], unique_query: false, ..load.request.clone() };
-    let expected = said.as_ref().map_or(String::new(), |said| format!("it was to be {}: ", said.trim_end()));
+    let expected =
+        said.as_ref().map_or(String::new(), |said| format!("it was to find {}: ", said.trim_end()));
     let expect = Expectation { body: said, ..Expectation::default() };
     let ask = Load { exchange: None, request: page, expect, ..load.clone() };
     let answer = Probe::new(&ask, connector, path)?.send();
