@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from conftest import lacking
+from conftest import here, lacking
 from tollbar import plan, study, workloads
 from tollbar.beds.sandbox import Sandbox
 from tollbar.plan import Cell
@@ -17,11 +17,11 @@ from tollbar.workloads import Given
 STUDY = """
 question = "What?"
 family   = "database-sign-on"
+beds     = ["{bed}"]
 choices  = ["{choice}"]
 baseline = "{choice}"
 [vary]
 channel  = ["{channel}"]
-pooler   = ["{pooler}"]
 {more}
 """
 LIMIT_S = 60.0
@@ -29,11 +29,13 @@ WITH_PASSWORD = ("scram-sha-256", "password", "md5")
 POOLERS = ["none", "pgbouncer"]
 
 
-def cell(choice: str, channel: str, pooler: str = "none", more: str = "") -> Cell:
+def cell(choice: str, channel: str, pooler: str = "none", more: str = "", bed: str = "postgresql") -> Cell:
     """The cell of a study that asks for this alone."""
+    here(bed)
     if pooler == "pgbouncer" and not shutil.which("pgbouncer"):
         lacking("PgBouncer is not installed")
-    text = STUDY.format(choice=choice, channel=channel, pooler=pooler, more=more)
+    text = STUDY.format(bed=bed, choice=choice, channel=channel, more=more)
+    text += f'pooler = ["{pooler}"]' if bed == "postgresql" else ""
     (one,) = plan.make([study.read("sign-on", text, where="test")], seed=1).studies
     return one.cells[0]
 
@@ -60,6 +62,45 @@ def test_a_sign_on_is_proved(at: Sandbox, choice: str, channel: str, pooler: str
     if choice == "client-certificate":
         expected |= {"a client without a certificate", "a client with another's certificate"}
     assert expected == {*found.refused}
+
+
+# What the server is satisfied by on the wire, and what only it can tell.
+MARIADB = {
+    "trust": ("nothing asked", "mysql_native_password"),
+    "mysql-native-password": ("mysql_native_password", "mysql_native_password"),
+    "ed25519": ("client_ed25519", "ed25519"),
+    "unix-socket": ("nothing asked", "unix_socket"),
+}
+
+
+@pytest.mark.parametrize("channel", ["socket", "tcp", "tls"])
+@pytest.mark.parametrize("choice", MARIADB)
+def test_a_sign_on_to_mariadb_is_proved(at: Sandbox, choice: str, channel: str) -> None:
+    """By the plugin that was asked for, which the client reads from the wire; what is wrong is refused."""
+    found = workloads.of(one := cell(choice, channel, bed="mariadb")).prove(one, 7, Given(at))
+    if choice == "unix-socket" and channel != "socket":
+        assert Outcome.UNSUPPORTED is found.outcome
+        return
+    assert Outcome.OK is found.outcome, found.reason
+    agreed, known = MARIADB[choice]
+    assert {f"a sign-on by {agreed}", f"a user whom the server knows by {known}"} < {*found.accepted}
+    expected = {"an unknown user"}
+    if agreed != "nothing asked":
+        expected |= {"a wrong password"}
+    if choice == "unix-socket":
+        expected |= {"the user of another account"}
+    if channel == "tls":
+        expected |= {"a connection in clear", "a server with another certificate"}
+    assert expected == {*found.refused}
+
+
+@pytest.mark.parametrize(
+    ("choice", "bed"), [("scram-sha-256", "mariadb"), ("ed25519", "postgresql"), ("parsec", "mariadb")]
+)
+def test_what_a_server_has_not_is_a_reason(at: Sandbox, choice: str, bed: str) -> None:
+    found = workloads.of(one := cell(choice, "socket", bed=bed)).prove(one, 7, Given(at))
+    assert Outcome.UNSUPPORTED is found.outcome
+    assert ("11.6 and later" if choice == "parsec" else f"has no {choice}") in str(found.reason)
 
 
 def test_iterations_are_those_that_were_asked_for(at: Sandbox) -> None:

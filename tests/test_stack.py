@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import product
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -13,8 +17,10 @@ from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.families import Degree, Family, MadeOf, Standing, Value, at_defaults
 from tollbar.plan import Cell
-from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome
+from tollbar.records import ChunkRecord, ComponentRecord, Observed, Outcome, Record
+from tollbar.runner import Session, ask
 from tollbar.workloads import Given, Work
+from tollbar.workloads.request import PROOF_LIMIT_S, RequestWork, RequestWorkload, command
 
 STACK = """
 question = "What does a whole request cost?"
@@ -90,7 +96,13 @@ def test_settings_have_their_part_in_front() -> None:
     assert not {"sign-in-transport", "sign-in-bytes", "transport-bytes", "storage-rows-per-commit"} & names
     used = {name for op in whole().operations for at in every_cell() for name in at_defaults(whole(), {**at, "op": op})}
     # Those of another value than the default of a setting.
-    later = {"transport-dh-parameters", "sign-in-hit-share", "sign-in-time-to-live", "sign-in-cache-entries"}
+    later = {
+        "authentication",
+        "transport-dh-parameters",
+        "sign-in-hit-share",
+        "sign-in-time-to-live",
+        "sign-in-cache-entries",
+    }
     assert names - used <= later
 
 
@@ -160,6 +172,14 @@ def proven(cell: Cell, sandbox: Sandbox):  # type: ignore[no-untyped-def]
     return workloads.of(cell).prove(cell, 5, Given(sandbox))
 
 
+def ask_of(cell: Cell, sandbox: Sandbox) -> Record:
+    """What the load client finds of the cell's server."""
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    with workload._server(cell, 5, sandbox, None) as server:
+        return ask(command(), workload._task(cell, "verify", 5, server, sandbox), limit_s=PROOF_LIMIT_S)
+
+
 VARIED = """
 op = ["{op}"]
 sign-in = ["{sign_in}"]
@@ -213,6 +233,70 @@ def test_a_database_without_the_choice_is_a_reason(tmp_path: Path) -> None:
     assert "has no pgp-sym-encrypt" in str(found.reason)
 
 
+CONNECTIONS = [
+    ("sqlite", "kept", None),
+    ("sqlite", "each-request", None),
+    ("postgresql", "kept", None),
+    ("postgresql", "each-request", "scram-sha-256"),
+    ("postgresql", "each-request", "trust"),
+]
+
+
+@pytest.mark.parametrize(("database", "connection", "authentication"), CONNECTIONS)
+@pytest.mark.parametrize("op", ["read", "insert"])
+def test_a_connection_lasts_as_long_as_was_asked_for(
+    tmp_path: Path, op: str, database: str, connection: str, authentication: str | None
+) -> None:
+    """The database counts them itself; what a process that has ended cost is in its account."""
+    vary = VARIED.format(op=op, sign_in="anonymous", transport="plaintext", storage="aes-256-gcm", database=database)
+    vary += f'\nconnection = ["{connection}"]\n'
+    vary += f'authentication = ["{authentication}"]\n' if authentication else ""
+    (cell,) = cells(tmp_path, vary)
+    assert authentication == cell.coordinates.get("authentication")
+    with Sandbox() as sandbox:
+        found = proven(cell, sandbox)
+        assert found.outcome is Outcome.OK, found.reason
+        each = connection == "each-request"
+        ends = "no connection to the table between them" if each else "over the one connection that is kept"
+        assert any(words.endswith(ends) for words in found.accepted)
+        with workloads.of(cell).up(cell, 5, sandbox, None) as work:
+            assert isinstance(work, RequestWork)
+            before = sessions(work) if database == "postgresql" else 0
+            with Session(work.command, work.task, core=work.core) as session:
+                session.ready(PROOF_LIMIT_S)
+                chunk = session.advance(0.0, work.fewest, PROOF_LIMIT_S)
+                session.finish()
+            made = sessions(work) - before if database == "postgresql" else 0
+    assert work.contradiction(chunk) is None
+    assert chunk.observed.is_exact
+    if database == "postgresql":
+        assert (100 if each else 2) == work.fewest
+        # Those of who asks, before a trial, after it and here, are hardly any.
+        assert made >= chunk.operations if each else made < 10
+
+
+def sessions(work: RequestWork) -> int:
+    """How many the database has had, as it counts them itself."""
+    server = work.server
+    port = server.addresses["database"].rpartition(":")[2]
+    count = "select sessions from pg_stat_database where datname = current_database()"
+    words = [
+        "psql",
+        "-X",
+        "-At",
+        "-U",
+        "tollbar",
+        "-h",
+        str(server.work_dirs["database"]),
+        "-p",
+        port,
+        "-d",
+        "postgres",
+    ]
+    done = subprocess.run([*words, "-c", count], capture_output=True, text=True, timeout=20, check=True)
+    return int(done.stdout)
+
+
 # Servers that do not do their part.
 
 
@@ -230,6 +314,69 @@ def spoiled(monkeypatch: pytest.MonkeyPatch, bed: str, file: str, taken: str, pu
         return text
 
     monkeypatch.setattr(configuration._Filling, "file", other)
+
+
+class Tells(BaseHTTPRequestHandler):
+    """In an application's place: says of its rows what it was told to, one answer after the other."""
+
+    def do_GET(self) -> None:
+        told: list[int] = self.server.told  # type: ignore[attr-defined]
+        body = f"{told.pop(0) if told else 0} rows, connections: one that is kept\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Not on standard error."""
+
+
+@pytest.mark.parametrize("used", [0, 1])
+@pytest.mark.parametrize("sign_in", [one for one in whole().members["sign-in"].choices if one != "anonymous"])
+def test_a_row_for_a_wrong_credential_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign_in: str, used: int
+) -> None:
+    """Of each scheme: the first that is refused is one without credentials."""
+    (cell,) = cells(tmp_path, VARIED.format(op="read", sign_in=sign_in, transport="plaintext",
+                                            storage="plaintext", database="sqlite"))  # fmt: skip
+    workload = workloads.of(cell)
+    assert isinstance(workload, RequestWorkload)
+    asked = workload._task
+    with HTTPServer(("127.0.0.1", 0), Tells) as application:
+        # Before the first three pages, after them, before what is refused, after it.
+        application.told = [0, 3, 0, used]  # type: ignore[attr-defined]
+        Thread(target=application.serve_forever, daemon=True).start()
+
+        def told(*words: Any) -> dict[str, Any]:
+            task = asked(*words)
+            task["load"]["rows"]["address"] = f"127.0.0.1:{application.server_port}"
+            return task
+
+        monkeypatch.setattr(workload, "_task", told)
+        with Sandbox() as sandbox:
+            record = ask_of(cell, sandbox)
+        application.shutdown()
+    if used:
+        assert Outcome.FAILED is record.outcome
+        assert "no credentials: rows that were used: it was to find 0 rows" in str(record.reason)
+    else:
+        # What comes later may be given a page before it is refused, of which this application does not know.
+        assert "no credentials" not in str(record.reason)
+
+
+@pytest.mark.parametrize(("asked", "done"), [("kept", "each-request"), ("each-request", "kept")])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_another_connection_than_was_asked_for_is_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, asked: str, done: str
+) -> None:
+    """The database itself says whether there is one between requests."""
+    at = {"op": "read", "sign_in": "anonymous", "transport": "plaintext", "storage": "plaintext"}
+    (cell,) = cells(tmp_path, VARIED.format(**at, database=database) + f'connection = ["{asked}"]')
+    spoiled(monkeypatch, "embedded", "task.json", f'"connection": "{asked}"', f'"connection": "{done}"')
+    with Sandbox() as sandbox:
+        found = proven(cell, sandbox)
+    assert Outcome.FAILED is found.outcome
+    assert "rows that were used: it was to find 3 rows" in str(found.reason)
 
 
 def test_a_server_without_a_table_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,6 +122,11 @@ impl Probe {
         self.state.sign_in.do_wrong(wrong);
     }
 
+    /// How many pages it is given in one operation before what has to be refused.
+    pub fn given_before(&self) -> u64 {
+        self.state.sign_in.given_before()
+    }
+
     /// How many connections the last request was sent on.
     #[cfg(test)]
     pub fn connections(&self) -> u64 {

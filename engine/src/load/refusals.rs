@@ -3,6 +3,7 @@
 use super::connector::Connector;
 use super::probe::Probe;
 use super::task::{ClientKind, Load};
+use super::verify::were_used;
 use crate::contract::Proof;
 use crate::failure::{self, Failure, Fault};
 use crate::sign_in::scheme::Wrong;
@@ -30,6 +31,9 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
     trials.request("a path that is not there", why, path)?;
     for wrong in load.visitors().scheme()?.refused {
         trials.sign_in(kind, *wrong)?;
+    }
+    if load.rows.is_some() {
+        trials.proof.accept("no row was used for a sign-in that was refused", true)?;
     }
     let Some(spec) = &kind.tls else { return Ok(()) };
     let clear = || Probe::new(load, Connector::clear(), &load.request.paths[0]);
@@ -170,6 +174,7 @@ impl Trials<'_> {
     /// Tries a sign-in that any server has to refuse.
     fn sign_in(&mut self, kind: &ClientKind, wrong: Wrong) -> Result<(), Failure> {
         let what = wrong.words();
+        let mut pages = 0;
         let path = &self.load.request.paths[0];
         let mut probe = Probe::wrong(self.load, Connector::new(kind)?, path, wrong)?;
         let said = if let Wrong::Own(own) = wrong { probe.says(own) } else { None };
@@ -183,8 +188,12 @@ impl Trials<'_> {
                 Failure::Failed(format!("not accepted, before {what}: {}: {}", fault.kind, fault.words))
             })?;
             probe.do_wrong(own);
+            pages = probe.given_before();
         }
-        match probe.send() {
+        were_used(self.load, kind, None)?;
+        let answer = probe.send();
+        let used = were_used(self.load, kind, Some(pages));
+        match answer {
             // Refused by the directory, before the server was asked.
             Err(fault)
                 if fault.kind == failure::SIGN_IN && matches!(wrong, Wrong::Password | Wrong::User) =>
@@ -192,7 +201,9 @@ impl Trials<'_> {
                 self.proof.refuse(&format!("{what}: {}", fault.words), true)
             }
             answer => self.note(what, answer.map(|_| ())),
-        }
+        }?;
+        // No row is read or written for what is refused.
+        used.map_err(|failure| failure.about(&format!("{what}: ")))
     }
 
     /// Tries clients that the lab's own server is not configured for.

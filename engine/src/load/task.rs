@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::contract::Mode;
 use crate::http::page::{Expectation, Page, Site};
 use crate::sign_in::{SignInSpec, Visitors};
+use crate::store::Connection;
 use crate::tls::ClientSpec;
 
 /// The document. What other runners read in it (`provider`, `setting`, `inputs`) is not looked at.
@@ -45,6 +46,9 @@ pub struct Load {
     pub exchange: Option<SignInSpec>,
     #[serde(default)]
     pub expect: Expectation,
+    /// The table of which each page uses a row; None: no page uses one.
+    #[serde(default)]
+    pub rows: Option<KnownRows>,
     /// Whether the lab has configured and started the server. One of the user's own may be asked by others too, close
     /// the connections it likes, and has to prove no configuration.
     #[serde(default = "yes")]
@@ -73,6 +77,15 @@ pub struct ClientKind {
     /// The server would resume a session, even where this kind of client offers none.
     #[serde(default)]
     pub server_resumes: bool,
+}
+
+/// What a client knows of the table behind the pages.
+#[derive(Deserialize, Debug, Clone, Copy)]
+#[serde(deny_unknown_fields)]
+pub struct KnownRows {
+    /// Of the application that has it; None: the server that is asked for pages.
+    pub address: Option<SocketAddr>,
+    pub connection: Connection,
 }
 
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]

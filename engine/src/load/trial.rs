@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
 use super::task::{ClientKind, ConnectionReuse, Load, MOST_HZ};
-use super::verify::was_found;
+use super::verify::{was_found, were_used};
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::clock::{self, Clocks};
@@ -19,6 +19,7 @@ use crate::pacing::{WarmUp, Warmth};
 use crate::runner::Advance;
 use crate::sign_in::SignIn;
 use crate::sign_in::verified::Found;
+use crate::store::Connection;
 use crate::{guard, proc};
 
 pub struct Trial {
@@ -35,6 +36,8 @@ pub struct Trial {
     reopened: u64,
     /// What a server that remembers credentials is to have found among them, in everything.
     found: Found,
+    /// Pages that were given, in everything.
+    pages: u64,
     /// Whether the sign-in makes something ready before a window or a chunk.
     prepares: bool,
 }
@@ -78,11 +81,13 @@ impl Trial {
             switches: 0,
             reopened: 0,
             found: Found::default(),
+            pages: 0,
             prepares,
         };
         if let Some(kind) = remembered(load) {
             was_found(load, kind, None)?;
         }
+        were_used(load, any_kind(load), None)?;
         if load.connection == ConnectionReuse::User || load.idle > 0 {
             trial.once(Work::Open)?;
         }
@@ -164,6 +169,7 @@ impl Trial {
         if let Some(kind) = remembered(load) {
             was_found(load, kind, Some(self.found))?;
         }
+        were_used(load, any_kind(load), Some(self.pages))?;
         let negotiated = std::mem::take(&mut self.total.negotiated).into_iter();
         Ok(LoadRecord {
             negotiated: negotiated
@@ -195,7 +201,10 @@ impl Trial {
         let opening = self.accounts.begin();
         let counts = self.pass(work, length_ns, least)?;
         let wall_ns = self.whole(&counts, length_ns);
-        let bill = self.accounts.bill(&opening);
+        let mut bill = self.accounts.bill(&opening);
+        if self.plan.load.rows.is_some_and(|rows| rows.connection == Connection::EachRequest) {
+            bill = bill.of_processes();
+        }
         self.accounts.all_there().map_err(Failure::Failed)?;
         let speaks_tls = self.plan.load.clients.iter().any(|kind| kind.tls.is_some());
         Ok(Chunk {
@@ -234,6 +243,7 @@ impl Trial {
         let misses = counts.exchanged.sign_ons;
         self.found.hits += counts.right.saturating_sub(misses);
         self.found.misses += misses;
+        self.pages += counts.right;
         // A server of the user's own may close what it likes; that is said, and not held against it.
         let kept = self.plan.load.is_lab;
         if counts.faults.total > 0 {
@@ -276,7 +286,12 @@ fn judge(
 /// A kind of client to ask a server by that remembers credentials.
 fn remembered(load: &Load) -> Option<&ClientKind> {
     load.exchange.as_ref()?.cache?;
-    load.clients.iter().find(|kind| kind.share > 0)
+    Some(any_kind(load))
+}
+
+/// A kind of client that is used; there is one, or the load is refused.
+fn any_kind(load: &Load) -> &ClientKind {
+    load.clients.iter().find(|kind| kind.share > 0).unwrap_or(&load.clients[0])
 }
 
 /// The kinds of client that resume sessions.

@@ -5,7 +5,7 @@ use super::operations::{Operations, Query, Refusal};
 use crate::http::request::{Body, Method, Persistence, Refused, Request, Status};
 use crate::sign_in::scheme::{Reply, Server, Verdict};
 use crate::sign_in::verified::FOUND_PATH;
-use crate::store::Rows;
+use crate::store::{Rows, USED_PATH};
 
 /// What answers requests.
 pub struct Service {
@@ -24,6 +24,8 @@ pub enum Route<'a> {
     Operation(Query<'a>),
     /// How often the sign-in remembered a credential.
     Found,
+    /// How many rows were used.
+    Used,
     Nowhere,
 }
 
@@ -115,6 +117,11 @@ impl Service {
                 Some(found) => (Status::Done, found.words()),
                 None => (Status::NotFound, self.directory("nothing is remembered")),
             },
+            Route::Used => match self.rows.as_mut().map(Rows::found) {
+                Some(Ok(found)) => (Status::Done, found),
+                Some(Err(failure)) => (Status::OperationFailed, format!("{}\n", failure.into_words())),
+                None => (Status::NotFound, self.directory("there is no table")),
+            },
             Route::Nowhere => (Status::NotFound, self.directory("nothing is here")),
         };
         self.answers.text(status, &text, persistence, head_only)
@@ -160,6 +167,7 @@ pub fn route(target: &str) -> Route<'_> {
             Route::Operation(Query { family, choice, bytes, op })
         }
         None if path == FOUND_PATH => Route::Found,
+        None if path == USED_PATH => Route::Used,
         None => Route::Nowhere,
     }
 }

@@ -161,6 +161,11 @@ pub trait Client {
 
     /// From now on does one of the wrong things that its scheme names (`Wrong::Own`).
     fn do_wrong(&mut self, _wrong: &'static str) {}
+
+    /// How many pages an operation that does it is given, before what has to be refused.
+    fn given_before(&self) -> u64 {
+        0
+    }
 }
 
 /// What a scheme's client half is made from.

@@ -267,6 +267,10 @@ impl<I: Issuer> Client for ShownClient<I> {
         self.headers.fill(None);
     }
 
+    fn given_before(&self) -> u64 {
+        self.steps.iter().filter(|step| **step != Step::End).count() as u64 - 1
+    }
+
     fn says(&self, wrong: &'static str) -> Option<String> {
         let cache = self.returning.cache().filter(|_| wrong == REVOKED)?;
         Some(format!("{wrong}, when {} s were over; before that it was taken", cache.time_to_live_s))

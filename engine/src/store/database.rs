@@ -33,6 +33,22 @@ pub trait Database {
         Err(Failure::Unsupported("only the embedded database is opened by who uses it".to_owned()))
     }
 
+    /// Makes a connection in place of the one that was ended.
+    fn connect(&mut self) -> Result<(), Failure> {
+        Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
+    }
+
+    /// Ends the connection.
+    fn disconnect(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Which connections the table is open to, as the database itself says, or of an embedded one the kernel: another text
+    /// for each one that was made. None: there are none.
+    fn connections(&mut self) -> Result<Option<String>, Failure> {
+        Err(Failure::Unsupported("its rows are not behind requests".to_owned()))
+    }
+
     /// Does now what was put off by inserts, so that it can be accounted for: a checkpoint.
     fn put_off(&mut self) -> Result<(), Failure>;
 

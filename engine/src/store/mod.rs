@@ -1,6 +1,7 @@
 //! `store`: a database with a table whose columns are encrypted, or not, and the account of what using it costs.
 
 mod card;
+mod channel;
 mod columns;
 mod database;
 mod mariadb;
@@ -9,6 +10,7 @@ mod openpgp;
 mod postgresql;
 mod protection;
 mod served;
+mod sign_on;
 mod sqlite;
 mod table;
 mod task;
@@ -26,12 +28,13 @@ use crate::runner::{self, Lines};
 use crate::{families, op};
 use card::Cards;
 use database::Database;
+use sign_on::SignOn;
 use table::Table;
 use task::{Access, Place, ServerKind, Settings};
 use trial::Trial;
 
-pub use served::Rows;
-pub use task::Task;
+pub use served::{Rows, USED_PATH};
+pub use task::{Connection, Task};
 
 pub fn main() -> i32 {
     runner::run(perform)
@@ -94,7 +97,7 @@ pub fn rows(task: &Task) -> Result<Rows, Failure> {
     let (mut database, mut receipt) = open(task, place, &settings, Cards::new(task.seed, ""))?;
     task.all_settings_read()?;
     receipt.parts.extend(database.parts()?);
-    Rows::of(database, settings, task.seed, receipt)
+    Rows::of(database, settings, task.seed, receipt, place.connection)
 }
 
 /// The database that a task is about, and which code the lab's rows name for it.
@@ -114,10 +117,13 @@ fn open(
     let provider_kind = task.provider.kind.as_str();
     if settings.access == Access::SignOn {
         return match &place.server {
-            Some(server) if server.kind == ServerKind::Postgresql => {
-                Ok((Box::new(postgresql::sign_on::open(task, server)?), receipt))
+            Some(server) => {
+                let database: Box<dyn Database> = match server.kind {
+                    ServerKind::Postgresql => Box::new(SignOn(postgresql::sign_on::open(task, server)?)),
+                    ServerKind::Mariadb => Box::new(SignOn(mariadb::sign_on::open(task, server)?)),
+                };
+                Ok((database, receipt))
             }
-            Some(_) => Err(Failure::Unsupported("MariaDB is not signed in to here".to_owned())),
             None => Err(Failure::Unsupported("an embedded database has no users".to_owned())),
         };
     }

@@ -24,6 +24,9 @@ pub struct Task {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
+    /// Of rows behind requests.
+    #[serde(default)]
+    pub connection: Connection,
     /// An empty private directory: the embedded database lies in it, and flushes are timed in it.
     pub directory: PathBuf,
     /// None for the embedded database.
@@ -31,6 +34,43 @@ pub struct Place {
     /// Component to the process at the root of its tree.
     #[serde(default)]
     pub components: BTreeMap<String, i32>,
+}
+
+/// For how long the connection to a database serves, or an embedded one stays open.
+#[derive(Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connection {
+    #[default]
+    Kept,
+    EachRequest,
+}
+
+impl Connection {
+    /// What a server says that has used so many rows, and a client expects of it.
+    pub fn words(self, rows: u64) -> String {
+        used(
+            rows,
+            match self {
+                Connection::Kept => "one that is kept",
+                Connection::EachRequest => "none between requests",
+            },
+        )
+    }
+}
+
+pub fn used(rows: u64, connection: &str) -> String {
+    format!("{rows} rows, connections: {connection}\n")
+}
+
+/// What the server asks the application for.
+#[derive(Deserialize, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Authentication {
+    /// Nothing: the permissions of its socket say who that is.
+    #[default]
+    Trust,
+    #[serde(rename = "scram-sha-256")]
+    ScramSha256,
 }
 
 #[derive(Deserialize, Debug, Clone)]
@@ -52,6 +92,8 @@ pub struct Server {
     /// None: in clear.
     #[serde(default)]
     pub tls: Option<ClientSpec>,
+    #[serde(default)]
+    pub authentication: Authentication,
     /// The socket of what stands between clients and the server, and keeps connections; None: nothing does.
     #[serde(default)]
     pub pooler: Option<PathBuf>,

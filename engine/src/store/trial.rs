@@ -41,11 +41,8 @@ pub struct Observed {
 }
 
 const WINDOW: Advance = Advance { seconds: WINDOW_NS / 1e9, operations: 1 };
-/// A server's process for one connection ends with it. What their parent waited for is the kernel's exact sum, which is read
-/// to a tick (10 ms) of user and of system time: two readings differ by 6 ms (a standard deviation) too much or too
-/// little, whatever came between. Against this much that is 5 %, and what one chunk has too much, the next has too little.
+/// A server's process for one connection ends with it (`Bill::of_processes`).
 const WINDOW_OF_PROCESSES: Advance = Advance { seconds: 0.2, operations: 1 };
-const TICKS_MATTER_UNDER_NS: u64 = 120_000_000;
 /// How many rows are asked for at once: their ids are made beforehand, and a server has that many in one call.
 const MOST_IDS: u64 = 4096;
 /// A million rows are filled in without the database's log of them growing as large.
@@ -158,7 +155,7 @@ impl Trial {
         let worked = pace.work(asked, opening.clocks(), |count| work.batch(count));
         let mut bill = accounts.bill(&opening);
         if work.settings.access == Access::SignOn {
-            bill.ticks &= bill.components_ns() < TICKS_MATTER_UNDER_NS;
+            bill = bill.of_processes();
         }
         // Of a server that ended, what its client says is that its connection did.
         accounts.all_there().map_err(Failure::Failed)?;
@@ -179,6 +176,10 @@ impl Trial {
 impl Work {
     pub fn new(database: Box<dyn Database>, settings: Settings, seed: u64) -> Work {
         Work { database, settings, random: Sequence::of(seed, [u64::MAX, 0]), next_id: 1, ids: Vec::new() }
+    }
+
+    pub fn database(&mut self) -> &mut dyn Database {
+        self.database.as_mut()
     }
 
     pub fn inserts(&self) -> bool {

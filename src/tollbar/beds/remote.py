@@ -29,6 +29,7 @@ class Remote:
     """The process at the root of each tree whose CPU time counts; empty: what the server pays is not known."""
     began: Mapping[int, int | None] = field(default_factory=dict, compare=False)
     """When each of them started: the number of one that has ended is given to others."""
+    addresses: Mapping[str, str] = field(default_factory=dict, compare=False)
     work_dirs: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @property

@@ -38,6 +38,9 @@ fn each_page_reads_a_row() {
         let reply = served.ask("/bytes/10");
         assert_eq!((200, 10), (reply.status, reply.body.len()));
     }
+    for rows in ["3 rows", "0 rows"] {
+        assert_eq!(format!("{rows}, connections: one that is kept\n").into_bytes(), served.ask("/rows").body);
+    }
     // Rows that another has taken away are missed by the next page.
     let table = Connection::open(&PLAIN, &directory.0.join("rows/cards.sqlite")).unwrap();
     table.execute("DELETE FROM card").unwrap();
@@ -59,6 +62,20 @@ fn each_page_writes_a_row() {
         assert_eq!(200, client.reply().status);
     }
     assert!(size() > before + 100_000, "{} to {}", before, size());
+}
+
+/// The file is open while a page is made, and no longer.
+#[test]
+fn a_database_may_be_opened_for_each_page() {
+    let directory = Directory::new("each");
+    let mut config = config(&directory, "insert", json!({"rows-per-commit": 1}));
+    config["rows"]["store"]["connection"] = "each-request".into();
+    let served = Served::start(&config, None);
+    (0..3).for_each(|_| assert_eq!(200, served.ask("/bytes/10").status));
+    let said = served.ask("/rows").body;
+    assert_eq!(b"3 rows, connections: none between requests\n".to_vec(), said);
+    // It was closed cleanly: nothing is left beside it.
+    assert_eq!(1, std::fs::read_dir(directory.0.join("rows")).unwrap().count());
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! MariaDB, over its socket: it encrypts values or whole tables, or the application encrypts, or nothing does.
+//! MariaDB: it encrypts values or whole tables, or the application encrypts, or nothing does; and signing in to it.
 
+mod client;
 mod connection;
 mod rows;
+pub mod sign_on;
 mod sql;
 
 use std::ops::Range;

@@ -1,7 +1,8 @@
 //! A blocking client of PostgreSQL, over any channel. What is sent for an operation is one message, and the thread waits
 //! for the answer: an asynchronous runtime's own work would be counted as the application's.
 
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend::{self, BindError};
 use postgres_types::{IsNull, ToSql, Type};
 
+use super::super::channel::{Channel, is_late};
 use super::super::database::unanswered;
 use super::answer::{Answer, Prepared, Statement, broken, garbled, said, unsaid};
-use super::channel::{Channel, is_late};
 use super::login::{Exchange, Login, SignedOn};
 use crate::failure::Failure;
 use crate::tls::Stream;
@@ -40,7 +41,13 @@ impl Client {
     /// Connects, and signs in. An error where the server asks for another proof than the login has, or gives none itself
     /// where it has to.
     pub fn connect(channel: &Channel, login: &Login, limit: Duration) -> Result<(Client, SignedOn), Failure> {
-        let mut client = Client::over(channel.open(limit)?, limit);
+        let (stream, _) = channel.open("PostgreSQL", limit, |socket| match ask_for_tls(socket) {
+            Ok(b'S') => Ok(()),
+            Ok(_) => Err(broken("it has no TLS for this connection")),
+            Err(error) if is_late(&error) => Err(unanswered("PostgreSQL", limit)),
+            Err(error) => Err(broken(format!("asking it for TLS: {error}"))),
+        })?;
+        let mut client = Client::over(stream, limit);
         let signed_on = client.sign_on(login)?;
         Ok((client, signed_on))
     }
@@ -211,7 +218,7 @@ impl Client {
 
     /// Says goodbye, and waits until the server has ended the connection as well: it has nothing left to do for it but to
     /// leave.
-    pub fn part(mut self) -> Result<(), Failure> {
+    pub fn part(&mut self) -> Result<(), Failure> {
         frontend::terminate(&mut self.outgoing);
         self.send()??;
         loop {
@@ -361,6 +368,16 @@ impl Client {
             }
         }
     }
+}
+
+/// The one byte with which the server says whether it goes on in TLS. No more is read: what comes after it is the library's.
+fn ask_for_tls(socket: &mut TcpStream) -> Result<u8, Error> {
+    let mut request = BytesMut::new();
+    frontend::ssl_request(&mut request);
+    socket.write_all(&request)?;
+    let mut answer = [0];
+    socket.read_exact(&mut answer)?;
+    Ok(answer[0])
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! PostgreSQL: pgcrypto encrypts, or the application does, or nothing; and signing in to it.
 
 mod answer;
-mod channel;
 mod client;
 mod keys;
 mod login;
@@ -10,17 +9,19 @@ pub mod sign_on;
 mod sql;
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use postgres_types::ToSql;
 
+use super::channel::Channel;
 use super::columns::{Column, Find, ROWS_OF_A_CALL, by, rows_of_a_call};
 use super::database::{Database, Promise};
+use super::sign_on::{fresh_password, random};
 use super::table::{Search, Table, wrong};
-use super::task::{self, Durability, Server, Settings};
+use super::task::{self, Authentication, Durability, Server, Settings};
 use crate::contract::Task;
 use crate::failure::Failure;
 use answer::{Answer, Statement, broken};
-use channel::Channel;
 use client::Client;
 use keys::Keys;
 use login::{Login, Proof};
@@ -59,8 +60,17 @@ fn choice(task: &Task, table: &Table) -> Result<(Form, Promise), Failure> {
     })
 }
 
+/// The role by which an application signs on that the server asks for a proof; in `pg_hba.conf` under this name.
+const APPLICATION: &str = "tollbar-application";
+
 struct Postgresql {
     client: Client,
+    /// How the connection is made.
+    channel: Channel,
+    login: Login,
+    /// Where the server can be asked about it.
+    server: Server,
+    inserts: bool,
     table: Table,
     form: Form,
     promise: Promise,
@@ -88,18 +98,17 @@ pub fn open(
 ) -> Result<Box<dyn Database>, Failure> {
     let (form, promise) = choice(task, &table)?;
     let in_server = task::is_in_server(task, &table)?;
-    let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
-    let mut login =
-        Login { user: server.user.clone(), database, proof: Proof::Nothing, password: String::new() };
-    let limit = server.answer_limit()?;
-    let (mut client, _) = Client::connect(&Channel::socket_of(server), &login, limit)?;
-    if server.address.is_some() {
-        // Over TCP no permissions say who that is: it gets a password for this trial, which no other process is told.
-        (login.proof, login.password) = (Proof::Scram, sign_on::fresh_password()?);
-        let verifier = login::verifier(&login.password, 4096, &sign_on::random::<16>()?)?;
-        client.tell(&format!("alter role \"{}\" password '{verifier}'", login.user))?;
+    let (mut client, mut login) = administrator(server)?;
+    let channel = Channel::of(server, socket_of(server))?;
+    // Over TCP no permissions say who that is.
+    if server.address.is_some() || server.authentication == Authentication::ScramSha256 {
+        // A password for this trial, which no other process is told.
+        let password = fresh_password()?;
+        let verifier = login::verifier(&password, 4096, &random::<16>()?)?;
+        client.tell(&format!("create role \"{APPLICATION}\" superuser login password '{verifier}'"))?;
         client.part()?;
-        (client, _) = Client::connect(&Channel::of(server)?, &login, limit)?;
+        login = Login { user: APPLICATION.to_owned(), proof: Proof::Scram, password, ..login };
+        (client, _) = Client::connect(&channel, &login, server.answer_limit()?)?;
     }
     task.belongs("channel");
     is_as_asked(&mut client, settings.durability)?;
@@ -112,7 +121,33 @@ pub fn open(
         })?;
     }
     let keys = Keys::fresh(form)?;
-    Ok(Box::new(Postgresql { client, table, form, promise, keys, in_server, statements: None }))
+    let (server, inserts) = (server.clone(), settings.access.inserts());
+    Ok(Box::new(Postgresql {
+        client,
+        channel,
+        login,
+        server,
+        inserts,
+        table,
+        form,
+        promise,
+        keys,
+        in_server,
+        statements: None,
+    }))
+}
+
+/// The server's Unix socket, for whom its permissions let in.
+fn socket_of(server: &Server) -> PathBuf {
+    server.socket.join(format!(".s.PGSQL.{}", server.port.unwrap_or(5432)))
+}
+
+/// A connection as the superuser, whom the permissions of the server's socket let in.
+fn administrator(server: &Server) -> Result<(Client, Login), Failure> {
+    let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
+    let login = Login { user: server.user.clone(), database, proof: Proof::Nothing, password: String::new() };
+    let (client, _) = Client::connect(&Channel::Socket(socket_of(server)), &login, server.answer_limit()?)?;
+    Ok((client, login))
 }
 
 /// Whether commits are flushed is for the server's configuration to say: a cost is named by what is found there.
@@ -140,15 +175,7 @@ impl Database for Postgresql {
         if self.in_server {
             self.client.tell(&self.form.loops())?;
         }
-        let (insert, read, find) = if self.in_server {
-            (
-                self.form.call("insert_cards", 13, 1),
-                self.form.call("read_cards", 1, 0),
-                self.form.call("find_cards", 1, 0),
-            )
-        } else {
-            (self.form.insert(), self.form.read(), self.form.find())
-        };
+        let [insert, read, find] = self.texts();
         let mut prepare = |text: &str| self.client.prepare(text);
         self.statements = Some(Statements {
             insert: prepare(&insert)?,
@@ -256,6 +283,32 @@ impl Database for Postgresql {
         Ok(())
     }
 
+    fn connect(&mut self) -> Result<(), Failure> {
+        (self.client, _) = Client::connect(&self.channel, &self.login, self.server.answer_limit()?)?;
+        // A statement is known to the connection that it was prepared on: the one that a page needs.
+        let [insert, read, _] = self.texts();
+        let unmade = || Failure::Failed("the table was not made".to_owned());
+        let statements = self.statements.as_mut().ok_or_else(unmade)?;
+        let (statement, text) =
+            if self.inserts { (&mut statements.insert, insert) } else { (&mut statements.read, read) };
+        *statement = self.client.prepare(&text)?;
+        Ok(())
+    }
+
+    fn disconnect(&mut self) -> Result<(), Failure> {
+        self.client.part()
+    }
+
+    fn connections(&mut self) -> Result<Option<String>, Failure> {
+        let (mut client, _) = administrator(&self.server)?;
+        let found = client.text_of(
+            "select string_agg(pid || ' since ' || backend_start, ', ' order by pid) from pg_stat_activity
+             where backend_type = 'client backend' and pid <> pg_backend_pid()",
+        )?;
+        client.part()?;
+        Ok(found)
+    }
+
     fn put_off(&mut self) -> Result<(), Failure> {
         self.client.tell("checkpoint")
     }
@@ -314,6 +367,16 @@ impl Database for Postgresql {
 }
 
 impl Postgresql {
+    /// How rows are inserted, read and found.
+    fn texts(&self) -> [String; 3] {
+        if self.in_server {
+            [("insert_cards", 13, 1), ("read_cards", 1, 0), ("find_cards", 1, 0)]
+                .map(|(name, values, more)| self.form.call(name, values, more))
+        } else {
+            [self.form.insert(), self.form.read(), self.form.find()]
+        }
+    }
+
     fn statements(&self) -> Result<&Statements, Failure> {
         self.statements.as_ref().ok_or_else(|| Failure::Failed("the table was not made".to_owned()))
     }
@@ -389,8 +452,16 @@ mod tests {
             [done("DEALLOCATE ALL"), done("CREATE INDEX"), prepared(), prepared(), prepared(), prepared()];
         let (client, far) = client_of(LIMIT, &[&made[..], &made].concat());
         let form = Form::Plain;
+        let server = r#"{"kind": "postgresql", "socket": "/none", "port": null, "user": "tollbar", "database": null,
+            "answer_limit_s": 1.0}"#;
+        let server: Server = serde_json::from_str(server).expect("a server");
+        let (user, database) = (server.user.clone(), String::new());
         let mut database = Postgresql {
             client,
+            channel: Channel::Socket(socket_of(&server)),
+            login: Login { user, database, proof: Proof::Nothing, password: String::new() },
+            server,
+            inserts: false,
             table: Table::new(Cards::new(7, ""), "plaintext", None),
             form,
             promise: Promise::NOTHING,

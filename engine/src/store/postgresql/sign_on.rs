@@ -1,25 +1,18 @@
 //! Signing on: a connection made, its user proved, one trivial statement answered, and the connection ended.
 
-use std::ops::Range;
-
-use aws_lc_rs::rand;
 use postgres_protocol::password::md5;
 
-use super::super::columns::Column;
-use super::super::database::{Database, Promise};
+use super::super::channel::Channel;
+use super::super::sign_on::{SignsOn, UNKNOWN, USER, fresh_password, random, refused};
 use super::super::task::Server;
 use super::answer::broken;
-use super::channel::Channel;
 use super::client::Client;
 use super::login::{Login, Proof, SignedOn, verifier};
+use super::{administrator, socket_of};
 use crate::contract::{self, Task};
 use crate::failure::Failure;
 use crate::tls::ClientSpec;
 
-/// The role that signs on; in `pg_hba.conf` and in the client's certificate under this name.
-const USER: &str = "tollbar-client";
-/// In `pg_hba.conf` as well, and in no table of the server's.
-const UNKNOWN: &str = "tollbar-unknown";
 const STATEMENT: &str = "select 1";
 const MOST_ITERATIONS: u64 = 100_000;
 
@@ -63,7 +56,7 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     let by_certificate = task.choice == "client-certificate";
     let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
     let login = Login { user: USER.to_owned(), database, proof, password };
-    let channel = Channel::of(server)?;
+    let channel = Channel::of(server, socket_of(server))?;
     let sign_on = SignOn { server: server.clone(), channel, login, stored, iterations, by_certificate };
     sign_on.administer(|client| {
         client.tell(&format!("drop role if exists \"{USER}\""))?;
@@ -73,29 +66,10 @@ pub fn open(task: &Task, server: &Server) -> Result<SignOn, Failure> {
     Ok(sign_on)
 }
 
-/// A password of random bytes, too long to be guessed.
-pub fn fresh_password() -> Result<String, Failure> {
-    Ok(hex::encode(random::<16>()?))
-}
-
-pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], Failure> {
-    let mut bytes = [0; BYTES];
-    rand::fill(&mut bytes).map_err(|_| Failure::Failed("the system has no randomness".to_owned()))?;
-    Ok(bytes)
-}
-
 impl SignOn {
     /// Does something as the superuser, on a connection of its own that is ended before anything is measured.
     fn administer<T>(&self, perform: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, Failure> {
-        let database = self.login.database.clone();
-        let login = Login {
-            user: self.server.user.clone(),
-            database,
-            proof: Proof::Nothing,
-            password: String::new(),
-        };
-        let channel = Channel::socket_of(&self.server);
-        let (mut client, _) = Client::connect(&channel, &login, self.server.answer_limit()?)?;
+        let (mut client, _) = administrator(&self.server)?;
         let done = perform(&mut client)?;
         client.part()?;
         Ok(done)
@@ -118,33 +92,13 @@ impl SignOn {
         Ok(found)
     }
 
-    /// Notes that this was refused in words that say why it had to be.
-    fn refuse(
-        &self,
-        proof: &mut contract::Proof,
-        what: &str,
-        because: &[&str],
-        tried: Result<SignedOn, Failure>,
-    ) -> Result<(), Failure> {
-        match tried {
-            Ok(_) => proof.refuse(what, false),
-            Err(failure) => {
-                let words = failure.into_words();
-                match because.iter().any(|one| words.contains(one)) {
-                    true => proof.refuse(what, true),
-                    false => Err(Failure::Failed(format!("{what}: refused for another reason: {words}"))),
-                }
-            }
-        }
-    }
-
     /// A channel with another of the client's own parameters of TLS.
     fn over_tls(&self, change: impl FnOnce(&mut ClientSpec)) -> Result<Channel, Failure> {
         let mut server = self.server.clone();
         if let Some(spec) = &mut server.tls {
             change(spec);
         }
-        Channel::of(&server)
+        Channel::of(&server, socket_of(&server))
     }
 
     fn prove_tls(&self, proof: &mut contract::Proof) -> Result<(), Failure> {
@@ -154,20 +108,20 @@ impl SignOn {
         };
         // SQLSTATE: invalid authorization specification, which is what no line of `pg_hba.conf` being for it comes to.
         let in_clear = self.once(&Channel::Tcp(address), &self.login);
-        self.refuse(proof, "a connection in clear", &["28000", "SSL required"], in_clear)?;
+        refused(proof, "a connection in clear", &["28000", "SSL required"], in_clear)?;
         if let Some(other) = &self.server.other_certificate_pem {
             let channel = self.over_tls(|spec| spec.certificate_pem = Some(other.clone()))?;
             let what = "a server with another certificate";
-            self.refuse(proof, what, &["handshake"], self.once(&channel, &self.login))?;
+            refused(proof, what, &["handshake"], self.once(&channel, &self.login))?;
         }
         if self.by_certificate {
             let channel = self.over_tls(|spec| spec.identity = None)?;
             let what = "a client without a certificate";
-            self.refuse(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
+            refused(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
             if let Some(revoked) = spec.revoked.clone() {
                 let channel = self.over_tls(|spec| spec.identity = Some(revoked))?;
                 let what = "a client with another's certificate";
-                self.refuse(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
+                refused(proof, what, &["28000", "ertificate"], self.once(&channel, &self.login))?;
             }
         }
         Ok(())
@@ -196,37 +150,9 @@ impl SignOn {
     }
 }
 
-impl Database for SignOn {
-    fn create(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn fill(&mut self, _: Range<i64>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn insert(&mut self, _: Range<i64>, _: u64) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn read(&mut self, ids: &[i64]) -> Result<(), Failure> {
-        self.open(ids)
-    }
-
-    fn find(&mut self, ids: &[i64]) -> Result<(), Failure> {
-        self.open(ids)
-    }
-
-    fn open(&mut self, ids: &[i64]) -> Result<(), Failure> {
-        ids.iter().try_for_each(|_| self.once(&self.channel, &self.login).map(|_| ()))
-    }
-
-    fn put_off(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn size(&mut self) -> Result<u64, Failure> {
-        Ok(0)
+impl SignsOn for SignOn {
+    fn sign_on(&mut self) -> Result<(), Failure> {
+        self.once(&self.channel, &self.login).map(|_| ())
     }
 
     fn parts(&mut self) -> Result<Vec<(String, String)>, Failure> {
@@ -234,26 +160,6 @@ impl Database for SignOn {
         let server = ("postgresql".to_owned(), version.unwrap_or_default());
         let library = self.channel.library().map(|library| ("client TLS".to_owned(), library));
         Ok([server].into_iter().chain(library).collect())
-    }
-
-    fn promise(&self) -> Promise {
-        Promise::none("nothing is stored")
-    }
-
-    fn encrypts_values(&self) -> bool {
-        false
-    }
-
-    fn stored(&mut self, _: i64, _: Column) -> Result<Vec<u8>, Failure> {
-        Ok(Vec::new())
-    }
-
-    fn put_stored(&mut self, _: i64, _: Column, _: &[u8]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn read_with_wrong_key(&mut self, _: i64) -> Result<Result<(), Failure>, Failure> {
-        Ok(Ok(()))
     }
 
     fn prove(&mut self, proof: &mut contract::Proof) -> Result<(), Failure> {
@@ -270,13 +176,13 @@ impl Database for SignOn {
         // SQLSTATE: invalid password; where there is none, that there is no such role. PgBouncer has only words.
         const WRONG: [&str; 4] = ["28P01", "authentication failed", "28000", "no such user"];
         let unknown = Login { user: UNKNOWN.to_owned(), ..self.login.clone() };
-        self.refuse(proof, "an unknown user", &WRONG, self.once(&self.channel, &unknown))?;
+        refused(proof, "an unknown user", &WRONG, self.once(&self.channel, &unknown))?;
         if self.login.proof == Proof::Nothing {
             proof.leave("a wrong password", "none is asked for");
             return Ok(());
         }
         let wrong = Login { password: fresh_password()?, ..self.login.clone() };
-        self.refuse(proof, "a wrong password", &WRONG[..2], self.once(&self.channel, &wrong))?;
+        refused(proof, "a wrong password", &WRONG[..2], self.once(&self.channel, &wrong))?;
         let stored = self.stored.clone();
         if let (Proof::Scram, Some((client_half, _))) =
             (self.login.proof, stored.as_deref().and_then(|text| text.rsplit_once(':')))
@@ -287,13 +193,9 @@ impl Database for SignOn {
             self.store(Some(&format!("{client_half}:{server_half}")))?;
             let tried = self.once(&self.channel, &self.login);
             self.store(stored.as_deref())?;
-            self.refuse(proof, "a server that does not know the verifier", &["does not know"], tried)?;
+            refused(proof, "a server that does not know the verifier", &["does not know"], tried)?;
         }
         let again = self.once(&self.channel, &self.login);
         again.map_err(|failure| failure.about("not accepted any more, after what was refused: ")).map(|_| ())
-    }
-
-    fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
     }
 }

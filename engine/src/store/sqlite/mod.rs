@@ -37,6 +37,8 @@ enum Cache {
 pub struct Embedded {
     /// None while the database is closed.
     opened: Option<Opened>,
+    /// How often it was opened.
+    times: u64,
     table: Table,
     api: &'static Api,
     path: PathBuf,
@@ -67,11 +69,11 @@ pub fn open(
     let key = if task.choice == "sqlcipher" { Some(FileKey::of(task)?) } else { None };
     let cache = task.one_of("cache", &[("all", Cache::All), ("small", Cache::Small)])?;
     let (path, durability) = (directory.join(FILE), settings.durability);
-    Ok(Embedded { opened: None, table, api, path, key, durability, cache })
+    Ok(Embedded { opened: None, times: 0, table, api, path, key, durability, cache })
 }
 
 impl Embedded {
-    fn connect(&self) -> Result<Connection, String> {
+    fn connection(&self) -> Result<Connection, String> {
         let connection = Connection::open(self.api, &self.path)?;
         if let Some(key) = &self.key {
             connection.execute(&key.pragma())?;
@@ -88,7 +90,8 @@ impl Embedded {
     /// Opens the database if it is closed.
     fn opened(&mut self) -> Result<(&mut Opened, &mut Table), Failure> {
         if self.opened.is_none() {
-            let connection = self.connect().map_err(failed("opening the database"))?;
+            self.times += 1;
+            let connection = self.connection().map_err(failed("opening the database"))?;
             let statements =
                 Statements::prepare(&connection, self.table.sealed()).map_err(failed("its table"))?;
             self.opened = Some(Opened { statements, connection });
@@ -122,7 +125,7 @@ impl Database for Embedded {
         self.shut()?;
         // A table that was dropped would leave its pages in the file.
         self.remove().map_err(|error| Failure::Failed(format!("removing the database: {error}")))?;
-        let connection = self.connect().map_err(failed("making the database"))?;
+        let connection = self.connection().map_err(failed("making the database"))?;
         let made = connection.execute(&rows::layout(self.table.sealed()));
         made.map_err(failed("making the table"))?;
         let statements =
@@ -156,6 +159,21 @@ impl Database for Embedded {
             self.read(&[*id])?;
         }
         self.shut()
+    }
+
+    fn connect(&mut self) -> Result<(), Failure> {
+        self.opened().map(|_| ())
+    }
+
+    fn disconnect(&mut self) -> Result<(), Failure> {
+        self.shut()
+    }
+
+    fn connections(&mut self) -> Result<Option<String>, Failure> {
+        let about = |error| Failure::Failed(format!("this process's open files: {error}"));
+        let files = std::fs::read_dir("/proc/self/fd").map_err(about)?.flatten();
+        let is_open = files.filter_map(|file| file.path().read_link().ok()).any(|file| file == self.path);
+        Ok(is_open.then(|| format!("opened {} times", self.times)))
     }
 
     fn put_off(&mut self) -> Result<(), Failure> {

@@ -21,7 +21,8 @@ class FamilyWorkload(storage.FamilyWorkload):
     """A connection to a server, its user proved, one trivial statement answered, and the connection ended."""
 
     choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "postgresql": ("trust", "scram-sha-256", "password", "md5", "client-certificate")
+        "postgresql": ("trust", "scram-sha-256", "password", "md5", "client-certificate"),
+        "mariadb": ("trust", "mysql-native-password", "ed25519", "unix-socket"),
     }
 
     def fewest(self, cell: Cell) -> int:

@@ -12,6 +12,7 @@ from tollbar.beds import Installed, NotStarted
 from tollbar.beds.configuration import Request
 from tollbar.beds.sandbox import Sandbox
 from tollbar.families import MadeOf
+from tollbar.families.database_sign_on.workload import SIGN_ONS
 from tollbar.families.storage.workload import ANSWER_LIMIT_S, CHOICES, REACHED, USER
 from tollbar.families.web_auth.workload import PROVEN_OTHERWISE_S, PROVEN_S
 from tollbar.libraries import look_up
@@ -46,8 +47,10 @@ class FamilyWorkload(RequestWorkload):
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
         """Each page needs all of the servers: one that is idle has not given what was asked for."""
+        # Where a process of the database ends with each page, it takes as many for an exact account as sign-ons do.
+        pages = SIGN_ONS if "authentication" in cell.coordinates else 1
         with super().up(cell, seed, sandbox, core, begins_on=begins_on) as work:
-            yield replace(work, busy=tuple(work.components))
+            yield replace(work, busy=tuple(work.components), fewest=max(pages, work.fewest))
 
     def request(self, cell: Cell, found: Installed, seed: int, sandbox: Sandbox | None) -> Request:
         """The server as its transport asks for it, with the words of its sign-in and of its table."""
@@ -81,6 +84,12 @@ class FamilyWorkload(RequestWorkload):
                 raise NotStarted(Outcome.FAILED, "the server that has the rows has made no table")
         sign_in = _part(cell, SIGN_IN)
         return _requests(sign_in).exchange(sign_in, server, sandbox)
+
+    def _task(self, cell: Cell, mode: str, seed: int, server: Target, sandbox: Sandbox | None) -> dict[str, Any]:
+        """What its load client is to find of the rows as well."""
+        task = super()._task(cell, mode, seed, server, sandbox)
+        rows = {"address": server.addresses.get(APPLICATION), "connection": cell.coordinates["connection"]}
+        return {**task, "load": {**task["load"], "rows": rows}}
 
     def proven_alone(self, cell: Cell, seed: int, given: Given) -> Proven:
         """The table by itself: each wrong thing that its protection refuses, and the database's files searched."""
@@ -137,5 +146,11 @@ def _rows(cell: Cell, seed: int) -> dict[str, Any]:
     server = None
     if database in REACHED:
         _, name = REACHED[database]
-        server = {"kind": database, "user": USER, "database": name, "answer_limit_s": ANSWER_LIMIT_S}
-    return {**task, "store": {"server": server}}
+        server = {
+            "kind": database,
+            "user": USER,
+            "database": name,
+            "answer_limit_s": ANSWER_LIMIT_S,
+            "authentication": cell.coordinates.get("authentication", "trust"),
+        }
+    return {**task, "store": {"server": server, "connection": cell.coordinates["connection"]}}

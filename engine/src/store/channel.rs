@@ -1,42 +1,33 @@
-//! How a client and a PostgreSQL server reach each other: a Unix socket, TCP, or TLS over TCP.
+//! How a client and a database server reach each other: a Unix socket, TCP, or TLS over TCP.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use postgres_protocol::message::frontend;
-
-use super::super::database::unanswered;
-use super::super::task::Server;
-use super::answer::broken;
+use super::database::unanswered;
+use super::task::Server;
 use crate::failure::Failure;
 use crate::tls::{Client, Stream};
 
 pub enum Channel {
     Socket(PathBuf),
     Tcp(SocketAddr),
-    /// Asked for by PostgreSQL's own request over TCP (SSLRequest).
+    /// Asked for over TCP in the words of the server's own protocol.
     Tls(SocketAddr, Box<Client>),
 }
 
 impl Channel {
-    /// The server's Unix socket, for whom its permissions let in.
-    pub fn socket_of(server: &Server) -> Channel {
-        Channel::Socket(server.socket.join(format!(".s.PGSQL.{}", server.port.unwrap_or(5432))))
-    }
-
-    /// The one that a task names: its Unix socket where it says no address.
-    pub fn of(server: &Server) -> Result<Channel, Failure> {
+    /// The one that a task names: this Unix socket where it says no address.
+    pub fn of(server: &Server, socket: PathBuf) -> Result<Channel, Failure> {
         Ok(match (server.address, &server.tls) {
-            (None, None) => server.pooler.clone().map_or_else(|| Channel::socket_of(server), Channel::Socket),
+            (None, None) => Channel::Socket(server.pooler.clone().unwrap_or(socket)),
             (Some(address), None) => Channel::Tcp(address),
             (Some(address), Some(spec)) => Channel::Tls(address, Box::new(Client::new(spec)?)),
             (None, Some(_)) => {
-                return Err(Failure::Unsupported("PostgreSQL has TLS over TCP alone".to_owned()));
+                return Err(Failure::Unsupported("a database has TLS over TCP alone".to_owned()));
             }
         })
     }
@@ -49,11 +40,17 @@ impl Channel {
         }
     }
 
-    /// A connection on which nothing was said yet but what its channel takes. Each wait on it ends at the limit.
-    pub fn open(&self, limit: Duration) -> Result<Stream, Failure> {
+    /// A connection on which nothing was said yet but what its channel takes: `ask` asks for TLS, and says what it was told.
+    /// Each wait on it ends at the limit.
+    pub fn open<T>(
+        &self,
+        title: &str,
+        limit: Duration,
+        ask: impl FnOnce(&mut TcpStream) -> Result<T, Failure>,
+    ) -> Result<(Stream, Option<T>), Failure> {
         let late = |error: io::Error, doing: &str| match is_late(&error) {
-            true => unanswered("PostgreSQL", limit),
-            false => broken(format!("{doing}: {error}")),
+            true => unanswered(title, limit),
+            false => Failure::Failed(format!("{title}: {doing}: {error}")),
         };
         match self {
             Channel::Socket(path) => {
@@ -62,28 +59,27 @@ impl Channel {
                     socket.set_write_timeout(Some(limit))?;
                     Ok(Stream::plain(OwnedFd::from(socket)))
                 });
-                opened.map_err(|error| late(error, &format!("no connection to {}", path.display())))
+                let opened =
+                    opened.map_err(|error| late(error, &format!("no connection to {}", path.display())));
+                Ok((opened?, None))
             }
             Channel::Tcp(address) => {
                 let socket = tcp(address, limit);
                 let socket = socket.map_err(|error| late(error, &format!("no connection to {address}")))?;
-                Ok(Stream::plain(OwnedFd::from(socket)))
+                Ok((Stream::plain(OwnedFd::from(socket)), None))
             }
             Channel::Tls(address, client) => {
                 let socket = tcp(address, limit);
                 let mut socket =
                     socket.map_err(|error| late(error, &format!("no connection to {address}")))?;
-                match ask_for_tls(&mut socket).map_err(|error| late(error, "asking it for TLS"))? {
-                    b'S' => {}
-                    _ => return Err(broken("it has no TLS for this connection")),
-                }
+                let told = ask(&mut socket)?;
                 let mut stream = client.open(OwnedFd::from(socket))?;
                 let begun = Instant::now();
                 // A blocking socket: it is not ready only where one of its waits took as long as the limit, or where the
                 // client has just spoken and nothing was waited for.
                 loop {
                     match stream.handshake() {
-                        Ok(()) => return Ok(stream),
+                        Ok(()) => return Ok((stream, Some(told))),
                         Err(error) if is_late(&error) && begun.elapsed() < limit => {}
                         Err(error) => return Err(late(error, "the TLS handshake with it")),
                     }
@@ -99,16 +95,6 @@ fn tcp(address: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
     socket.set_read_timeout(Some(limit))?;
     socket.set_write_timeout(Some(limit))?;
     Ok(socket)
-}
-
-/// The one byte with which the server says whether it goes on in TLS. No more is read: what comes after it is the library's.
-fn ask_for_tls(socket: &mut TcpStream) -> io::Result<u8> {
-    let mut request = BytesMut::new();
-    frontend::ssl_request(&mut request);
-    socket.write_all(&request)?;
-    let mut answer = [0];
-    socket.read_exact(&mut answer)?;
-    Ok(answer[0])
 }
 
 /// Whether the socket's limit ran out.
