@@ -236,8 +236,10 @@ def test_what_names_no_build_is_refused(said: str, words: str) -> None:
     assert "\n" not in caught.value.what
 
 
-def test_the_same_file_twice_is_nothing_to_compare() -> None:
-    """By whatever names; a copy under another path is another build."""
+def test_the_same_file_twice_is_nothing_to_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever names, and whatever folder has the name of a provider."""
+    (tmp_path / "libcrypto").mkdir()
+    monkeypatch.chdir(tmp_path)
     system = open_provider("libcrypto")
     assert isinstance(system, Provider)
     with pytest.raises(TollbarError, match="the same file twice: nothing to compare"):

@@ -65,7 +65,8 @@ _TITLES = {LIBCRYPTO: "libcrypto", PYTHON: "package of Python", SERVER: "server"
 def _found(said: str) -> Thing:
     if wheel := _WHEEL.fullmatch(said):
         return _of_wheel(said, *wheel.groups())
-    if "/" in said or Path(said).exists():
+    kind, _, label = said.partition(":")
+    if "/" in said or (kind != LIBCRYPTO and Path(said).exists()):
         # `libcrypto:./lib/libcrypto.so.3` names the same file.
         return _libcrypto(said, _library_in(Path(said.removeprefix(f"{LIBCRYPTO}:")), said))
     if package := _PACKAGE.fullmatch(said):
@@ -77,7 +78,6 @@ def _found(said: str) -> Thing:
         if isinstance(found, beds.Unavailable):
             raise TollbarError(found.reason, where=said)
         return replace(_opened(said, SERVER, LIBCRYPTO), bed=found)
-    kind, _, label = said.partition(":")
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
         raise TollbarError("names nothing that can be upgraded", where=said, hint=near if "mean" in near else WAYS)
