@@ -160,11 +160,11 @@ def _judged_in(pool: ProcessPoolExecutor, directories: Sequence[Path]) -> Iterat
         _log.warning("this look at %d of them is not noted, so that later ones will not pay for it", unnoted)
 
 
-def shown(text: object) -> str:
+def shown(text: object, most: int = MOST_LETTERS) -> str:
     """A name or a reason that others wrote, without what steers a terminal, and not longer than can be read."""
     words = " ".join(str(text).split())
     said = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in words)
-    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
+    return said if len(said) <= most else f"{said[: most - 1]}…"
 
 
 def _directories(folders: Sequence[Path]) -> Iterator[Path | Unusable]:

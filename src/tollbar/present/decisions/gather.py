@@ -43,6 +43,8 @@ DIFFERS = "runs differ"
 """In place of a verdict: runs of one machine contradict one another."""
 # A terminal has no room for more machines, and nobody reads more rows there.
 MOST_MACHINES, MOST_ROWS = 4, 20
+# Letters of a fingerprint, with what the kernel says of each vulnerability.
+MOST_FACTS = 4000
 # Of rows that one pattern is seen in.
 MOST_NAMED = 6
 
@@ -60,8 +62,8 @@ def gather_answer(gathered: Gathered, *, everything: bool = False) -> Brief:
         listings=(
             *_toll_listings(shown, machines),
             *_pattern_listings(gathered),
-            Listing("The machines", tables=[_machines(gathered)]),
-            *([Listing("The runs", tables=[_runs(gathered)])] if everything else []),
+            *([Listing("The machines", tables=[_machines(gathered)])] if gathered.runs else []),
+            *([Listing("The runs", tables=[_runs(gathered)])] if gathered.runs and everything else []),
             *_refused_listings(gathered),
         ),
         notes=tuple(_left_out(gathered, len(shown), len(machines))),
@@ -268,7 +270,7 @@ def _pattern(one: Pattern) -> str:
     flags = enumeration([f"`{flag}`" for flag in one.flags])
     have, lack = (counted(number, "processor") for number in one.processors)
     return (
-        f"{one.have} on processors with {flags} ({have} at least), {one.lack} without ({lack} at least):"
+        f"{one.have} on processors with {flags} (at least {have}), {one.lack} without (at least {lack}):"
         f" {'; '.join([*shown, *more])}."
     )
 
@@ -282,13 +284,19 @@ def _machine_words(machine: Machine) -> str:
 
 
 def _machines(gathered: Gathered) -> Table:
-    columns = (*numbers("machine"), *row_names("processor"), *texts("flags", leaves=1), *numbers("runs"))
+    columns = (
+        *row_names("machine", "processor"),
+        *texts("flags", leaves=2),
+        *numbers("runs"),
+        *texts("fingerprint", leaves=1),
+    )
     rows = [
         [
             TableCell(str(number), number),
             TableCell(shown(machine.processor), small=_machine_words(machine)),
             TableCell(" ".join(machine.fingerprint.flags)),
             count_cell(len(machine.runs)),
+            TableCell(_fingerprint(machine.fingerprint.model_dump())),
         ]
         for number, machine in enumerate(gathered.machines, 1)
     ]
@@ -297,13 +305,12 @@ def _machines(gathered: Gathered) -> Table:
 
 def _runs(gathered: Gathered, to: Path | None = None) -> Table:
     machine_of = {run: number for number, one in enumerate(gathered.machines, 1) for run in one.runs}
-    columns = (*row_names("run"), *texts("started"), *numbers("machine"), *texts("fingerprint", "Tollbar", leaves=1))
+    columns = (*row_names("run"), *texts("started"), *numbers("machine"), *texts("Tollbar", leaves=1))
     rows = [
         [
             TableCell(run.name, link=_link(run.page, to) if run.page and to else None),
             TableCell(shown(run.started)),
             TableCell(str(machine_of[number]), machine_of[number]),
-            TableCell(_fingerprint(run.fingerprint.model_dump())),
             TableCell(shown(run.version)),
         ]
         for number, run in enumerate(gathered.runs)
@@ -312,12 +319,12 @@ def _runs(gathered: Gathered, to: Path | None = None) -> Table:
 
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
-    said = (f"{name.replace('_', ' ')} {_fact(fact)}" for name, fact in facts.items() if name != "mitigations")
-    return shown("; ".join(said))
+    said = (f"{name.replace('_', ' ')} {_fact(fact)}" for name, fact in facts.items() if name not in ("cpu", "flags"))
+    return shown("; ".join(said), MOST_FACTS)
 
 
 def _fact(fact: object) -> str:
-    return " ".join(map(str, fact)) or "none" if isinstance(fact, list) else str(fact)
+    return ", ".join(map(str, fact)) or "none" if isinstance(fact, list) else str(fact)
 
 
 def _link(page: Path, to: Path) -> str:
