@@ -154,11 +154,12 @@ def _cells(label: str, of: Interval, whole: float, words: Callable[[float], str]
 
 def _without(study: StudyJudgement, found: FactorsResult) -> str:
     at = found.rows[0].coordinates
-    return ", ".join(named_value(study.about.family, name, at[name]) for name in study.about.factors)
+    named = ((name, study.study.named(name, at[name])) for name in study.about.factors)
+    return ", ".join(named_value(study.about.family, name, value) for name, value in named)
 
 
 def _with(study: StudyJudgement, found: FactorsResult, name: str) -> str:
-    return named_value(study.about.family, name, found.rows[-1].coordinates[name])
+    return named_value(study.about.family, name, study.study.named(name, found.rows[-1].coordinates[name]))
 
 
 def _place(study: StudyJudgement, found: FactorsResult) -> str:
