@@ -168,9 +168,6 @@ PARTS: Mapping[str, Sequence[str]] = {
 # Families that have no table, and why.
 UNCOUNTED: Mapping[str, str] = {
     "database-sign-on": "each operation has PostgreSQL start and end a process, whose own calls are most of all",
-<<<<<<< HEAD
     "tls-client": "a context and a connection are two calls each, and `first` is done by another process",
-=======
     "tls-defaults": "what it negotiates is counted as `tls`",
->>>>>>> upgrade
 }
