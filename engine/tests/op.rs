@@ -134,7 +134,10 @@ fn threads_answer_in_one_chunk() {
     for (change, words) in [
         (json!({"threads": 0}), "`threads` is 0"),
         (json!({"threads": 2, "cores": [0]}), "`cores` names 1 for 2 threads"),
-        (json!({"threads": 2, "setting": {"bytes": 64, "colour": "blue"}}), "the setting `colour` means nothing"),
+        (
+            json!({"threads": 2, "setting": {"bytes": 64, "colour": "blue"}}),
+            "the setting `colour` means nothing",
+        ),
     ] {
         let record = answer(&task(change));
         assert_eq!("failed", record["outcome"], "{record}");

@@ -39,7 +39,8 @@ pub fn prepare(crypto: &'static libcrypto::Api, task: &Task) -> Prepared {
         return first::prepare(beside(crypto)?, task);
     }
     let trusts = crate::families::row("libssl", task, CHOICES)?;
-    let making = Making { api: beside(crypto)?, bundle: if *trusts { Some(Bundle::of_system()?) } else { None } };
+    let making =
+        Making { api: beside(crypto)?, bundle: if *trusts { Some(Bundle::of_system()?) } else { None } };
     let prepare = task.operation::<fn(Making) -> Prepared>(&[
         ("context", |making| Ok(Box::new(making))),
         ("connection", |making| Ok(Box::new(Connections { context: making.context()?, making }))),
@@ -87,8 +88,9 @@ impl Making {
     fn context(&self) -> Result<Owned, Failure> {
         let api = self.api;
         // SAFETY: the method is the library's own, and the context the caller's.
-        let context =
-            unsafe { api.crypto.own((api.SSL_CTX_new)((api.TLS_client_method)()), api.SSL_CTX_free, "SSL_CTX_new")? };
+        let context = unsafe {
+            api.crypto.own((api.SSL_CTX_new)((api.TLS_client_method)()), api.SSL_CTX_free, "SSL_CTX_new")?
+        };
         // SAFETY: the context is alive, and no callback is given.
         unsafe { (api.SSL_CTX_set_verify)(context.raw(), VERIFY_PEER, std::ptr::null_mut()) };
         if let Some(bundle) = &self.bundle {

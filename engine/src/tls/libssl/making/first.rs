@@ -40,8 +40,11 @@ const NONE: &str = "-";
 pub fn prepare(api: &'static Api, task: &Task) -> Prepared {
     let until = task.one_of("until", STEPS)?;
     let is_nothing = task.choice == "none";
-    let (step, trusts) =
-        if is_nothing { (Step::Nothing, false) } else { (until, *crate::families::row("libssl", task, CHOICES)?) };
+    let (step, trusts) = if is_nothing {
+        (Step::Nothing, false)
+    } else {
+        (until, *crate::families::row("libssl", task, CHOICES)?)
+    };
     let pem = task.text("private_key_pem").unwrap_or_default();
     let server = if step == Step::Handshake { Some(Served::of(api, pem)?) } else { None };
     Ok(Box::new(First {
@@ -65,7 +68,9 @@ impl Served {
         const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
         let parts: Vec<&str> = pem.split(BEGIN).collect();
         let [key, leaf, authority] = parts[..] else {
-            return Err(Failure::Failed("a server's key and two certificates are missing from the task".to_owned()));
+            return Err(Failure::Failed(
+                "a server's key and two certificates are missing from the task".to_owned(),
+            ));
         };
         let asked = Asked { protocol: None, key_exchange: None, cipher: None, signer: None };
         let context = Context::new(api, Method::Server, asked, false)?;
@@ -82,7 +87,8 @@ impl Served {
             let connection = api.crypto.own((api.SSL_new)(self.context.raw()), api.SSL_free, "SSL_new")?;
             (api.SSL_set_accept_state)(connection.raw());
             api.crypto.ensure((api.SSL_set_fd)(connection.raw(), socket.as_raw_fd()) == 1, "SSL_set_fd")?;
-            api.crypto.ensure((api.SSL_do_handshake)(connection.raw()) == 1, "the server's side of a handshake")
+            api.crypto
+                .ensure((api.SSL_do_handshake)(connection.raw()) == 1, "the server's side of a handshake")
         }
     }
 }
@@ -194,7 +200,8 @@ fn waited_for(pid: u32) -> Result<(c_int, u64), Failure> {
         }
     }
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    let ended = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
+    let ended =
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
     Ok((ended, ns(used.ru_utime) + ns(used.ru_stime)))
 }
 
