@@ -200,9 +200,11 @@ def test_what_no_thread_accounts_for_fails_the_trial() -> None:
     """A library's own thread would be missing from the cost; orders and answers take less than this."""
     threads = [ThreadRecord(operations=10, cpu_ns=5_000_000, wall_ns=5_000_000)] * 2
     work = Work((), {}, 1, threads=2)
-    assert work.contradiction(chunk_of(threads, left_over_ns=1_900_000)) is None
-    wrong = work.contradiction(chunk_of(threads, left_over_ns=2_100_000))
-    assert "2.1 ms of the process's CPU time are in the account of no thread" == wrong
+    assert work.contradiction(chunk_of(threads, left_over_ns=900_000)) is None
+    alone = Work((), {}, 1, threads=1).contradiction(chunk_of(threads[:1], left_over_ns=600_000))
+    assert "0.6 ms of the process's CPU time are in the account of no thread" == alone
+    wrong = work.contradiction(chunk_of(threads, left_over_ns=1_100_000))
+    assert "1.1 ms of the process's CPU time are in the account of no thread" == wrong
     assert "accounts of 1 threads, where 2 were asked for" == work.contradiction(chunk_of(threads[:1]))
     assert "accounts of 0 threads, where 2 were asked for" == work.contradiction(
         ChunkRecord(operations=1, cpu_ns=1, wall_ns=1)

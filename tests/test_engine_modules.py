@@ -18,6 +18,8 @@ LAYERS = (
     ("sign_in",),
     ("http",),
     ("op",),
+    ("company",),
+    ("chunks",),
     ("keep",),
     ("aws_lc", "libcrypto", "rustcrypto", "spin", "sqlite", "tls", "gssapi", "accounting"),
     ("families",),

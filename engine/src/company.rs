@@ -14,10 +14,10 @@ use std::thread;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 
+use crate::chunks::Chunks;
 use crate::clock::{self, Clocks};
 use crate::contract::{Chunk, Task};
 use crate::failure::Failure;
-use crate::op::Chunks;
 use crate::proc::RunQueue;
 use crate::provider::Primitive;
 use crate::runner::Advance;

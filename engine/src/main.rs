@@ -5,6 +5,7 @@ mod accounting;
 mod aws_lc;
 mod binding;
 mod calls;
+mod chunks;
 mod clock;
 mod company;
 mod contract;

@@ -23,7 +23,6 @@ use crate::contract::{Receipt, Task};
 use crate::failure::Failure;
 use crate::families::{Prepared, not_offered};
 use crate::provider::{Offers, Provider};
-use crate::tls::making;
 
 use api::{Api, text};
 
@@ -39,13 +38,12 @@ const FAMILIES: &[(&str, Offered, Prepare)] = &[
     ("key-exchange", key_exchange::offers, key_exchange::prepare),
     ("password-hash", password_hash::offers, password_hash::prepare),
     ("rsa-api", rsa_api::offers, rsa_api::prepare),
-    ("tls-client", making::offers, making::prepare),
 ];
 
 /// What the dynamic loader finds by itself, newest first.
 const SYSTEM_NAMES: [&str; 2] = ["libcrypto.so.3", "libcrypto.so.1.1"];
 
-pub fn open(path: Option<&str>, cpu: &str) -> Result<Box<dyn Provider>, Failure> {
+pub fn open(path: Option<&str>, cpu: &str) -> Result<Libcrypto, Failure> {
     let mask = cpu::Mask::named(cpu)?;
     // The library reads the variable while it is being loaded, and never again.
     mask.put_in_environment();
@@ -58,14 +56,23 @@ pub fn open(path: Option<&str>, cpu: &str) -> Result<Box<dyn Provider>, Failure>
     };
     let libcrypto = Libcrypto { api };
     mask.prove_in_effect(libcrypto.cpu_settings().as_deref())?;
-    Ok(Box::new(libcrypto))
+    Ok(libcrypto)
 }
 
-struct Libcrypto {
-    api: &'static Api,
+pub struct Libcrypto {
+    pub api: &'static Api,
 }
 
 impl Libcrypto {
+    /// What is made ready with the library, and whether nothing but it does the work then.
+    pub fn prepared(&self, prepare: impl FnOnce(&'static Api) -> Prepared) -> Prepared {
+        self.api.clear_errors();
+        let prepared = prepare(self.api)?;
+        // Its configuration file may have it load modules too.
+        self.api.modules.stand_on(self.api.version_function())?;
+        Ok(prepared)
+    }
+
     fn cpu_settings(&self) -> Option<String> {
         const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
         // SAFETY: any number gives a string of the library's own, or null.
@@ -99,13 +106,9 @@ impl Provider for Libcrypto {
     }
 
     fn prepare(&self, task: &Task) -> Prepared {
-        self.api.clear_errors();
         let row = FAMILIES.iter().find(|(family, ..)| *family == task.family);
         let (.., prepare) =
             row.ok_or_else(|| not_offered("libcrypto", &format!("the family {}", task.family)))?;
-        let prepared = prepare(self.api, task)?;
-        // Its configuration file may have it load modules too.
-        self.api.modules.stand_on(self.api.version_function())?;
-        Ok(prepared)
+        self.prepared(|api| prepare(api, task))
     }
 }

@@ -11,6 +11,7 @@ mod record;
 mod refusals;
 mod socket;
 mod source;
+mod tallies;
 pub mod task;
 #[cfg(test)]
 mod tests;

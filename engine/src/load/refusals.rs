@@ -2,8 +2,8 @@
 
 use super::connector::Connector;
 use super::probe::Probe;
+use super::tallies::were_used;
 use super::task::{ClientKind, Load};
-use super::verify::were_used;
 use crate::contract::Proof;
 use crate::failure::{self, Failure, Fault};
 use crate::sign_in::scheme::Wrong;
@@ -29,10 +29,11 @@ pub fn refuse(load: &Load, kind: &ClientKind, proof: &mut Proof) -> Result<(), F
     let expects_refusal = load.expect.status >= 400;
     let why = expects_refusal.then_some("what is expected is a refusal already");
     trials.request("a path that is not there", why, path)?;
-    for wrong in load.visitors().scheme()?.refused {
+    let refused = load.visitors().scheme()?.refused;
+    for wrong in refused {
         trials.sign_in(kind, *wrong)?;
     }
-    if load.rows.is_some() {
+    if load.rows.is_some() && !refused.is_empty() {
         trials.proof.accept("no row was used for a sign-in that was refused", true)?;
     }
     let Some(spec) = &kind.tls else { return Ok(()) };

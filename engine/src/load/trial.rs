@@ -9,8 +9,8 @@ use rustix::thread::set_current_timer_slack;
 use super::counts::Counts;
 use super::phase::{Phase, Plan, Work, nanoseconds};
 use super::record::{Chunk, LoadRecord, NegotiatedCount, Observed};
+use super::tallies::{was_found, were_used};
 use super::task::{ClientKind, ConnectionReuse, Load, MOST_HZ};
-use super::verify::{was_found, were_used};
 use super::workers::Workers;
 use crate::accounting::Accounts;
 use crate::clock::{self, Clocks};
@@ -32,6 +32,9 @@ pub struct Trial {
     total: Counts,
     run_queue_wait_ns: u64,
     switches: u64,
+    /// CPU time of the components in all chunks, and the time that these took.
+    paced_busy_ns: u64,
+    paced_ns: u64,
     /// Of everything.
     reopened: u64,
     /// What a server that remembers credentials is to have found among them, in everything.
@@ -54,6 +57,9 @@ const PACING_STEPS: u32 = 3;
 /// Arrivals are by chance: of a thousand, as a request of 30 µs has in this time at half of a core, the root is 3 %.
 const PACING_NS: u64 = 60_000_000;
 const LEAST_PACED_REQUESTS: u64 = 8;
+/// Of the share of the time that a server was to be busy: arrivals are by chance, and costs drift within a trial.
+const LEAST_OF_SHARE: f64 = 0.5;
+const MOST_OF_SHARE: f64 = 1.6;
 /// A user of a closed loop asks at least so often in a chunk: once at its start, and once at its own pace.
 const LEAST_A_USER: u64 = 2;
 
@@ -79,6 +85,8 @@ impl Trial {
             total,
             run_queue_wait_ns: 0,
             switches: 0,
+            paced_busy_ns: 0,
+            paced_ns: 0,
             reopened: 0,
             found: Found::default(),
             pages: 0,
@@ -147,7 +155,12 @@ impl Trial {
         let chunk = self.chunk;
         self.chunk += 1;
         let users = u64::from(self.plan.load.users);
-        let least = if self.plan.is_open_loop() { 1 } else { LEAST_A_USER * users };
+        let least = match self.plan.load.utilisation {
+            // With one arrival that is waited for in each chunk, a server of long requests would be idle before all.
+            share if share > 0.0 => LEAST_PACED_REQUESTS,
+            _ if self.plan.is_open_loop() => 1,
+            _ => LEAST_A_USER * users,
+        };
         let (length_ns, least) = (nanoseconds(advance.seconds), advance.operations.max(least));
         self.prepare(Work::PrepareChunk(chunk), length_ns, least)?;
         if self.plan.load.lead {
@@ -156,6 +169,8 @@ impl Trial {
         let (switches, run_queue_wait_ns) = of_own_threads();
         let work = Work::Timed(chunk);
         let chunk = self.account(work, length_ns, least)?;
+        self.paced_busy_ns += chunk.observed.bill.components_ns();
+        self.paced_ns += chunk.wall_ns;
         let (switches_now, run_queue_wait_now_ns) = of_own_threads();
         self.switches += switches_now.saturating_sub(switches);
         self.run_queue_wait_ns += run_queue_wait_now_ns.saturating_sub(run_queue_wait_ns);
@@ -166,6 +181,7 @@ impl Trial {
     /// What is said once, at the end.
     pub fn end(mut self, client_libraries: Vec<String>) -> Result<LoadRecord, Failure> {
         let load = &self.plan.load;
+        as_busy_as_asked(load.utilisation, self.paced_busy_ns as f64 / self.paced_ns.max(1) as f64)?;
         if let Some(kind) = remembered(load) {
             was_found(load, kind, Some(self.found))?;
         }
@@ -281,6 +297,15 @@ fn judge(
         return Err(Failure::TimedOut(reason).about(&place));
     }
     Ok(())
+}
+
+/// Whether a server was about as busy as it was to be kept.
+pub fn as_busy_as_asked(asked: f64, found: f64) -> Result<(), Failure> {
+    if asked == 0.0 || (LEAST_OF_SHARE..=MOST_OF_SHARE).contains(&(found / asked)) {
+        return Ok(());
+    }
+    let (found, asked) = (100.0 * found, 100.0 * asked);
+    Err(Failure::Failed(format!("its server was to be {asked:.0} % busy, and was {found:.0} % busy")))
 }
 
 /// A kind of client to ask a server by that remembers credentials.

@@ -5,13 +5,13 @@
 use super::connector::Connector;
 use super::probe::{Probe, SignedIn};
 use super::refusals;
+use super::tallies::{was_found, were_used};
 use super::task::{ClientKind, Load};
 use crate::clock;
 use crate::contract::Proof;
 use crate::failure::{self, Failure, Fault};
-use crate::http::page::{Expectation, Page};
-use crate::sign_in::verified::{FOUND_PATH, Found};
-use crate::store::{Connection, USED_PATH};
+use crate::sign_in::verified::Found;
+use crate::store::Connection;
 use crate::tls::{ClientSpec, Negotiated};
 
 pub fn verify(load: &Load) -> Result<Proof, Failure> {
@@ -99,12 +99,6 @@ fn share_of_hits(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failu
     )))
 }
 
-/// Whether the server has found so many among what it remembers, since it was asked last; without, only asks it.
-pub fn was_found(load: &Load, kind: &ClientKind, found: Option<Found>) -> Result<(), Failure> {
-    says(load, Connector::new(kind)?, FOUND_PATH, found.map(Found::words))
-        .map_err(|failure| failure.about("what the server remembers: "))
-}
-
 /// Each page uses a row, over a connection as the task has it.
 fn a_row_each(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure> {
     const PAGES: u64 = 3;
@@ -113,38 +107,14 @@ fn a_row_each(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure>
     let mut probe = Probe::new(load, Connector::new(kind)?, &load.request.paths[0])?;
     for _ in 0..PAGES {
         probe.send().map_err(|fault| not_accepted(load, &load.request.paths[0], &fault))?;
+        were_used(load, kind, Some(1))?;
     }
-    were_used(load, kind, Some(PAGES))?;
     Ok(Some(match rows.connection {
         Connection::Kept => format!("{PAGES} pages with a row each, over the one connection that is kept"),
         Connection::EachRequest => {
             format!("{PAGES} pages with a row each, and no connection to the table between them")
         }
     }))
-}
-
-/// Whether the server has used so many rows since it was asked last, over a connection as the task has it; without, only
-/// asks it. Nothing where no page uses one.
-pub fn were_used(load: &Load, kind: &ClientKind, rows: Option<u64>) -> Result<(), Failure> {
-    let Some(known) = load.rows else { return Ok(()) };
-    let said = rows.map(|rows| known.connection.words(rows));
-    let (connector, address) = match known.address {
-        Some(address) => (Connector::clear(), address),
-        None => (Connector::new(kind)?, load.address),
-    };
-    says(&Load { address, ..load.clone() }, connector, USED_PATH, said)
-        .map_err(|failure| failure.about("rows that were used: "))
-}
-
-/// Whether the server says so there; without, only asks it.
-fn says(load: &Load, connector: Connector, path: &str, said: Option<String>) -> Result<(), Failure> {
-    let page = Page { paths: vec![path.to_owned()], unique_query: false, ..load.request.clone() };
-    let expected =
-        said.as_ref().map_or(String::new(), |said| format!("it was to find {}: ", said.trim_end()));
-    let expect = Expectation { body: said, ..Expectation::default() };
-    let ask = Load { exchange: None, request: page, expect, ..load.clone() };
-    let answer = Probe::new(&ask, connector, path)?.send();
-    answer.map(|_| ()).map_err(|fault| Failure::Failed(format!("{expected}{}", fault.words)))
 }
 
 /// The server saw the user that signed in; one of the user's own need not say which.

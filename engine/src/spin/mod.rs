@@ -124,7 +124,7 @@ impl<W: Work> Primitive for Spinning<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::Chunks;
+    use crate::chunks::Chunks;
     use crate::runner::Advance;
 
     fn answer(operation: &mut impl Primitive) -> Option<String> {

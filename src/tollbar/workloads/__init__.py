@@ -36,7 +36,7 @@ Ask = Callable[..., Record]
 CONTENDED = 0.01
 # Of a chunk's CPU time, and at least so much: orders and answers of threads take some tens of microseconds. What is
 # more was done by a thread that is none of those asked for.
-LEFT_OVER, LEFT_OVER_NS = 0.1, 2e6
+LEFT_OVER, LEFT_OVER_NS = 0.1, 2e5
 
 
 def unproven(cell: Cell, outcome: Outcome, reason: str | None) -> Proven:

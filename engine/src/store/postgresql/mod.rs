@@ -5,11 +5,11 @@ mod client;
 mod keys;
 mod login;
 mod rows;
+mod server;
 pub mod sign_on;
 mod sql;
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use postgres_types::ToSql;
 
@@ -26,6 +26,7 @@ use client::Client;
 use keys::Keys;
 use login::{Login, Proof};
 use rows::{Arrays, Parameters, check, check_loop, column, copied, look, text};
+use server::{administrator, socket_of};
 use sql::Form;
 
 /// How a choice is done, and what it promises of a value that is stored.
@@ -135,19 +136,6 @@ pub fn open(
         in_server,
         statements: None,
     }))
-}
-
-/// The server's Unix socket, for whom its permissions let in.
-fn socket_of(server: &Server) -> PathBuf {
-    server.socket.join(format!(".s.PGSQL.{}", server.port.unwrap_or(5432)))
-}
-
-/// A connection as the superuser, whom the permissions of the server's socket let in.
-fn administrator(server: &Server) -> Result<(Client, Login), Failure> {
-    let database = server.database.clone().unwrap_or_else(|| "postgres".to_owned());
-    let login = Login { user: server.user.clone(), database, proof: Proof::Nothing, password: String::new() };
-    let (client, _) = Client::connect(&Channel::Socket(socket_of(server)), &login, server.answer_limit()?)?;
-    Ok((client, login))
 }
 
 /// Whether commits are flushed is for the server's configuration to say: a cost is named by what is found there.

@@ -8,7 +8,7 @@ use super::super::task::Server;
 use super::answer::broken;
 use super::client::Client;
 use super::login::{Login, Proof, SignedOn, verifier};
-use super::{administrator, socket_of};
+use super::server::{administrator, socket_of};
 use crate::contract::{self, Task};
 use crate::failure::Failure;
 use crate::tls::ClientSpec;

@@ -3,6 +3,7 @@
 mod api;
 mod client;
 mod context;
+mod contexts;
 mod library;
 pub mod making;
 mod server;

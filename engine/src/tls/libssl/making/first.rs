@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::super::api::{Api, Owned};
+use super::super::api::{Api, Owned, c_name};
 use super::super::context::{Context, Method};
+use super::super::contexts::{Bundle, CHOICES, Making};
 use super::super::library;
-use super::{Bundle, CHOICES, Making};
 use crate::contract::{Proof, Task};
 use crate::failure::Failure;
 use crate::provider::{Prepared, Primitive};
@@ -232,7 +232,7 @@ fn go(arguments: &[String]) -> Result<String, Failure> {
     if *step == Step::Library {
         return Ok(format!("{word} 0"));
     }
-    let bundle = given(anchors).map(|path| Bundle { path: super::c_name(&path), anchors: 0 });
+    let bundle = given(anchors).map(|path| Bundle { path: c_name(&path), anchors: 0 });
     let making = Making { api, bundle };
     let context = making.context()?;
     if *step == Step::Handshake {

@@ -1,0 +1,192 @@
+//! A primitive's chunks: warmed up until it is steady, then performed for so long and so many at a time.
+
+use crate::clock::{self, Clocks};
+use crate::contract::Chunk;
+use crate::failure::Failure;
+use crate::pacing::{Pace, USUAL, WINDOW_NS, WarmUp, memory_of};
+use crate::provider::Primitive;
+use crate::runner::Advance;
+
+/// What is longer than a window is warm after so many.
+const MOST_SLOW_OPERATIONS: u64 = 2;
+
+/// A primitive that is ready and warm, advanced chunk by chunk.
+pub struct Chunks {
+    primitive: Box<dyn Primitive>,
+    /// By CPU time.
+    pace: Pace,
+    lead: bool,
+}
+
+impl Chunks {
+    /// Performs the primitive once while looking at memory, then until it is steady. Returns the growth of resident
+    /// memory in that first operation, in bytes, where it can be seen.
+    pub fn warm(primitive: Box<dyn Primitive>, lead: bool) -> Result<(Chunks, Option<u64>), Failure> {
+        let mut chunks = Chunks { primitive, pace: Pace::new(1), lead };
+        let memory_bytes = memory_of(|| chunks.window(1).map(|_| ()))?;
+        chunks.until_steady()?;
+        Ok((chunks, memory_bytes))
+    }
+
+    /// CPU time of one operation, lately.
+    pub fn operation_ns(&self) -> f64 {
+        self.pace.each_ns()
+    }
+
+    /// Goes on for at least so long and at least so many operations.
+    pub fn advance(&mut self, asked: Advance) -> Result<Chunk, Failure> {
+        self.lead_in(asked)?;
+        self.counted(asked, &Clocks::read())
+    }
+
+    /// What comes before the clocks of a chunk start.
+    pub fn lead_in(&mut self, asked: Advance) -> Result<(), Failure> {
+        if !self.lead {
+            return Ok(());
+        }
+        self.primitive.lead_in();
+        match self.pace.lead(asked) {
+            0 => Ok(()),
+            leading => self.primitive.batch(leading),
+        }
+    }
+
+    /// A chunk, from the moment at which its clocks were read.
+    pub fn counted(&mut self, asked: Advance, clocks: &Clocks) -> Result<Chunk, Failure> {
+        let Chunks { primitive, pace, .. } = self;
+        let before_ns = primitive.elsewhere_ns();
+        let operations = pace.work(asked, clocks, |count| primitive.batch(count))?;
+        let (own_ns, wall_ns) = clocks.since();
+        let cpu_ns = elsewhere(primitive.as_ref(), before_ns).unwrap_or(own_ns);
+        pace.note(cpu_ns, operations);
+        Ok(Chunk { operations, cpu_ns, wall_ns, ..Chunk::default() })
+    }
+
+    /// Works for about so long, and counts nothing.
+    pub fn go_on(&mut self, time_ns: f64) -> Result<(), Failure> {
+        self.primitive.batch(self.pace.filling(time_ns))
+    }
+
+    /// Goes on until two windows in a row agree.
+    fn until_steady(&mut self) -> Result<(), Failure> {
+        let (mut warm_up, mut performed) = (WarmUp::new(USUAL), 0);
+        let (start_ns, mut count) = (clock::process_cpu_ns(), self.pace.filling(WINDOW_NS));
+        loop {
+            let taken_ns = self.window(count)? as f64;
+            performed += count;
+            let is_slow = self.pace.each_ns() > WINDOW_NS && performed >= MOST_SLOW_OPERATIONS;
+            let spent_ns = (clock::process_cpu_ns() - start_ns) as f64;
+            if warm_up.is_over(self.pace.each_ns(), spent_ns) || is_slow {
+                return Ok(());
+            }
+            // A first operation may be slower than the rest by a lot: short windows find only how long one has to be.
+            if taken_ns < WINDOW_NS / 2.0 {
+                warm_up.forget();
+            }
+            // Grown by steps, for the same reason.
+            count = self.pace.filling(WINDOW_NS).min(count.saturating_mul(10));
+        }
+    }
+
+    /// So many operations, which then set the pace. Their CPU time.
+    fn window(&mut self, count: u64) -> Result<u64, Failure> {
+        let (start_ns, before_ns) = (clock::process_cpu_ns(), self.primitive.elsewhere_ns());
+        self.primitive.batch(count)?;
+        let own_ns = clock::process_cpu_ns() - start_ns;
+        let taken_ns = elsewhere(self.primitive.as_ref(), before_ns).unwrap_or(own_ns);
+        self.pace.set(taken_ns, count);
+        Ok(taken_ns)
+    }
+}
+
+/// CPU time of other processes since a moment, where they do the work.
+fn elsewhere(primitive: &dyn Primitive, before_ns: Option<u64>) -> Option<u64> {
+    Some(primitive.elsewhere_ns()? - before_ns?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::contract::Proof;
+
+    /// Works for so much CPU time, and counts how often.
+    struct Work {
+        cpu_ns: u64,
+        performed: Rc<Cell<u64>>,
+    }
+
+    impl Primitive for Work {
+        fn perform(&mut self) -> Result<(), Failure> {
+            let end = clock::process_cpu_ns() + self.cpu_ns;
+            while clock::process_cpu_ns() < end {}
+            self.performed.set(self.performed.get() + 1);
+            Ok(())
+        }
+
+        fn prove(&mut self) -> Result<Proof, Failure> {
+            Ok(Proof::default())
+        }
+    }
+
+    fn warm(cpu_ns: u64, lead: bool) -> (Chunks, Rc<Cell<u64>>) {
+        let performed = Rc::new(Cell::new(0));
+        let work = Work { cpu_ns, performed: performed.clone() };
+        let (chunks, _) = Chunks::warm(Box::new(work), lead).expect("an operation");
+        (chunks, performed)
+    }
+
+    /// How many operations a chunk of 5 ms performs beside those that it counts.
+    fn lead_of(cpu_ns: u64, lead: bool) -> u64 {
+        let (mut chunks, performed) = warm(cpu_ns, lead);
+        let before = performed.get();
+        let chunk = chunks.advance(Advance { seconds: 0.005, operations: 1 }).expect("a chunk");
+        performed.get() - before - chunk.operations
+    }
+
+    #[test]
+    fn a_chunk_has_a_lead_unless_an_operation_is_long() {
+        // An operation takes at least so long, whatever else the machine does: longer ones have none.
+        assert_eq!(0, lead_of(2_000_000, true));
+        assert_eq!(0, lead_of(20_000, false));
+        assert!(lead_of(20_000, true) >= 1);
+    }
+
+    #[test]
+    fn what_is_slow_is_warmed_up_by_two_more() {
+        let (chunks, performed) = warm(20_000_000, true);
+        assert_eq!(3, performed.get());
+        assert!(chunks.pace.each_ns() >= 20e6);
+    }
+
+    #[test]
+    fn a_chunk_is_at_least_as_long_and_as_many_as_asked() {
+        let (mut chunks, _) = warm(50_000, true);
+        for (seconds, operations) in [(0.0, 1), (0.0, 70), (0.004, 1), (0.001, 40)] {
+            let chunk = chunks.advance(Advance { seconds, operations }).expect("a chunk");
+            assert!(chunk.operations >= operations && chunk.wall_ns as f64 >= seconds * 1e9, "{chunk:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_ends_a_chunk() {
+        struct Failing(u32);
+        impl Primitive for Failing {
+            fn perform(&mut self) -> Result<(), Failure> {
+                self.0 += 1;
+                if self.0 > 2 { Err(Failure::Failed("a wrong answer".to_owned())) } else { Ok(()) }
+            }
+            fn prove(&mut self) -> Result<Proof, Failure> {
+                Ok(Proof::default())
+            }
+        }
+        let mut pace = Pace::new(1);
+        pace.set(10_000_000, 1);
+        let mut chunks = Chunks { primitive: Box::new(Failing(0)), pace, lead: true };
+        let asked = Advance { seconds: 0.0, operations: 2 };
+        assert_eq!(2, chunks.advance(asked).expect("a chunk").operations);
+        assert!(chunks.advance(asked).is_err());
+    }
+}
