@@ -34,6 +34,7 @@ from tollbar.sizing.checked import checked, to_ask
 from tollbar.sizing.mix import Mix
 from tollbar.sizing.sized import Sized
 from tollbar.stats import Interval
+from tollbar.study import default_load
 
 TODAY = date(2026, 11, 23)
 BLOCKS = 12
@@ -214,6 +215,69 @@ def test_swaps_say_what_they_save(tmp_path: Path) -> None:
     assert saved == pytest.approx(rsa.saved.estimate, rel=1e-6)
 
 
+def test_swaps_of_choices_with_settings_of_their_own(tmp_path: Path) -> None:
+    """Each row is one, by its own cost; those that differ in such a setting have its value in their name."""
+    costs = {"session-cookie": 10_000.0, "sha-256": 11_000.0, "bcrypt": 60e6, "hmac": 12_000.0}
+    at = {"op": "request", "bed": "embedded", "users": 8}
+    cells: dict[str, Mapping[str, Value]] = {
+        name: {"choice": "api-key", **at, "verifier": name} for name in [*costs][1:]
+    } | {"session-cookie": {"choice": "session-cookie", **at}}
+    term = LOGIN_TERM.replace('"form"', '"session-cookie"').replace("sign-on", "request")
+    found = sized(mix(tmp_path, term), made("web-auth", cells, costs))
+    saved = {str(one.row.coordinates["verifier"]): one.saved.estimate for one in found.terms[0].swaps}
+    assert ["sha-256", "hmac", "bcrypt"] == [*saved]
+    for name, cores in saved.items():
+        assert 20 * (10_000 - costs[name]) * 1e-9 / 0.6 == pytest.approx(cores)
+    table = next(one for one in size_answer(found).listings if "swapping" in one.title).tables[0]
+    words = [cells[1].says for cells in table.rows]
+    assert ["API key", True, True] == [words[0], "hmac" in words[1], "bcrypt" in words[2]]
+    assert ["sha-256", "hmac", "bcrypt"] == [one.cell["verifier"] for one in document(found).terms[0].swaps]
+
+
+@pytest.mark.parametrize("resumed", [0, 100])
+def test_swaps_of_a_mixture_of_one_kind_are_named_by_what_is_swapped(tmp_path: Path, resumed: int) -> None:
+    """A cell of no weight is swapped with the others: its row has the value and the standing."""
+    (rsa,) = sized(mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=resumed)), handshakes()).terms[0].swaps
+    assert ("certificate", "rsa-2048", "none") == (rsa.name, rsa.value, rsa.row.coordinates["resumption"])
+    each = COSTS["resumed"] - COSTS["rsa resumed"] if resumed else COSTS["full"] - COSTS["rsa"]
+    assert 100 * each * 1e-9 / 0.6 == pytest.approx(rsa.saved.estimate)
+
+
+def test_a_term_that_comes_to_nothing_is_refused(tmp_path: Path) -> None:
+    """Where a null costs more than what it is taken off; and what is not told apart from it is warned of."""
+    of = mix(tmp_path, HANDSHAKE_TERM.format(rate=100, resumed=100))
+    with pytest.raises(TollbarError, match="not above nought") as fault:
+        sized(of, handshakes({**COSTS, "bare": 110_000.0}))
+    assert "term.handshakes" in str(fault.value)
+    near = sized(of, handshakes({**COSTS, "bare": 99_000.0}, seed=1, noise=0.05))
+    assert near.terms[0].cores.low <= 0 < near.terms[0].cores.estimate
+    (warning,) = size_answer(near).warnings
+    assert "The interval of `handshakes` reaches nought or below: ask again for longer (`--for`)" == warning
+    assert not size_answer(sized(of, handshakes())).warnings
+
+
+def test_which_moments_costs_are_of_is_said(tmp_path: Path) -> None:
+    """Without a probe none is undisturbed."""
+    of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
+    quiet = hashes({"sha-256": 7000.0})
+    rows = [
+        replace(
+            one,
+            trials=tuple(
+                replace(trial, chunks=tuple(replace(chunk, probes_ns=None) for chunk in trial.chunks))
+                for trial in one.trials
+            ),
+        )
+        for one in quiet.rows
+    ]
+    for ran, words in ((quiet, "undisturbed"), (replace(quiet, rows=tuple(rows)), "as disturbed")):
+        found = sized(of, ran)
+        assert f"on the server's side, {words}, as measured" in size_answer(found).how[0]
+        told = document(found)
+        assert told.cores is not None
+        assert [words, words] == [told.cores.moments, told.terms[0].cores.moments]
+
+
 def test_machines_are_counted_by_the_far_end(tmp_path: Path) -> None:
     """What may fail is on top, and what the near end would give is said."""
     head = '[mix]\ncores-each = 2\nsurvive = 1\nutilisation = "50 %"\n'
@@ -252,6 +316,65 @@ def test_what_was_not_measured_is_answered_by_its_question(tmp_path: Path) -> No
     assert (None, ["tollbar ask digest sha-256 op=hash bytes=1KiB"]) == (document(found).cores, document(found).ask)
 
 
+def test_costs_of_other_requests_are_not_taken(tmp_path: Path) -> None:
+    """In whatever order the runs are named: what is asked for must be what a question asks for."""
+    of = mix(tmp_path, LOGIN_TERM)
+    usual = made(
+        "web-auth", {"form": {"choice": "form", "op": "sign-on", "bed": "embedded", "users": 8}}, {"form": 2e7}
+    )
+    load = default_load(usual.study.family)
+    own = replace(usual, study=replace(usual.study, load=replace(load, users=(2,), rates_hz=(5.0,))))
+    for other, said in (
+        ({"get": "/bytes/1048576"}, f"`load.request.get=/bytes/1048576` for `{load.get}`"),
+        ({"connection": "new"}, "`load.connection=new` for `–`"),
+        ({"think_s": 0.5}, "`load.think=0.5` for `–`"),
+        ({"unique_query": True}, "`load.request.unique=True` for `–`"),
+    ):
+        more = made("web-auth", {"form": usual.rows[0].coordinates}, {"form": 9e7})
+        more = replace(more, study=replace(more.study, load=replace(load, **other)))  # type: ignore[arg-type]
+        assert {"logins": f"the nearest that was measured has {said}"} == sized(of, more).missing
+        for runs in ((more, own), (own, more)):
+            found = sized(of, *runs)
+            assert found.cores is not None
+            assert 20 * 0.02 / 0.6 == pytest.approx(found.cores.estimate)
+
+
+@pytest.mark.parametrize("words", [("digest", "sha-256", "bed=embedded"), ("tls", "tls-1.3"), ("web-auth", "form")])
+def test_a_question_s_requests_are_those_that_a_mix_wants(words: tuple[str, ...]) -> None:
+    """Of a family that only servers perform, and of another that one performs."""
+    asked = studies.read("asked", studies.of_words(words[0], words[1:]).text(5), where="asked")
+    assert default_load(families.family(words[0])) == asked.load
+
+
+def test_costs_of_several_threads_are_not_taken(tmp_path: Path) -> None:
+    """A row that says nothing of threads is of one."""
+    of = mix(tmp_path, HASH_TERM.format(rate=1000, choice="sha-256"))
+    sha: Mapping[str, Value] = {"choice": "sha-256", "op": "hash", "bytes": 4096}
+    eight = made("digest", {"eight": {**sha, "threads": 8}}, {"eight": 20_000.0})
+    assert {"hashes": "the nearest that was measured has `threads=8` for `1`"} == sized(of, eight).missing
+    cells = {"eight": {**sha, "threads": 8}, "one": {**sha, "threads": 1}}
+    found = sized(of, made("digest", cells, {"eight": 20_000.0, "one": 7000.0}))
+    assert 1 == found.terms[0].cell.row.coordinates["threads"]
+
+
+def test_a_provider_that_is_not_said_is_the_family_s(tmp_path: Path) -> None:
+    """Or the only one; among others the mix says which."""
+    text = HASH_TERM.format(rate=1000, choice="sha-256")
+
+    def ran(**costs: float) -> StudyRun:
+        sha: Mapping[str, Value] = {"choice": "sha-256", "op": "hash", "bytes": 4096}
+        return made("digest", {name: {**sha, "provider": name} for name in costs}, costs)
+
+    for runs in ((ran(go=5e4, libcrypto=7e3),), (ran(go=5e4), ran(libcrypto=7e3)), (ran(libcrypto=7e3), ran(go=5e4))):
+        assert "libcrypto" == sized(mix(tmp_path, text), *runs).terms[0].cell.row.coordinates["provider"]
+    assert "go" == sized(mix(tmp_path, text), ran(go=5e4)).terms[0].cell.row.coordinates["provider"]
+    with pytest.raises(TollbarError, match="which provider") as fault:
+        sized(mix(tmp_path, text), ran(java=6e4, go=5e4))
+    assert "measured here: go, java" == fault.value.hint
+    said = sized(mix(tmp_path, text + 'provider = "java"\n'), ran(go=5e4, java=6e4))
+    assert "java" == said.terms[0].cell.row.coordinates["provider"]
+
+
 def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
     """The line names what differs."""
     of = mix(tmp_path, HASH_TERM.format(rate=1, choice="sha-256"))
@@ -276,6 +399,10 @@ def test_runs_of_two_machines_are_not_summed(tmp_path: Path) -> None:
         (HANDSHAKE_TERM.format(rate=1, resumed=120), "a share of one at most"),
         (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "plain"), "did you mean `plaintext`"),
         (LOGIN_TERM + 'off = "something"', '{ choice = "anonymous" }'),
+        (HANDSHAKE_TERM.format(rate=1, resumed=20).replace("plaintext", "tls-1.2"), '`off = { choice = "plaintext" }`'),
+        (LOGIN_TERM.replace("20 /s", f"{'9' * 400} /s"), "0.000001 to 1,000,000,000 a second"),
+        (LOGIN_TERM.replace("20 /s", "0.0000001 /s"), "0.000001 to 1,000,000,000 a second"),
+        (LOGIN_TERM + "at-once = inf", "finite"),
         ('[mix]\nutilisation = "0 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
         ('[mix]\nutilisation = "95 %"\n' + LOGIN_TERM, "a whole percentage of 1 to 90"),
         ('[mix]\nutilisation = "unpaced"\n' + LOGIN_TERM, "a mix has arrivals"),
@@ -373,3 +500,10 @@ def test_costs_of_the_mix_s_load_come_first(tmp_path: Path) -> None:
         assert 20 * cost_s / 0.6 == pytest.approx(found.cores.estimate)
         assert (at_load, at_load) == (found.terms[0].is_at_load, document(found).terms[0].at_load)
         assert at_load != any("is woken for each" in note for note in size_answer(found).notes)
+    found = sized(of, less)
+    assert not found.terms[0].is_at_load
+    (note,) = (note for note in size_answer(found).notes if "load" in note)
+    assert (
+        "By costs under another load than the mix's (that is `utilisation=60% client=apart` in a question):"
+        " `logins` (30\u00a0% busy)." == note
+    )

@@ -63,6 +63,12 @@ BAD_SERVED = {
         "`rates` or `utilisation`",
         None,
     ),
+    "closed with rates and a share": (
+        "users   = [1, 8]",
+        "rates = ['5 /s']\nutilisation = ['60 %']\nusers = [8]",
+        "a closed one `users`",
+        None,
+    ),
     "a share of half a per cent": (
         "users   = [1, 8]",
         "shape = 'open'\nutilisation = ['0.5 %']\nusers = [8]",

@@ -19,6 +19,9 @@ from tollbar.wire import Wire
 Read = TypeVar("Read")
 Said = Mapping[str, str | int | float]
 
+# Operations a second; beyond them a rate is a slip, and sums with it are no numbers.
+LEAST_RATE, MOST_RATE = 1e-6, 1e9
+
 ITS_OWN = "nothing"
 """What is taken off a term whose requests no other term has."""
 RESUMPTION = "resumption"
@@ -116,7 +119,7 @@ class _Term(Wire):
     setting: Said = Field(default_factory=dict)
     resumed: str | None = None
     off: _Off | str | None = None
-    at_once: Annotated[float, Field(gt=0)] | None = None
+    at_once: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 class _Mix(Wire):
@@ -159,8 +162,9 @@ def typed(family: Family, name: str, value: Value) -> str:
 def _term(name: str, said: _Term, where: str) -> Term:
     family = families.family(said.family, where=f"{where}.family")
     rate = _as(units.per_second, said.rate, f"{where}.rate")
-    if rate <= 0:
-        raise TollbarError(f"`{said.rate}`: a rate above nought", where=f"{where}.rate", hint="or leave the term out")
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        what = f"a rate above nought: {LEAST_RATE:f} to {MOST_RATE:,.0f} a second"
+        raise TollbarError(what, where=f"{where}.rate", hint="or leave the term out")
     if said.op is None and len(family.operations) > 1:
         raise TollbarError("which operation?", where=f"{where}.op", hint=f"known: {', '.join(family.operations)}")
     places = {"op": said.op or family.operations[0], "bed": said.bed, "provider": said.provider}
@@ -190,7 +194,10 @@ def _term(name: str, said: _Term, where: str) -> Term:
         raise TollbarError(f"what is taken off is no `{said.off}`", where=f"{where}.off", hint=hint)
     if isinstance(said.off, _Off):
         inner = f"{where}.off"
-        own = settings_at(family, {**place, "choice": _choice(family, said.off.choice, inner)})
+        if _choice(family, said.off.choice, inner) != family.null.name:
+            what = f"what is taken off is the null choice of {family.name}, and no `{said.off.choice}`"
+            raise TollbarError(what, where=inner, hint=f'`off = {{ choice = "{family.null.name}" }}`')
+        own = settings_at(family, {**place, "choice": said.off.choice})
         shared = {n: v for n, v in cell.items() if n in own}
         null = {**place, **shared, **_cell(family, said.off.choice, said.off.setting, place, inner)}
         parts.append(Part(null, -1.0))

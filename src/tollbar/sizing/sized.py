@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from statistics import median
@@ -20,15 +20,24 @@ from tollbar.judge import Verdict, quickness, reach
 from tollbar.judge.choosing import Candidate, Wanted, candidate, ruled_on
 from tollbar.judge.costs import Ledger, Quantity
 from tollbar.judge.decisions import Terms, decide
+from tollbar.libraries import normal
 from tollbar.policies import Policy
 from tollbar.results import Row, Run, StudyRun
 from tollbar.sizing.mix import RESUMPTION, Mix, Part, Term, every_part
 from tollbar.stats import Interval
-from tollbar.study import USUAL_USERS, is_paced
+from tollbar.study import USUAL_USERS, default_load, is_paced
 
 # How it was asked: no two of these are two choices.
 _PLACES = ("op", "provider", "bed", *OF_A_LOAD)
 _USUAL_BED = "embedded"
+# What users ask and how, which is no coordinate; by what a study's file calls it. Another of it is another cost.
+_REQUESTS = {
+    "get": "load.request.get",
+    "unique_query": "load.request.unique",
+    "status": "load.expect.status",
+    "connection": "load.connection",
+    "think_s": "load.think",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +74,9 @@ class Swap:
     """What is changed: `choice` or a setting."""
     value: Value
     row: Row
+    """In the place of the term's cell, or of that of a full handshake."""
+    own: tuple[str, ...]
+    """The settings that its choice has and the term's has not, which are not at their defaults."""
     saved: Interval
     """Cores, below nought where it costs more."""
     verdict: Verdict
@@ -87,7 +99,7 @@ class SizedTerm:
     swaps: tuple[Swap, ...]
     """Those that were measured, from the one that saves most."""
     is_at_load: bool
-    """Whether its servers, if it has any, had as much time to spare as the mix's will."""
+    """Whether its servers, if it has any, had as much time to spare as the mix's will, and no client beside them."""
 
     @property
     def cell(self) -> Cell:
@@ -115,17 +127,22 @@ class Sized:
 
 
 def size(mix: Mix, runs: Sequence[Run], today: date) -> Sized:
-    """What a mix takes by these runs. Raises TollbarError where they are of different machines."""
+    """What a mix takes by these runs.
+
+    Raises TollbarError where they are of different machines, have a term by several providers of which none is its
+    family's, or say that it costs nothing.
+    """
     _refuse_other_machines(runs)
     sources = [Source(run, one) for run in runs for one in run.studies if one.study.measure.cost != "client-cpu"]
-    wanted = [*every_part(mix.terms)]
-    # What one study has is summed block by block: the study that has most of the mix's cells comes first.
     percent = round(100 * mix.utilisation)
+    terms = tuple(_by_one_provider(mix, sources, term, percent) for term in mix.terms)
+    wanted = [*every_part(terms)]
+    # What one study has is summed block by block: the study that has most of the mix's cells comes first.
     held = {id(one): sum(1 for term, part in wanted if _rows(one, term, part, percent)) for one in sources}
     sources.sort(key=lambda one: -held[id(one)])
     found: list[SizedTerm] = []
     missing: dict[str, str] = {}
-    for term in mix.terms:
+    for term in terms:
         cells = [_cell(mix, sources, term, part) for part in term.parts]
         there = [cell for cell in cells if cell is not None]
         if len(there) < len(cells):
@@ -171,11 +188,30 @@ def _refuse_other_machines(runs: Sequence[Run]) -> None:
             )
 
 
+def _by_one_provider(mix: Mix, sources: Sequence[Source], term: Term, percent: int) -> Term:
+    """The term with a provider that has all its cells: the mix's, else its family's, else the only one."""
+    if "provider" in term.main.wanted:
+        return term
+    of_parts = [
+        {str(row.coordinates["provider"]) for source in sources for row in _rows(source, term, part, percent)}
+        for part in term.parts
+    ]
+    found = sorted(set.intersection(*of_parts) or of_parts[0])
+    usual = [name for name in map(normal, term.family.providers) if name in found]
+    if len(found) > 1 and not usual:
+        where = f"{mix.path}: term.{term.name}.provider"
+        raise TollbarError("which provider?", where=where, hint=f"measured here: {', '.join(found)}")
+    if not found:
+        return term
+    said = {"provider": (*usual, *found)[0]}
+    return replace(term, parts=tuple(replace(part, wanted={**part.wanted, **said}) for part in term.parts))
+
+
 def _rows(source: Source, term: Term, part: Part, percent: int) -> list[Row]:
     """The rows of a study that are this cell and have a cost, those of the mix's load first, then the most usual."""
     if source.study_run.study.family.name != term.family.name:
         return []
-    rows = [row for row in source.study_run.rows if not _differences(term, part, row)]
+    rows = [row for row in source.study_run.rows if not _differences(source, term, part, row)]
     measured = (row for row in rows if source.ledger.why_unmeasured(row) is None)
     return sorted(measured, key=lambda row: (not _is_as_meant(row, percent), *_unusual(row)))
 
@@ -185,10 +221,12 @@ def _is_as_meant(row: Row, percent: int) -> bool:
     return row.coordinates.get("utilisation") == percent and row.coordinates.get("client") == "apart"
 
 
-def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
-    """In what a row is another cell: what it has, and what is wanted. Sets nothing of how it was asked."""
-    there = row.coordinates
-    found = {name: (there.get(name, "–"), value) for name, value in part.wanted.items() if there.get(name) != value}
+def _differences(source: Source, term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Value]]:
+    """In what a row is another cell: what it has, and what is wanted. How many users ask, how often, is no matter."""
+    there: Mapping[str, Value] = {"threads": 1, **row.coordinates}
+    wanted: Mapping[str, Value] = {"threads": 1, **part.wanted}
+    found = {name: (there.get(name, "–"), value) for name, value in wanted.items() if there.get(name) != value}
+    found |= _other_requests(source, term)
     if row.choice not in term.family.choices or term.is_served != ("bed" in there):
         return {"choice": (row.choice, part.wanted["choice"]), "bed": (there.get("bed", "–"), "–"), **found}
     usual = at_defaults(term.family, {**{n: there[n] for n in _PLACES if n in there}, **part.wanted})
@@ -197,6 +235,15 @@ def _differences(term: Term, part: Part, row: Row) -> dict[str, tuple[Value, Val
         for name, value in usual.items()
         if name in term.family.settings and name not in part.wanted and name in there and there[name] != value
     }
+
+
+def _other_requests(source: Source, term: Term) -> dict[str, tuple[Value, Value]]:
+    """In what a study's users ask otherwise than those of a question do."""
+    load, usual = source.study_run.study.load, default_load(term.family)
+    if load is None:
+        return {}
+    both = {key: (getattr(load, name), getattr(usual, name)) for name, key in _REQUESTS.items()}
+    return {key: (has or "–", wanted or "–") for key, (has, wanted) in both.items() if has != wanted}
 
 
 def _unusual(row: Row) -> tuple[bool, ...]:
@@ -219,28 +266,33 @@ def _cell(mix: Mix, sources: Sequence[Source], term: Term, part: Part) -> Cell |
 
 def _nearest(sources: Sequence[Source], term: Term, part: Part) -> str:
     """The row that differs least from the cell, in words; or why there is none."""
-    rows = [
-        row
+    found = [
+        _differences(source, term, part, row)
         for source in sources
         if source.study_run.study.family.name == term.family.name
         for row in source.study_run.rows
         if source.ledger.why_unmeasured(row) is None
     ]
-    if not rows:
+    if not found:
         return f"no run here has the family {term.family.name}" if sources else "no run is named"
-    differing = min((_differences(term, part, row) for row in rows), key=len)
+    differing = min(found, key=len)
     return "the nearest that was measured has " + ", ".join(
         f"`{name}={has}` for `{wanted}`" for name, (has, wanted) in differing.items()
     )
 
 
 def _sized(mix: Mix, term: Term, cells: Sequence[Cell], today: date) -> SizedTerm:
+    cores = summed(cells)
+    if cores.estimate <= 0:
+        what = "its cost, less what is taken off, is not above nought"
+        hint = "measure both in one question, and for longer (`--for`)"
+        raise TollbarError(what, where=f"{mix.path}: term.{term.name}", hint=hint)
     wanted = _wanted(mix.policies, term, today)
     judged = candidate(wanted, cells[0].row.coordinates)
     swaps = sorted(_swaps(wanted, term, cells), key=lambda one: -one.saved.estimate)
     percent = round(100 * mix.utilisation)
     is_at_load = not term.is_asked or all(_is_as_meant(cell.row, percent) for cell in cells)
-    return SizedTerm(term, tuple(cells), summed(cells), judged, _memory(term, cells[0]), tuple(swaps), is_at_load)
+    return SizedTerm(term, tuple(cells), cores, judged, _memory(term, cells[0]), tuple(swaps), is_at_load)
 
 
 def _wanted(asked: Sequence[Policy], term: Term, today: date) -> Wanted:
@@ -271,9 +323,13 @@ def _swaps(wanted: Wanted, term: Term, cells: Sequence[Cell]) -> Iterator[Swap]:
     deciding -= {*_PLACES, *((RESUMPTION, "resumed") if term.resumed is not None else ())}
     for row in own.source.study_run.rows:
         name = _changed(own.row, row)
-        if name in deciding and row.standing is not Standing.NULL and row.choice in family.choices:
-            others = [_swapped(cell, name, row.coordinates[name]) if cell.weight > 0 else cell for cell in cells]
-            there = [cell for cell in others if cell is not None]
+        is_choice = row.standing is not Standing.NULL and row.choice in family.choices
+        if name in deciding and is_choice and own.source.ledger.why_unmeasured(row) is None:
+            others = [
+                _swapped(own.row, row, cell, name) if part.share >= 0 else cell
+                for cell, part in zip(cells[1:], term.parts[1:], strict=True)
+            ]
+            there = [Cell(own.source, row, own.weight), *(cell for cell in others if cell is not None)]
             if len(there) == len(cells):
                 yield _swap(wanted, term, cells, there, name)
 
@@ -285,13 +341,15 @@ def _changed(own: Row, other: Row) -> str | None:
     return differing[0] if len(differing) == 1 else None
 
 
-def _swapped(cell: Cell, name: str, value: Value) -> Cell | None:
-    """The cell of the same study that has another value there, and a cost."""
+def _swapped(own: Row, other: Row, cell: Cell, name: str) -> Cell | None:
+    """What is to another cell of the term as `other` is to its `own`: of the cell's study, and with a cost."""
+    at = cell.row.coordinates
+    alike = {n: v for n, v in other.coordinates.items() if own.coordinates.get(n) == at.get(n)}
     rows = (
         row
         for row in cell.source.study_run.rows
-        if row.coordinates.get(name) == value
-        and _changed(cell.row, row) == name
+        if _changed(cell.row, row) == name
+        and all(row.coordinates.get(n, value) == value for n, value in alike.items())
         and cell.source.ledger.why_unmeasured(row) is None
     )
     found = next(rows, None)
@@ -301,9 +359,11 @@ def _swapped(cell: Cell, name: str, value: Value) -> Cell | None:
 def _swap(wanted: Wanted, term: Term, cells: Sequence[Cell], others: Sequence[Cell], name: str) -> Swap:
     turned = [Cell(other.source, other.row, -other.weight) for other in others]
     saved = summed([*cells, *turned])
-    row = others[0].row
-    judged = candidate(wanted, row.coordinates)
-    return Swap(term, name, row.coordinates[name], row, saved, _verdict(cells, others, saved), judged)
+    row, at = others[0].row, others[0].row.coordinates
+    settings = [n for n in term.family.settings if n in at and n not in cells[0].row.coordinates]
+    own = tuple(n for n in settings if at[n] != term.family.default_at(n, at))
+    judged = candidate(wanted, at)
+    return Swap(term, name, at[name], row, own, saved, _verdict(cells, others, saved), judged)
 
 
 def _verdict(cells: Sequence[Cell], others: Sequence[Cell], saved: Interval) -> Verdict:

@@ -31,6 +31,7 @@ from tollbar.study.definition import (
     Measure,
     Statistic,
     Study,
+    default_load,
     is_paced,
     matches,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "begun",
     "check_choices",
     "coordinates_of",
+    "default_load",
     "is_named",
     "is_paced",
     "load",

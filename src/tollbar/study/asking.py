@@ -325,18 +325,11 @@ class _Asked:
         load["users"] = users
         if "client" in self.varied:
             load["client"] = self.varied["client"]
-        if self._is_served:
-            usual = default_load(self.family)
-            load["request"] = {"get": usual.get}
-            load["expect"] = {
-                "status": usual.status,
-                **({"bytes": usual.expected_bytes} if usual.expected_bytes else {}),
-            }
-        else:
-            load["connection"] = "user"
-            size = "&bytes={bytes}" if "bytes" in self.family.settings else ""
-            load["request"] = {"get": f"/op/{self.family.name}/{{choice}}?op={{op}}{size}"}
-            load["expect"] = {"status": 200}
+        usual = default_load(self.family)
+        if usual.connection:
+            load["connection"] = usual.connection
+        load["request"] = {"get": usual.get}
+        load["expect"] = {"status": usual.status, **({"bytes": usual.expected_bytes} if usual.expected_bytes else {})}
         return load
 
     def _words(self, choices: Sequence[str], baseline: Mapping[str, Value]) -> str:

@@ -193,17 +193,18 @@ USUAL_USERS = 8
 
 
 def default_load(family: Family) -> Load:
-    """What users ask of a server, where a study of a family that only servers perform does not say."""
+    """What users ask of a server where nothing else is said: a page, or the operation of what is no server's alone."""
     size = "{bytes}" if "bytes" in family.settings else None
+    operation = f"/op/{family.name}/{{choice}}?op={{op}}{f'&bytes={size}' if size else ''}"
     return Load(
         users=(USUAL_USERS,),
         rates_hz=(),
         think_s=0.0,
-        connection=None,
-        get=f"/bytes/{size or 4096}",
+        connection=None if family.beds else "user",
+        get=f"/bytes/{size or 4096}" if family.beds else operation,
         unique_query=False,
         status=200,
-        expected_bytes=size,
+        expected_bytes=size if family.beds else None,
     )
 
 

@@ -71,7 +71,7 @@ class WireLoad(Wire):
     def _is_one_of_two_shapes(self) -> WireLoad:
         if not self.users or min(self.users) < 1:
             raise ValueError("`users` are whole numbers above zero")
-        if (self.shape == "open") != (bool(self.rates) != bool(self.utilisation)):
+        if bool(self.rates) + bool(self.utilisation) != (self.shape == "open"):
             raise ValueError("an open load gives `rates` or `utilisation`, a closed one `users`")
         if self.shape == "open" and len(self.users) > 1:
             raise ValueError("an open load has one number of `users`: the most connections it may use")

@@ -21,6 +21,8 @@ class Cores(Form):
     """null where there were too few blocks"""
     degrees_of_freedom: Number | None
     """of Student's distribution; null where they are not limited"""
+    moments: str
+    """`undisturbed`, or `as disturbed` where the core was left alone in too few blocks"""
 
 
 class CellForm(Form):
@@ -35,6 +37,8 @@ class SwapForm(Form):
     name: str
     """what is changed: `choice` or a setting"""
     value: str | int | float
+    cell: Values
+    """in the place of the term's first"""
     standing: str
     saves: Cores
     """below nought where it costs more"""
@@ -55,7 +59,8 @@ class TermForm(Form):
     share: Number | None
     """of all cores"""
     at_load: bool
-    """whether its servers had as much time to spare as the mix's, or always had the next request"""
+    """whether its servers, if it has any, were kept as busy as the mix's by a client on a core of its own; if not, its
+    `cells` say how they were asked"""
     memory_bytes: Number | None
     """of all that are under way at once"""
     ruling: str
@@ -136,7 +141,8 @@ def document(sized: Sized, checked: Checked | None = None) -> Document:
 def _cores(of: Interval) -> Cores:
     bounded = of.is_bounded
     freedom = of.freedom if bounded and of.freedom != float("inf") else None
-    return Cores(estimate=of.estimate, interval=(of.low, of.high) if bounded else None, degrees_of_freedom=freedom)
+    interval = (of.low, of.high) if bounded else None
+    return Cores(estimate=of.estimate, interval=interval, degrees_of_freedom=freedom, moments=of.moments)
 
 
 def _term(sized: Sized, one: SizedTerm) -> TermForm:
@@ -167,6 +173,7 @@ def _swap(one: Swap) -> SwapForm:
     return SwapForm(
         name=one.name,
         value=one.value,
+        cell=dict(one.row.coordinates),
         standing=one.row.standing.value,
         saves=_cores(one.saved),
         verdict=one.verdict.value,

@@ -15,7 +15,8 @@ from tollbar.present.numbers import amount, figure_words, percent, percent_of
 from tollbar.sizing.checked import Checked, CheckedTerm
 from tollbar.sizing.mix import load_words
 from tollbar.sizing.sized import Sized, SizedTerm, Swap
-from tollbar.stats import Interval
+from tollbar.stats import Interval, Moments
+from tollbar.study import is_paced
 
 # Swaps beyond these hide the rest; the JSON document has all.
 MOST_SWAPS = 12
@@ -100,9 +101,11 @@ def _how(sized: Sized) -> Iterator[str]:
     sources = dict.fromkeys(cell.source for term in sized.terms for cell in term.cells)
     runs = enumeration([*dict.fromkeys(one.run.name for one in sources)])
     confidence = max(cell.source.ledger.confidence for term in sized.terms for cell in term.cells)
+    told = [sized.cores] if sized.cores else [one.cores for one in sized.terms]
+    moments = max((one.moments for one in told), key=[*Moments].index)
     yield (
         "Cores are rates times CPU time per operation, over the share of their time that is to be used; CPU time of all"
-        f" that take part on the server's side, undisturbed, as measured in {runs}; {percent(confidence)} intervals."
+        f" that take part on the server's side, {moments}, as measured in {runs}; {percent(confidence)} intervals."
     )
     if sized.cores is not None and len(sources) > 1:
         freedom = sized.cores.freedom
@@ -180,7 +183,7 @@ def _swaps(sized: Sized, swaps: Sequence[Swap]) -> Table:
     )
     rows = []
     for one in swaps:
-        words = place_of(one.term.family, {one.name: one.value}, [one.name])
+        words = place_of(one.term.family, one.row.coordinates, [one.name, *one.own])
         refused = enumeration([reason_words(reason) for reason in one.judged.broken])
         row = [
             TableCell(one.term.name),
@@ -235,13 +238,31 @@ def _notes(sized: Sized) -> Iterator[str]:
         )
     if sized.terms and not sized.missing:
         yield "Where terms are performed by one process they share its caches, which is not in the sum."
-    busy = [one.term.name for one in sized.terms if not one.is_at_load]
+    load = " ".join(load_words(sized.mix.utilisation))
+    others = [one for one in sized.terms if not one.is_at_load]
+    busy = [one.term.name for one in others if not _is_paced(one)]
     if busy:
         yield (
             f"By costs of servers that always had the next request: {enumeration([f'`{name}`' for name in busy])}."
             " A server that is idle between requests is woken for each, and one of some microseconds may take twice as"
-            f" long: `{' '.join(load_words(sized.mix.utilisation))}` in the question measures that."
+            f" long: `{load}` in the question measures that."
         )
+    paced = [f"`{one.term.name}` ({enumeration([*_loads(one)])})" for one in others if _is_paced(one)]
+    if paced:
+        yield f"By costs under another load than the mix's (that is `{load}` in a question): {enumeration(paced)}."
+
+
+def _is_paced(one: SizedTerm) -> bool:
+    return all(is_paced(cell.row.coordinates) for cell in one.cells)
+
+
+def _loads(one: SizedTerm) -> Iterator[str]:
+    """How its cells were asked, each way once: `30 % busy`."""
+    found: dict[str, None] = {}
+    for at in (cell.row.coordinates for cell in one.cells):
+        client = "" if at.get("client") == "apart" else " by a client on the server's core"
+        found[f"{place_of(one.term.family, at, ('rate', 'utilisation'))}{client}"] = None
+    yield from found
 
 
 def _warnings(sized: Sized) -> Iterator[str]:
@@ -249,5 +270,7 @@ def _warnings(sized: Sized) -> Iterator[str]:
         if one.judged.ruling is Ruling.BREAKS:
             broken = enumeration([reason_words(reason) for reason in one.judged.broken])
             yield capitalised(f"`{one.term.name}` itself is refused: {broken}")
+        if one.cores.is_bounded and one.cores.low <= 0:
+            yield f"The interval of `{one.term.name}` reaches nought or below: ask again for longer (`--for`)"
     if sized.cores is not None and not sized.cores.is_bounded:
         yield "Some term has too few blocks for an interval: ask again for longer (`--for`)"
