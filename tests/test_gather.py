@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from conftest import Tollbar
-from tollbar import gathering, judge, results
-from tollbar.document.decisions.gather import document
+from tollbar import families, gathering, judge, results
+from tollbar.document.decisions.gather import document, toll_rows
 from tollbar.errors import TollbarError
 from tollbar.families import Value
 from tollbar.gathering import Gathered, Unusable
@@ -27,6 +32,8 @@ from tollbar.gathering.reading import Doubt, Found
 from tollbar.judge import Verdict
 from tollbar.present.decisions.gather import gather_answer, gather_page, refusal_words
 from tollbar.report.page import html
+from tollbar.results import reading
+from tollbar.study.definition import default_load
 
 CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.0}
 REHEARSAL = """
@@ -142,6 +149,62 @@ def test_a_copy_is_no_further_run(run: Path, tmp_path: Path) -> None:
     assert isinstance(second, Found)
 
 
+def test_an_earlier_state_does_not_hide_what_is_refused(run: Path, tmp_path: Path) -> None:
+    """A run that is doubtful as it has gone on is not told as it was before."""
+    shutil.copytree(run, tmp_path / "runs" / "two")
+    with sqlite3.connect(run / "results.sqlite") as database:
+        database.execute("delete from trial where block = 4")
+    later = tmp_path / "runs" / "two" / FILE
+    kept = KeptJudgement.model_validate_json(later.read_bytes())
+    noisy = [study.model_copy(update={"noise_floor": 1.5}) for study in kept.studies]
+    later.write_text(kept.model_copy(update={"studies": noisy}).model_dump_json())
+    earlier, last = gathering.read([tmp_path / "runs"])
+    assert isinstance(earlier, Unusable)
+    assert isinstance(last, Found)
+    assert [Doubt.NOISE] == [one.doubt for one in last.refused]
+
+
+def test_runs_that_contradict_are_counted_by_themselves(made: Path, tmp_path: Path) -> None:
+    """Not among what is decided on several machines, of which there is none."""
+    run_of(tmp_path, fingerprint("Example CPU 1"), cost(sha_512=700.0), seed=2)
+    said = gather_answer(told(made, tmp_path)).headline
+    assert said.endswith(
+        " on 1 machine: none is decided on more than one machine; of 4, runs of one machine contradict one another."
+    )
+
+
+def test_ratios_as_disturbed_are_marked(run: Path) -> None:
+    """Of a core that nothing probed: in each form, and in the words of what a ratio is."""
+    assert "~" not in str(gather_answer(told(run), everything=True))
+    with sqlite3.connect(run / "results.sqlite") as database:
+        database.execute("delete from observation where metric like 'probe%'")
+    (run / FILE).unlink()
+    found = told(run)
+    assert {True} == {toll.is_disturbed for row in found.rows for toll in row.places[0].ratios}
+    answer = gather_answer(found, everything=True)
+    assert "where `~` stands, as disturbed" in answer.how[0]
+    assert "1.50~ [" in str(answer)
+    (seen,) = {one.disturbed for toll in document(found).tolls for on in toll.on for one in on.runs if one.ratio}
+    assert seen
+    assert {True} == {row["disturbed"] for row in toll_rows(found) if row["ratio"]}
+
+
+@pytest.mark.parametrize("name", ["users", "rates_hz", "utilisations", "clients"])
+def test_what_is_a_coordinate_is_no_other_load(name: str) -> None:
+    """How many, how often, how busy and from where: studies that vary them differently have cells in common."""
+    values: dict[str, list[Any]] = {
+        "users": [(8,), (1, 8)],
+        "rates_hz": [(100.0,), (100.0, 200.0)],
+        "utilisations": [(60,), (30, 60)],
+        "clients": [("apart",), ("beside", "apart")],
+    }
+    load = default_load(families.family("web-auth"))
+    one, other = (replace(load, **{name: value}).asked for value in values[name])
+    assert one == other
+    assert replace(load, think_s=1.0).asked != load.asked
+    assert replace(load, rates_hz=(100.0,)).asked != load.asked
+
+
 def test_what_is_not_alike_is_not_one_toll(made: Path, tmp_path: Path) -> None:
     """Another threshold or other parameters of a choice: rows of their own."""
     run_of(tmp_path, fingerprint("Example CPU 2"), cost(), text=f'{DIGESTS}\n[judge]\nworth = "10 %"\n')
@@ -215,12 +278,18 @@ def _climbing_family(run: Path) -> None:
     (run / FILE).unlink()
 
 
-def _viewed(run: Path) -> None:
+def _viewed(run: Path, table: str = "trial", *, forged: bool = False, kept: bool = True) -> None:
+    """A view that never ends under a table's name; `forged`: the schema says that it is a table."""
     with sqlite3.connect(run / "results.sqlite") as database:
         database.executescript(
-            "drop table trial; create view trial as with recursive n(i) as (select 1 union all select i from n)"
-            " select i as study, i as block from n"
+            f"drop table {table}; create view {table} as with recursive n(i) as (select 1 union all select i + 1 from"
+            " n) select i as study, i as block, i as key from n"
         )
+        if forged:
+            database.execute("pragma writable_schema = 1")
+            database.execute("update sqlite_master set type = 'table' where name = ?", (table,))
+    if not kept:
+        (run / FILE).unlink()
 
 
 def _cut(run: Path) -> None:
@@ -236,6 +305,13 @@ def _garbled(run: Path) -> None:
 def _fifo(run: Path) -> None:
     (run / FILE).unlink()
     os.mkfifo(run / FILE)
+
+
+def _much(run: Path) -> None:
+    for number in range(50):
+        path = run / "studies" / f"{number}.toml"
+        path.touch()
+        os.truncate(path, 4 << 20)
 
 
 def _large(run: Path) -> None:
@@ -256,7 +332,15 @@ HOSTILE: Mapping[str, tuple[Callable[[Path], object], str]] = {
     "a linked study": (_linked_study, "is a symbolic link, which is not followed"),
     "a pipe": (_fifo, "`judged.json` is neither a file nor a folder"),
     "a large file": (_large, "`studies/digests.toml` is larger than that of any run"),
-    "a view that never ends": (_viewed, "`trial` is no table"),
+    "many large files": (_much, "its files are larger than those of any run"),
+    **{
+        f"a view that never ends, {table}, {forged=}, {kept=}": (
+            partial(_viewed, table=table, forged=forged, kept=kept),
+            # SQLite holds the type against the text.
+            f"malformed database schema ({table})" if forged else f"`{table}` is no table",
+        )
+        for table, forged, kept in product(("cell", "trial"), (False, True), (False, True))
+    },
     "a cut database": (_cut, "the results cannot be read"),
     "no database": (lambda run: (run / "results.sqlite").unlink(), "cannot be read"),
     "no text of a study": (lambda run: shutil.rmtree(run / "studies"), "cannot be read"),
@@ -270,6 +354,50 @@ def test_what_others_send_is_a_reason(run: Path, what: str) -> None:
     spoil, expected = HOSTILE[what]
     spoil(run)
     assert expected in reason_of(run)
+
+
+def test_reading_ends(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is asked of the results of another's making."""
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    monkeypatch.setattr(reading, "MOST_S", 0)
+    monkeypatch.setattr(reading, "reach", lambda database: database.execute(endless).fetchall())
+    with pytest.raises(TollbarError, match="take more than 0 s to be read"):
+        results.present(run)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_die, "the process that judged it ended"),
+        (lambda: time.sleep(600), "the process that judged it ended"),
+        (lambda: bytearray(gathering.reading.MOST_ADDRESSES), "more memory than one run may have"),
+    ],
+    ids=["killed", "endless", "large"],
+)
+def test_one_that_dies_takes_no_other_with_it(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[], object], said: str
+) -> None:
+    """Those that shared its pool are judged all the same."""
+    for seed in range(5):
+        copied = Path(shutil.copytree(made, tmp_path / "runs" / f"{seed}"))
+        _said(copied, seed=seed)
+    really = judge.judge
+
+    def judged(run: results.Run) -> judge.Judgement:
+        if run.seed == 1:
+            spoil()
+        return really(run)
+
+    monkeypatch.setattr(judge, "judge", judged)
+    monkeypatch.setattr(gathering.reading, "MOST_S", 5)
+    found = gathering.read([tmp_path / "runs"])
+    reasons = [one.reason if isinstance(one, Unusable) else "" for one in found]
+    assert said in reasons.pop(1)
+    assert [""] * 4 == reasons
 
 
 def test_what_is_kept_by_others_is_checked(run: Path) -> None:
@@ -313,7 +441,7 @@ def test_whatever_a_run_says_is_read_or_refused(made: Path, tmp_path: Path, key:
 
 
 KEPT = ["worth", "noise_floor", "load", "family", "parameters", "cells", "tolls", "cells/0/0/bytes", "tolls/0/2",
-        "cells/0/0", "wrong_claims", "tolls/0/7", "cells/0/3"]  # fmt: skip
+        "cells/0/0", "wrong_claims", "tolls/0/7", "tolls/0/8", "cells/0/3"]  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

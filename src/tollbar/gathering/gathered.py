@@ -98,9 +98,18 @@ class TollRow:
         return any(place.ratios for place in self.places.values())
 
     @cached_property
+    def machines_differ(self) -> bool:
+        return len({*self.verdicts.values()}) > 1
+
+    @cached_property
+    def runs_differ(self) -> bool:
+        """Whether runs of one machine contradict one another."""
+        return any(place.verdict is None for place in self.places.values())
+
+    @property
     def differs(self) -> bool:
         """Whether machines, or runs of one of them, contradict one another."""
-        return len({*self.verdicts.values()}) > 1 or any(place.verdict is None for place in self.places.values())
+        return self.machines_differ or self.runs_differ
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -21,6 +20,7 @@ from tollbar.files import write_atomically
 from tollbar.judge import ClaimVerdict, Judgement, StudyJudgement, Toll, Verdict
 from tollbar.libraries import normal
 from tollbar.results import Row, present
+from tollbar.stats import Moments
 from tollbar.study import Study
 from tollbar.wire import check_characters
 
@@ -28,7 +28,14 @@ FILE = "judged.json"
 # Of a digest: as many hexadecimal digits as tell two states apart for certain.
 _DIGITS = 32
 # What a judgement is made by. A run that another version judged is judged again.
-_JUDGED_BY = ("judge/*.py", "gathering/kept.py", "results/reading.py", "moments.py", "stats.py")
+_JUDGED_BY = (
+    "judge/*.py",
+    "gathering/kept.py",
+    "results/reading.py",
+    "study/definition.py",
+    "moments.py",
+    "stats.py",
+)
 
 
 # A sender may write any number: one that no cost has, and that no text shows, is refused.
@@ -71,6 +78,8 @@ class KeptToll(NamedTuple):
     blocks: int
     reason: str | None
     """Why there is no ratio."""
+    is_disturbed: bool
+    """Whether the ratio is as disturbed: the core was left alone too seldom, or nothing probed it."""
 
 
 class KeptStudy(Kept):
@@ -191,11 +200,7 @@ def _study(judged: StudyJudgement) -> KeptStudy:
 
 
 def _load(study: Study) -> str:
-    """How many users there are, or how often they ask, is a coordinate of each cell."""
-    if study.load is None:
-        return ""
-    asked = replace(study.load, rates_hz=(), users=study.load.users if study.load.is_open else ())
-    return hashlib.sha256(repr(asked).encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(repr(study.load.asked).encode()).hexdigest()[:_DIGITS] if study.load else ""
 
 
 def _wrong_claims(judged: StudyJudgement) -> Iterator[str]:
@@ -213,6 +218,7 @@ def _toll(toll: Toll, places: dict[str, int]) -> KeptToll:
     cell, over = places[toll.row.key], places[toll.against.key]
     ratio = toll.ratio
     if ratio is None:
-        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason)
+        return KeptToll(cell, over, None, None, None, toll.verdict, 0, toll.reason, is_disturbed=False)
     low, high = (ratio.low, ratio.high) if ratio.is_bounded else (None, None)
-    return KeptToll(cell, over, ratio.estimate, low, high, toll.verdict, ratio.n, toll.reason)
+    is_disturbed = ratio.moments is Moments.AS_DISTURBED
+    return KeptToll(cell, over, ratio.estimate, low, high, toll.verdict, ratio.n, toll.reason, is_disturbed)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import resource
 import signal
 import stat
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,10 +37,16 @@ MOST_FLAGS = 200
 MOST_BYTES = {"run.json": 8 << 20, FILE: 128 << 20, "results.sqlite": 4 << 30, "results.sqlite-wal": 4 << 30}
 MOST_OTHERWISE = 4 << 20
 MOST_FILES = 10_000
+# Of all those together that are read whole.
+MOST_TOGETHER = 192 << 20
+# Of a process that judges one run: seconds, and bytes of addresses, with all that is mapped before.
+MOST_S = 600
+MOST_ADDRESSES = max(4 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 # Of folders below the one that is named: a run of each study of each machine of each day.
 DEEPEST = 4
 # So many runs of a thousand cells are judged in about a minute.
 MANY = 20
+DIED = f"could not be judged: the process that judged it ended; it may take too much memory, or more than {MOST_S} s"
 # Of <sys/prctl.h>: the signal that a process has when its parent ends, however that ends.
 PR_SET_PDEATHSIG = 1
 # Of a name or a reason that is shown.
@@ -104,7 +112,8 @@ class Found:
     @property
     def blocks(self) -> int:
         """Of all tolls: a run that has gone on has more of them."""
-        return sum(toll.blocks for study in self.studies for toll in study.tolls)
+        studies = (*self.studies, *(one.study for one in self.refused))
+        return sum(toll.blocks for study in studies for toll in study.tolls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,38 +135,63 @@ def read(folders: Sequence[Path]) -> list[Found | Unusable]:
     left = [directory for directory, found in read_back.items() if found is None]
     if left:
         _log.info("%d of %d runs keep no judgement of this version: judging them", len(left), len(read_back))
-        # Each in a process of its own, beside others: one that takes too much memory ends by itself.
-        with ProcessPoolExecutor(min(len(left), os.cpu_count() or 1), get_context("fork"), _ends_with_parent) as pool:
-            read_back |= _judged_in(pool, left)
+        read_back |= _judged_apart(left)
     found = [one if isinstance(one, Unusable) else read_back[one] for one in directories]
     return list(_once([one for one in found if one is not None]))
 
 
 def _ends_with_parent() -> None:
-    """Of a process that judges: what interrupts the command is the command's to say."""
+    """Of a process that judges: what interrupts the command is the command's to say; and not all memory is its own."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MOST_ADDRESSES if hard == resource.RLIM_INFINITY else min(MOST_ADDRESSES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _judged_in(pool: ProcessPoolExecutor, directories: Sequence[Path]) -> Iterator[tuple[Path, Found | Unusable]]:
-    under_way = {directory: pool.submit(_judged, directory) for directory in directories}
+def _judged_apart(directories: Sequence[Path]) -> Iterator[tuple[Path, Found | Unusable]]:
+    """Runs judged in processes beside this one. One that dies ends its pool: what is left then has a pool each."""
     unnoted = 0
-    try:
-        for number, (directory, one) in enumerate(under_way.items(), 1):
+    pools: list[tuple[int, Sequence[Path]]] = [(min(len(directories), os.cpu_count() or 1), directories)]
+    for workers, some in pools:
+        for number, (directory, judged) in enumerate(_judged_in(workers, some), 1):
             if number % MANY == 0:
                 _log.info("judging run %d of %d", number, len(directories))
-            try:
-                found, is_noted = one.result()
-            except Exception as error:  # the pool's, of a process that was ended
-                found, is_noted = Unusable(shown(directory), f"could not be judged: {_words(error)}"), True
-            unnoted += not is_noted
-            yield directory, found
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+            if judged is not None:
+                unnoted += not judged[1]
+                yield directory, judged[0]
+            elif len(some) > 1:
+                pools.append((1, [directory]))
+            else:
+                yield directory, Unusable(shown(directory), DIED)
     if unnoted:
         _log.warning("this look at %d of them is not noted, so that later ones will not pay for it", unnoted)
+
+
+def _judged_in(
+    workers: int, directories: Sequence[Path]
+) -> Iterator[tuple[Path, tuple[Found | Unusable, bool] | None]]:
+    """Each as `_judged` has it; None: a process of the pool died, whichever run it judged."""
+    with ProcessPoolExecutor(workers, get_context("fork"), _ends_with_parent) as pool:
+        try:
+            under_way: dict[Path, Future[tuple[Found | Unusable, bool]]] = {}
+            with suppress(BrokenProcessPool):
+                for directory in directories:
+                    under_way[directory] = pool.submit(_judged, directory)
+            for directory in directories:
+                judged: tuple[Found | Unusable, bool] | None = None
+                try:
+                    judged = under_way[directory].result() if directory in under_way else None
+                except BrokenProcessPool:
+                    pass
+                except Exception as error:  # of what a process hands back
+                    judged = Unusable(shown(directory), f"could not be judged: {_words(error)}"), True
+                yield directory, judged
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def shown(text: object, most: int = MOST_LETTERS) -> str:
@@ -218,17 +252,25 @@ def _quickly(directory: Path) -> Found | Unusable | None:
 
 def _judged(directory: Path) -> tuple[Found | Unusable, bool]:
     """A run by its chunks, and whether the look at them is noted."""
+    # Whatever it is busy with, the process dies of it.
+    signal.alarm(MOST_S)
     try:
+        # Read before the look is noted: what is no table is refused first.
+        run = results.read(directory)
         is_noted = results.look(directory) is None
-        return _found(directory, keep(judge.judge(results.read(directory)))), is_noted
+        return _found(directory, keep(judge.judge(run))), is_noted
     except Exception as error:  # whatever a file that others wrote may lead to
         return Unusable(shown(directory), _words(error)), True
+    finally:
+        signal.alarm(0)
 
 
 def _words(error: Exception) -> str:
     """What went wrong with a run, without its place, which stands beside it."""
     if isinstance(error, TollbarError):
         return shown(error.what)
+    if isinstance(error, MemoryError):
+        return f"judging it takes more memory than one run may have: {units.show_bytes(MOST_ADDRESSES)}"
     if isinstance(error, OSError):
         return shown(f"cannot be read: {error.strerror or error}")
     return shown(
@@ -239,6 +281,7 @@ def _words(error: Exception) -> str:
 def _check_files(directory: Path) -> None:
     """Raises TollbarError for what is no ordinary file of a run, before any of them is opened."""
     folders = [directory, directory / "studies", directory / "families"]
+    together = 0
     for number, path in enumerate(_entries(folders)):
         status = path.lstat()
         name = path.relative_to(directory)
@@ -249,6 +292,11 @@ def _check_files(directory: Path) -> None:
         most = MOST_BYTES.get(str(name), None if path.parent == directory else MOST_OTHERWISE)
         if most is not None and stat.S_ISREG(status.st_mode) and status.st_size > most:
             raise TollbarError(f"`{name}` is larger than that of any run: {units.show_bytes(status.st_size)}")
+        # Of the database, chunks are read one after another; other files beside it are not read.
+        if most is not None and not name.name.startswith("results.sqlite"):
+            together += status.st_size
+        if together > MOST_TOGETHER:
+            raise TollbarError(f"its files are larger than those of any run: {units.show_bytes(together)}")
         if number >= MOST_FILES:
             raise TollbarError(f"more than {MOST_FILES:,} files")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
@@ -16,7 +16,7 @@ from tollbar.machine import differences
 from tollbar.metrics import TYPICAL
 from tollbar.results import Row
 from tollbar.stats import Interval, Moments, quotient
-from tollbar.study import Load, Study
+from tollbar.study import Study
 from tollbar.study.asking import ASKED
 
 At = frozenset[tuple[str, Value]]
@@ -225,15 +225,9 @@ def _unlike(one: Study, other: Study) -> str | None:
     # A question without a file has no name of its own.
     if one.name == ASKED and one.question != other.question:
         return f"another question: “{one.question}” / “{other.question}”"
-    if _asked_of_servers(one) != _asked_of_servers(other):
+    if (one.load and one.load.asked) != (other.load and other.load.asked):
         return "another load: users ask for something else, or otherwise"
     return None
-
-
-def _asked_of_servers(study: Study) -> Load | None:
-    """What users ask; how many, or how often, is a coordinate of each row."""
-    users = study.load.users if study.load and study.load.is_open else ()
-    return study.load and replace(study.load, rates_hz=(), utilisations=(), users=users)
 
 
 def _paired(

@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from tollbar.wire import is_plain
 
 SCHEMA = 5
 _NO_TABLE = "type not in ('table', 'index') or sql like 'create virtual%'"
+# Many times what the largest run takes to be read; and after how many instructions of SQLite that is looked at.
+MOST_S, _INSTRUCTIONS = 300, 10_000
 # Formats that are not read any more, and what they lack.
 _NO_CHUNKS = "its trials have no chunks to be judged"
 EARLIER = {
@@ -93,17 +96,25 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)))
         try:
-            database.execute("select count(*) from cell")
+            # Not yet of a table: what has the name of one may be a view.
+            database.execute("select count(*) from sqlite_master")
         except sqlite3.OperationalError:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tollbar-results-")))
             for one in (path, path.with_name(f"{path.name}-wal")):
                 if one.exists():
                     shutil.copyfile(one, folder / one.name)
             database = stack.enter_context(contextlib.closing(sqlite3.connect(folder / path.name)))
-        # A view under a table's name is a program, which may never end; whoever made the run.
+        ends_s = time.monotonic() + MOST_S
+        database.set_progress_handler(lambda: time.monotonic() > ends_s, _INSTRUCTIONS)
+        # A view under a table's name is a program, which may never end.
         for (name,) in database.execute(f"select name from sqlite_master where {_NO_TABLE}"):
             raise TollbarError(f"not results as Tollbar writes them: `{name}` is no table", where=str(path))
-        yield database
+        try:
+            yield database
+        except sqlite3.OperationalError as error:
+            if time.monotonic() <= ends_s:
+                raise
+            raise TollbarError(f"the results take more than {MOST_S} s to be read", where=str(path)) from error
 
 
 def reach(database: sqlite3.Connection) -> dict[str, tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -181,6 +181,12 @@ class Load:
     @property
     def is_open(self) -> bool:
         return bool(self.rates_hz or self.utilisations)
+
+    @property
+    def asked(self) -> Load:
+        """What users ask; how many, how often and from where is a coordinate of each cell."""
+        users = self.users if self.is_open else ()
+        return replace(self, users=users, rates_hz=(), utilisations=(), clients=())
 
 
 def is_paced(at: Coordinates) -> bool:

@@ -42,6 +42,8 @@ class ObservationForm(Form):
     """null, as `high`, where there were too few blocks for an interval"""
     high: Number
     confidence: Number
+    disturbed: bool
+    """whether the ratio is as disturbed: the core was left alone in too few blocks, or was not probed"""
     verdict: str
     blocks: int
     reason: str | None
@@ -196,6 +198,7 @@ def _observed(one: Observation) -> dict[str, Any]:
         "low": toll.low,
         "high": toll.high,
         "confidence": one.study.confidence,
+        "disturbed": toll.is_disturbed,
         "verdict": str(toll.verdict),
         "blocks": toll.blocks,
         "reason": toll.reason,

@@ -34,6 +34,7 @@ from tollbar.present.blocks import (
 from tollbar.present.decisions import part_of
 from tollbar.present.names import VERDICT_MARKS, counted, enumeration, place_of, standing_words
 from tollbar.present.numbers import apart_words, percent, ratio_words
+from tollbar.present.results import AS_DISTURBED
 
 if TYPE_CHECKING:
     from tollbar.present.page import Page
@@ -98,20 +99,27 @@ def headline(gathered: Gathered) -> str:
     if not gathered.rows:
         return f"No toll can be told of {runs} on {machines}: below is why."
     said = f"{counted(len(gathered.rows), 'toll')} of {runs} on {machines}"
-    several = [row for row in gathered.rows if len(row.verdicts) > 1]
-    differ = sum(row.differs for row in gathered.rows)
-    if not several and not differ:
-        return f"{said}: none is decided on more than one machine."
-    return f"{said}; of {len(several):,} that are decided on more than one machine, {differ:,} come out differently."
+    several = sum(len(row.verdicts) > 1 for row in gathered.rows)
+    differ = sum(row.machines_differ for row in gathered.rows)
+    contradict = sum(row.runs_differ for row in gathered.rows)
+    among = f"; of {several:,} that are decided on more than one machine, {differ:,} come out differently"
+    apart = f"; of {contradict:,}, runs of one machine contradict one another" if contradict else ""
+    return f"{said}{among if several else ': none is decided on more than one machine'}{apart}."
 
 
 def how(gathered: Gathered) -> Iterator[str]:
     """What a ratio here is, and what is not done with it."""
     if gathered.rows:
+        tolls = [toll for row in gathered.rows for place in row.places.values() for toll in place.ratios]
+        marked = (
+            f"; where `{AS_DISTURBED}` stands, as disturbed, because the core was left alone in too few blocks or was"
+            " not probed"
+        )
         yield (
-            "A ratio is the undisturbed CPU time of a choice over that of its baseline, all else alike, as its own run"
-            " was judged. Ratios of machines stand side by side and are not averaged; times of two machines are not"
-            " compared, and there is no rank among machines."
+            "A ratio is the CPU time of a choice over that of its baseline, all else alike, as its own run was judged:"
+            f" in undisturbed moments{marked * any(toll.is_disturbed for toll in tolls)}. Ratios of machines stand side"
+            " by side and are not averaged; times of two machines are not compared, and there is no rank among"
+            " machines."
         )
     if any(len(place.ratios) > 1 for row in gathered.rows for place in row.places.values()):
         yield (
@@ -195,19 +203,17 @@ def _verdict(place: Place) -> str:
 
 
 def _ratio(place: Place) -> tuple[str, str]:
-    """A ratio and the ends of its interval; the range of several. Empty where there is none."""
+    """A ratio, marked where it is as disturbed, and the ends of its interval; the range of several. Empty: none."""
     tolls = place.ratios
     if not tolls:
         return "", ""
-    if len(tolls) == 1:
-        (only,) = tolls
-        return ratio_words(only.ratio or 0.0), _ends(only.low, only.high)
+    mark = AS_DISTURBED if any(toll.is_disturbed for toll in tolls) else ""
     found = [toll.ratio for toll in tolls if toll.ratio is not None]
     low, high = ratio_words(min(found)), ratio_words(max(found))
     ends = [(toll.low, toll.high) for toll in tolls]
     least = None if any(end is None for end, _ in ends) else min(end for end, _ in ends if end is not None)
     most = None if any(end is None for _, end in ends) else max(end for _, end in ends if end is not None)
-    return (low if low == high else f"{low} to {high}"), _ends(least, most)
+    return (low if low == high else f"{low} to {high}") + mark, _ends(least, most)
 
 
 def _ends(low: float | None, high: float | None) -> str:
@@ -380,8 +386,8 @@ class Matrix:
     data: Mapping[str, Any]
     """`columns` (title, small, number of its processor, of its flags), `rows` (number of its family, name, smaller
     line, standing and its words, whether machines differ, and its cells) and the words for `verdicts` and `reasons`.
-    Cells are one text, `|` between them: a verdict's letter, the ratio, `;`, its interval, and where there are several
-    runs `;` and how many. Of what was not measured: its letter and the number of the reason."""
+    Cells are one text, `|` between them: a verdict's letter, the ratio, `~` if as disturbed, `;`, its interval, and
+    where there are several runs `;` and how many. Of what was not measured: its letter and the number of the reason."""
 
 
 def _matrix(gathered: Gathered) -> Matrix:
