@@ -115,7 +115,9 @@ class Upgrade:
 
 def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
     """What a run of the studies that are asked of both says of the upgrade."""
-    changes, neither, not_asked = [], [], []
+    changes: list[Change] = []
+    neither: list[tuple[str, str]] = []
+    not_asked: list[tuple[str, str]] = []
     for study in judged.studies:
         for toll in study.tolls:
             if toll.row.key == toll.against.key:
