@@ -1,4 +1,4 @@
-"""Upgrades of nothing, none of which may be called dearer, and of a library that takes three per cent more; `upgrade`.
+"""Upgrades of nothing, none of which may be called dearer, and of digests that take three per cent more; `upgrade`.
 
 Half an hour.
 """
@@ -14,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.figures import TOLLBAR, Figure, timed
+from tollbar.beds.loading import libssl_beside
 from tollbar.libraries import Provider, open_provider
 
 UNCHANGED, INJECTED = 40, 10
+# Of so many upgrades of nothing one is also of TLS.
+TLS_IN = 4
 FOUND_GOAL = 9
 FOR = "30s"
 DEARER = 0.03
@@ -61,11 +64,16 @@ def figures(unchanged: int = UNCHANGED, injected: int = INJECTED) -> Iterator[Fi
         copy = folder / "libcrypto.so.3"
         shutil.copy(system.path, copy)
         found = Counter(kind for _ in range(unchanged) for kind in _kinds(folder, copy).values())
-        yield Figure(f"upgrade: {unchanged} of nothing", "0 rows dearer", _said(found), found["dearer"] == 0)
+        yield Figure(f"upgrade: digests, {unchanged} of nothing", "0 rows dearer", _said(found), found["dearer"] == 0)
+        if libssl := libssl_beside(Path(system.path)):
+            shutil.copy(libssl, folder)
+            few = unchanged // TLS_IN
+            found = Counter(kind for _ in range(few) for kind in _kinds(folder, copy, "tls").values())
+            yield Figure(f"upgrade: TLS, {few} of nothing", "0 rows dearer", _said(found), found["dearer"] == 0)
         slower = _slower(folder, system.path)
         rows = [_kinds(folder, slower)["sha-256", 16384] for _ in range(injected)]
         yield Figure(
-            f"upgrade: {injected} of {DEARER:.0%} more",
+            f"upgrade: digests, {injected} of {DEARER:.0%} more",
             f"{FOUND_GOAL} of {INJECTED} dearer",
             _said(Counter(rows)),
             rows.count("dearer") * INJECTED >= FOUND_GOAL * injected,
@@ -80,11 +88,11 @@ def _slower(folder: Path, library: str) -> Path:
     return made
 
 
-def _kinds(folder: Path, new: Path) -> dict[tuple[str, int], str]:
-    """What each digest is called, by choice and size."""
-    words: Sequence[str] = ("upgrade", "libcrypto", str(new), "digest", "--for", FOR, "--json")
+def _kinds(folder: Path, new: Path, family: str = "digest") -> dict[tuple[str, int | None], str]:
+    """What each row is called, by choice and size."""
+    words: Sequence[str] = ("upgrade", "libcrypto", str(new), family, "--for", FOR, "--json")
     said = json.loads(timed(TOLLBAR, *words, cwd=folder).out)
-    return {(one["cell"]["choice"], one["cell"]["bytes"]): one["kind"] for one in said["changes"]}
+    return {(one["cell"]["choice"], one["cell"].get("bytes")): one["kind"] for one in said["changes"]}
 
 
 def _said(found: Counter[str]) -> str:

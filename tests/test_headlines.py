@@ -183,6 +183,11 @@ def test_a_baseline_without_a_choice_asks_what_else_changes() -> None:
     assert ["provider"] == options(study)
     line, *rest = answer(study)
     assert line.startswith("Against “openssl 3.0.19” on one core, “")
+    # One thread by name is no company.
+    for threads, words in ((1, " on one core, “"), (8, ", “")):
+        named = tuple(replace(r, coordinates={**r.coordinates, "threads": threads}) for r in rows)
+        (line_of, *_) = answer(replace(study, study=replace(study.study, rows=named)))
+        assert line_of.startswith(f"Against “openssl 3.0.19”{words}")
     count = sum(t.ratio is not None for t in study.tolls if t.row.key != t.row.against)
     assert count == sum(int(number) for number in re.findall(r"(?<=of )\d+(?= cells)", line))
     # Each verdict is counted once.

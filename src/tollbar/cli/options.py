@@ -109,7 +109,14 @@ def resumed(directory: Path, studies: tuple[str, ...], options: Options) -> tupl
     if studies or options.url:
         what = "the studies" if studies else "`--url` and `--against`"
         raise TollbarError("a run that is resumed has its studies already", hint=f"leave {what} out")
-    said, found = results.about(directory), results.studies(directory, to_measure=True)
+    said = results.about(directory)
+    try:
+        found = results.studies(directory, to_measure=True)
+    except TollbarError as error:
+        if said["command"][1:2] != ["upgrade"]:
+            raise
+        # Servers that it fetched are beds of the cache, which only the command itself makes known.
+        raise TollbarError(error.what, where=error.where, hint="ask `tollbar upgrade` again") from error
     already = {one.name: said["studies"][one.name]["blocks"] for one in found}
     asked = tuple(
         replace(one, measure=replace(one.measure, blocks=max(already[one.name], options.blocks or 0))) for one in found

@@ -70,4 +70,4 @@ def upgrade(
     gone = above is not None and (found.above(above) or found.of(Kind.GONE))
     if gone or found.of(Kind.FAILED) or not found.changes:
         return ExitStatus.SOME_FAILED
-    return ExitStatus.DONE if above is None or found.tellable else ExitStatus.CANNOT_TELL
+    return ExitStatus.DONE if above is None or found.tellable(above) else ExitStatus.CANNOT_TELL

@@ -45,6 +45,7 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
     if ratio is None:
         return FactorsResult(rows, reason="by itself each saves so much that nothing would be left of the cost")
     noise = ledger.noise_for(rows)
+    floor = reach(noise) if noise else None
     return FactorsResult(
         rows,
         # All are of the same blocks: where one is known, so are the others.
@@ -56,18 +57,21 @@ def _result(names: Sequence[str], rows: tuple[Row, ...], ledger: Ledger) -> Fact
         ),
         beyond,
         ratio,
-        _TOGETHER[decide(ratio, reach(noise) if noise else None, ledger.terms)],
-        split=_split(rows, ledger) if len(names) == 2 else None,
+        _TOGETHER[decide(ratio, floor, ledger.terms)],
+        split=_split(rows, ledger, floor) if len(names) == 2 else None,
     )
 
 
-def _split(rows: Sequence[Row], ledger: Ledger) -> Split | None:
+def _split(rows: Sequence[Row], ledger: Ledger, floor: float | None) -> Split | None:
     """What the first factor changes without the second, with it, and the one less the other."""
     without, both = (0.0, 1.0, 0.0, 0.0), (1.0, 0.0, -1.0, 1.0)
     rest = [one - other for one, other in zip((1.0, 1.0, 0.0, 0.0), both, strict=True)]
     found = [ledger.ratio_of_sums(rows, above, (1.0, 0.0, 0.0, 0.0)) for above in (without, both, rest)]
     whole, alike, left = found
-    return None if whole is None or alike is None or left is None else Split(whole, alike, left)
+    if whole is None or alike is None or left is None:
+        return None
+    one, other, last = (decide(ratio, floor, ledger.terms) for ratio in (whole, alike, left))
+    return Split(whole, alike, left, (one, other, last))
 
 
 def _effect(of: int, cells: int) -> list[float]:

@@ -244,6 +244,8 @@ class Split:
     """What it changes where the second factor holds."""
     rest: Interval
     """The whole, less that."""
+    verdicts: tuple[Verdict, Verdict, Verdict]
+    """On the three, in this order."""
 
 
 @dataclass(frozen=True, slots=True)

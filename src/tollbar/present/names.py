@@ -178,7 +178,7 @@ def baseline_words(study: StudyJudgement) -> str:
 
 def on_one_core(study: StudyJudgement, names: Iterable[str]) -> str:
     """What is said of libraries that are compared, unless with threads: locks show only in company."""
-    in_company = any("threads" in row.coordinates for row in study.rows)
+    in_company = any(row.coordinates.get("threads", 1) != 1 for row in study.rows)
     return " on one core" if "provider" in names and not in_company else ""
 
 

@@ -333,7 +333,7 @@ class _Maker:
         if toll is None:
             return TableCell("not compared", small=row.reason)
         missing = (row.reason or toll.reason or "no reason was recorded") if toll.ratio is None else None
-        disturbed, open_ = as_disturbed(self.study, toll), undecided(self.study, toll)
+        disturbed, open_ = as_disturbed(self.study, toll.ratio), undecided(self.study, toll)
         suffers = f" {SUFFERS[toll.suffers]}" if toll.suffers else ""
         return TableCell(
             str(toll.verdict),
@@ -355,7 +355,7 @@ class _Maker:
             for toll in found
             if toll.suffers
         }
-        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := as_disturbed(study, toll))}
+        disturbed = {f"{AS_DISTURBED} {said}": None for toll in found if (said := as_disturbed(study, toll.ratio))}
         seen = [self.beside[name, None] for name in BESIDE if (name, None) in self.beside]
         limits = {f"{LIMIT_MARKS[m.limit]} {m.limit}": None for of in seen for m in of.values() if m.limit}
         limited = [f"requests a second that something other than the server limited: {', '.join(limits)}"]

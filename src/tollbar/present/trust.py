@@ -30,7 +30,7 @@ from tollbar.present.names import counted, enumeration, place_of, place_words, p
 from tollbar.present.numbers import apart_words, bracket_exactly, percent, percent_of, times, times_exactly, twins_words
 from tollbar.records import Outcome
 from tollbar.results import Row
-from tollbar.stats import Moments
+from tollbar.stats import Interval, Moments
 from tollbar.study.definition import DEFAULT_MEASURE
 
 # A server refuses the same few things in all of its cells; with more than these, each cell has its own.
@@ -88,9 +88,9 @@ def set_aside(study: StudyJudgement) -> list[str]:
     return said
 
 
-def as_disturbed(study: StudyJudgement, toll: Toll) -> str | None:
+def as_disturbed(study: StudyJudgement, ratio: Interval | None) -> str | None:
     """Where the ratio is not that of undisturbed moments, and why."""
-    if toll.ratio is None or toll.ratio.moments is Moments.UNDISTURBED:
+    if ratio is None or ratio.moments is Moments.UNDISTURBED:
         return None
     if study.trust.left_alone is None:
         return "as disturbed: no probe shares the core that is measured"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
-from tollbar.judge import FactorsResult, Judgement, StudyJudgement, Toll, Verdict
+from tollbar import beds
+from tollbar.beds.loading import libssl_beside
+from tollbar.judge import FactorsResult, Judgement, StudyJudgement, Toll, Verdict, reach
 from tollbar.records import Outcome
 from tollbar.results import Row
 from tollbar.stats import Interval
@@ -67,6 +70,11 @@ class Apart:
     negotiated: tuple[str, ...]
     """Of each cell: what client and server agreed on, as it was read from the wire."""
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What became of all that changed as shipped, of the library's part, and of the rest."""
+        return tuple(_OF_VERDICT[verdict] for verdict in self.found.split.verdicts) if self.found.split else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
@@ -79,6 +87,8 @@ class Upgrade:
     apart: tuple[Apart, ...]
     neither: tuple[tuple[str, str], ...]
     """Rows that neither build has, each with the reason."""
+    not_asked: tuple[tuple[str, str], ...] = ()
+    """Rows that this machine has nothing to ask with, each with the reason."""
 
     @property
     def what(self) -> str:
@@ -94,34 +104,55 @@ class Upgrade:
         """What became dearer by more than this share, with the whole interval."""
         return tuple(one for one in self.of(Kind.DEARER) if one.ratio and one.ratio.low > 1 + share)
 
-    @property
-    def tellable(self) -> int:
-        """How many rows have an interval of their change, without which no rise is ever found."""
-        return sum(one.ratio is not None and one.ratio.is_bounded for one in self.changes)
+    def tellable(self, share: float) -> int:
+        """How many rows would show a rise of this share: both their interval and their noise are narrower."""
+        return sum(
+            max(one.ratio.high / one.ratio.estimate, reach(one.toll.noise)) < 1 + share
+            for one in self.changes
+            if one.ratio is not None and one.ratio.is_bounded and one.toll.noise is not None
+        )
 
 
 def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
     """What a run of the studies that are asked of both says of the upgrade."""
-    changes, neither = [], []
+    changes: list[Change] = []
+    neither: list[tuple[str, str]] = []
+    not_asked: list[tuple[str, str]] = []
     for study in judged.studies:
         for toll in study.tolls:
             if toll.row.key == toll.against.key:
                 continue
-            here, there = (row.outcome is Outcome.UNSUPPORTED for row in (toll.row, toll.against))
-            if here and there:
-                neither.append((toll.row.title, toll.row.reason or toll.row.outcome))
-            else:
-                changes.append(_change(study, toll, lacks_new=here, lacks_old=there))
-    return Upgrade(old, new, judged, tuple(changes), tuple(_apart(judged)), tuple(neither))
+            sides = {Kind.GONE: (toll.row, new), Kind.NEW: (toll.against, old)}
+            lacking = {kind: row for kind, (row, _) in sides.items() if row.outcome is Outcome.UNSUPPORTED}
+            unasked = [row for kind, row in lacking.items() if _cannot_be_asked(row, sides[kind][1])]
+            if len(lacking) == len(sides):
+                row = (unasked or [toll.row])[0]
+                (not_asked if unasked else neither).append((toll.row.title, row.reason or row.outcome))
+                continue
+            failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
+            changes.append(_change(study, toll, [*failed, *unasked], lacking))
+    return Upgrade(old, new, judged, tuple(changes), tuple(_apart(judged)), tuple(neither), tuple(not_asked))
 
 
-def _change(study: StudyJudgement, toll: Toll, *, lacks_new: bool, lacks_old: bool) -> Change:
-    if lacks_new or lacks_old:
-        lacking = toll.row if lacks_new else toll.against
-        return Change(study, Kind.GONE if lacks_new else Kind.NEW, toll, lacking.reason)
+def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: Mapping[Kind, Row]) -> Change:
+    if failed:
+        return Change(study, Kind.FAILED, toll, failed[0].reason)
+    if lacking:
+        ((kind, row),) = lacking.items()
+        return Change(study, kind, toll, row.reason)
     if toll.ratio is None:
         return Change(study, Kind.FAILED, toll, toll.reason)
     return Change(study, _OF_VERDICT[toll.verdict], toll)
+
+
+def _cannot_be_asked(row: Row, of: Thing) -> bool:
+    """Whether it is this machine, and not the build, that lacks something: the server, or a libssl beside the file."""
+    bed = beds.all_beds().get(row.bed or "")
+    if bed is None:
+        return False
+    path = of.provider.path if of.bed is None else None
+    has_libssl = path is None or libssl_beside(Path(path)) is not None
+    return not has_libssl or isinstance(beds.find(bed), beds.Unavailable)
 
 
 def _apart(judged: Judgement) -> Iterator[Apart]:

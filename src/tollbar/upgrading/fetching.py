@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tollbar import beds, runners
@@ -22,7 +23,7 @@ PYTHON_PACKAGES = ("cryptography", "pycryptodome")
 """Those of Python that their own calls drive, which hold their cryptography in themselves."""
 # Some tens of megabytes over a slow line.
 LIMIT_S = 300.0
-# The package manager's chain of signatures decides: nothing is taken without it, and its own caches are left alone.
+# As apt verifies it: a source that its user calls trusted is taken at its word. Its own caches are left alone.
 APT = (
     "apt-get",
     *("-o", "APT::Get::AllowUnauthenticated=false"),
@@ -32,7 +33,9 @@ APT = (
     *("-o", "Dir::Cache::srcpkgcache="),
     "-q",
 )
-PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet")
+PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
+# Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
+UNVERIFIED = ("find-links", "trusted-host", "extra-index-url")
 # Runs a package's own version by the runner of its platform, which is what a study's `python` is.
 RUNNER = """#!{python} -IB
 import sys
@@ -49,7 +52,7 @@ def package(name: str, version: str) -> Path:
 
     def fetch(folder: Path) -> None:
         _run((*APT, "download", said), said, folder, "E:")
-        (archive,) = folder.glob("*.deb")
+        archive = _only(folder, "*.deb", said)
         own = _run(("dpkg", "--print-architecture"), said, folder)
         theirs = _run(("dpkg-deb", "--field", str(archive), "Architecture"), said, folder)
         if theirs not in (own, "all"):
@@ -73,13 +76,17 @@ def server_in(folder: Path, said: str) -> Bed | None:
             of = folder.with_name(f"{folder.name}.beds")
             shutil.copytree(bed.folder, of / "beds" / said, dirs_exist_ok=True)
             text = (bed.folder / "bed.toml").read_text("utf-8")
-            # A file by its whole path is found before one of the user's own path.
-            own = re.sub(r"^program .*$", f"program = {json.dumps([str(programs[0])])}", text, flags=re.MULTILINE)
-            (of / "beds" / said / "bed.toml").write_text(own, "utf-8")
+            (of / "beds" / said / "bed.toml").write_text(_with_program(text, programs[0]), "utf-8")
             paths = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
             os.environ[SEARCH_PATH] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(of)]))
             return beds.all_beds()[said]
     return None
+
+
+def _with_program(text: str, program: Path) -> str:
+    """A bed's description with this program: by its whole path it is found before one of the user's own path."""
+    line = f"program = {json.dumps([str(program)], ensure_ascii=False)}"
+    return re.sub(r"^program .*$", lambda _: line, text, flags=re.MULTILINE)
 
 
 def wheel(name: str, version: str) -> Path:
@@ -87,10 +94,8 @@ def wheel(name: str, version: str) -> Path:
     said = f"{name}=={version}"
 
     def fetch(folder: Path) -> None:
-        # As pip verifies it: by the index's digests, over TLS.
-        download = ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), said)
-        _run((sys.executable, *PIP, *download), said, folder, "ERROR:")
-        (archive,) = folder.glob("*.whl")
+        _pip(sys.executable, ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), said), folder)
+        archive = _only(folder, "*.whl", said)
         shutil.unpack_archive(archive, folder, "zip")
         archive.unlink()
 
@@ -108,8 +113,7 @@ def python_runner(name: str, version: str) -> Path:
 
     def fetch(folder: Path) -> None:
         # With what it depends on, for the interpreter that will run it.
-        install = ("install", "--only-binary", ":all:", "--target", str(folder), said)
-        _run((python, *PIP, *install), said, folder, "ERROR:")
+        _pip(python, ("install", "--only-binary", ":all:", "--target", str(folder), said), folder)
 
     folder = _kept("python", said, fetch)
     path = folder / "run-by-tollbar"
@@ -125,7 +129,7 @@ def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise TollbarError(f"cannot be kept: {error}", where=said, hint="set XDG_CACHE_HOME") from error
-    if not kept.exists():
+    if not os.path.exists(kept):
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".", ignore_cleanup_errors=True) as half:
             folder = Path(half) / "whole"
             folder.mkdir()
@@ -135,7 +139,39 @@ def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
     return kept
 
 
-def _run(words: Sequence[str], said: str, folder: Path, errors: str = "") -> str:
+def _only(folder: Path, pattern: str, said: str) -> Path:
+    """The archive that was fetched. Raises TollbarError for none, or several."""
+    found = [*folder.glob(pattern)]
+    if len(found) != 1:
+        raise TollbarError(f"one archive was asked for, and {len(found)} came", where=said, hint="name one version")
+    return found[0]
+
+
+def _pip(python: str, words: Sequence[str], folder: Path) -> None:
+    """Has pip fetch what the last word names, as its index has it: by the index's digests. Raises TollbarError."""
+    *_, said = words
+    configured = _run((python, *PIP, "config", "list"), said, folder)
+    environment = pip_environment(words[0], configured, os.environ)
+    _run((python, *PIP, "--quiet", *words), said, folder, "ERROR:", environment)
+
+
+def pip_environment(command: str, configured: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment in which this command of pip has its user's settings, without those that are UNVERIFIED.
+
+    `configured` is what `pip config list` prints, of which files have what the environment does not say.
+    """
+    settings: dict[str, str] = {}
+    for section in ("global", command):
+        found = re.findall(rf"^{section}\.([\w-]+)=(.+)$", configured, re.MULTILINE)
+        settings |= {f"PIP_{name.upper().replace('-', '_')}": str(ast.literal_eval(value)) for name, value in found}
+    merged = {**settings, **environment, "PIP_CONFIG_FILE": os.devnull}
+    unverified = [f"pip-{name}" for name in UNVERIFIED]
+    return {name: value for name, value in merged.items() if name.lower().replace("_", "-") not in unverified}
+
+
+def _run(
+    words: Sequence[str], said: str, folder: Path, errors: str = "", environment: Mapping[str, str] | None = None
+) -> str:
     """What a command of the package manager prints. Raises TollbarError with the line that says what is wrong.
 
     Of the lines that begin with `errors`, which is how it marks them, the first is that.
@@ -148,7 +184,7 @@ def _run(words: Sequence[str], said: str, folder: Path, errors: str = "") -> str
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            env={**(environment or os.environ), "LC_ALL": "C.UTF-8"},
         )
     except FileNotFoundError as error:
         raise TollbarError(f"cannot be fetched: there is no {words[0]} here", where=said) from error

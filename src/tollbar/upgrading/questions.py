@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tollbar import wire
+from tollbar import beds, wire
 from tollbar.beds.loading import name_end
 from tollbar.errors import unknown
 from tollbar.libraries import Provider, open_provider
@@ -59,11 +59,15 @@ def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
 
 
 def _server_of(old: Thing, new: Thing) -> str:
-    """nginx, which is linked with the system's libssl, where both have its name; else the engine, which binds any."""
+    """nginx, which is linked with the system's libssl, where both have its name; else the engine, which binds any.
+
+    The engine too where there is no nginx here.
+    """
     system = open_provider(LIBCRYPTO)
     own = system.path if isinstance(system, Provider) else None
     ends = {name_end(Path(path)) for path in (own, old.provider.path, new.provider.path) if path}
-    return "nginx" if len(ends) == 1 else "embedded"
+    has_nginx = isinstance(beds.find(beds.all_beds()["nginx"]), beds.Installed)
+    return "nginx" if has_nginx and len(ends) == 1 else "embedded"
 
 
 @cache

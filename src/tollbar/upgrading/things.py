@@ -20,8 +20,10 @@ WAYS = (
     " (`libssl3=3.0.20-1~deb12u2`) or a wheel (`pycurl==7.49.0`)"
 )
 # In this order: a version of a wheel begins with the sign of a package's.
-_WHEEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^=]+)")
-_PACKAGE = re.compile(r"([a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?)=([^=]+)")
+# No conditions and no patterns, which apt and pip would understand: one build is named.
+_VERSION = "([A-Za-z0-9.+!~:_-]+)"
+_WHEEL = re.compile(f"([A-Za-z0-9][A-Za-z0-9._-]*)=={_VERSION}")
+_PACKAGE = re.compile(f"([a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?)={_VERSION}")
 # Of several files of one library, the one that programs are linked with.
 _LIBRARY = "libcrypto*.so*"
 
@@ -66,7 +68,7 @@ def _found(said: str) -> Thing:
     if wheel := _WHEEL.fullmatch(said):
         return _of_wheel(said, *wheel.groups())
     kind, _, label = said.partition(":")
-    if "/" in said or (kind != LIBCRYPTO and Path(said).exists()):
+    if "/" in said or (kind != LIBCRYPTO and os.path.exists(said)):
         # `libcrypto:./lib/libcrypto.so.3` names the same file.
         return _libcrypto(said, _library_in(Path(said.removeprefix(f"{LIBCRYPTO}:")), said))
     if package := _PACKAGE.fullmatch(said):
@@ -115,7 +117,8 @@ def _opened(said: str, kind: str, spec: str) -> Thing:
 
 def _library_in(path: Path, said: str) -> Path:
     """The libcrypto that this is or that lies somewhere in it. Raises TollbarError where there is none, or several."""
-    if not path.exists():
+    # Not `Path.exists`, which raises for a name that is too long.
+    if not os.path.exists(path):
         raise TollbarError("no such file or folder", where=said)
     if path.is_file():
         return path.resolve()

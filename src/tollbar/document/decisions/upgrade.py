@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,13 @@ class RatioForm(Form):
     """the new one's over the old one's"""
     interval: Ends | None
     """null where there were too few blocks"""
+    moments: str
+    """`undisturbed`, or `as disturbed` where the core was left alone in too few blocks"""
+
+
+class PartForm(RatioForm):
+    kind: str
+    """`dearer`, `cheaper`, `no change` or `cannot tell`, of this ratio"""
 
 
 class ChangeForm(Form):
@@ -49,11 +56,11 @@ class ApartForm(Form):
     study: str
     cell: Values
     """of the new build as shipped"""
-    whole: RatioForm | None
+    whole: PartForm | None
     """as shipped: the new one's cost over the old one's"""
-    library: RatioForm | None
+    library: PartForm | None
     """with the same version, group, certificate and cipher on both: what the library changes, on the old one's cost"""
-    defaults: RatioForm | None
+    defaults: PartForm | None
     """what the new defaults change; less one, the parts add up to the whole"""
     negotiated: list[str]
     """by the old one as shipped, the new one as shipped, the old one held, the new one held"""
@@ -74,6 +81,8 @@ class Document(Form):
     """changes as shipped, taken apart into the library's and the new defaults'"""
     neither: dict[str, str]
     """by row: why neither build has it"""
+    not_asked: dict[str, str]
+    """by row: what this machine lacks to ask either build"""
 
 
 def document(found: Upgrade, above: float | None = None) -> Document:
@@ -86,6 +95,7 @@ def document(found: Upgrade, above: float | None = None) -> Document:
         changes=[_change(one, id(one) in beyond) for one in found.changes],
         apart=[_apart(one, found.what) for one in found.apart],
         neither=dict(found.neither),
+        not_asked=dict(found.not_asked),
     )
 
 
@@ -96,7 +106,12 @@ def _side(of: Thing) -> SideForm:
 def _ratio(of: Interval | None) -> RatioForm | None:
     if of is None:
         return None
-    return RatioForm(estimate=of.estimate, interval=(of.low, of.high) if of.is_bounded else None)
+    return RatioForm(**_values(of))
+
+
+def _values(of: Interval) -> dict[str, Any]:
+    interval = (of.low, of.high) if of.is_bounded else None
+    return {"estimate": of.estimate, "interval": interval, "moments": of.moments.value}
 
 
 def _change(one: Change, above: bool) -> ChangeForm:
@@ -114,12 +129,17 @@ def _change(one: Change, above: bool) -> ChangeForm:
 
 def _apart(one: Apart, what: str) -> ApartForm:
     split = one.found.split
+    ratios = (split.whole, split.alike, split.rest) if split else ()
+    parts: list[PartForm | None] = [
+        PartForm(**_values(ratio), kind=kind.value) for ratio, kind in zip(ratios, one.kinds, strict=True)
+    ]
+    whole, library, defaults = parts or [None, None, None]
     return ApartForm(
         study=one.study.about.name,
         cell=dict(one.found.rows[1].coordinates),
-        whole=_ratio(split.whole if split else None),
-        library=_ratio(split.alike if split else None),
-        defaults=_ratio(split.rest if split else None),
+        whole=whole,
+        library=library,
+        defaults=defaults,
         negotiated=list(one.negotiated),
         says=apart_sentence(one, what),
     )

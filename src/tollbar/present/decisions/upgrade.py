@@ -9,7 +9,11 @@ from tollbar.judge.comparison import upgrade as upgrade_words
 from tollbar.present.blocks import DASH, Brief, Listing, Table, TableCell, numbers, row_names, texts
 from tollbar.present.names import counted, enumeration, place_words, varying
 from tollbar.present.numbers import amount, apart_words, change_ends, change_words, percent
+from tollbar.present.page import moments_words
+from tollbar.present.results import AS_DISTURBED
+from tollbar.present.trust import as_disturbed
 from tollbar.results import Row
+from tollbar.stats import Interval, Moments
 from tollbar.upgrading import Change, Kind, Upgrade
 from tollbar.upgrading.changed import Apart
 
@@ -26,7 +30,10 @@ def upgrade_answer(found: Upgrade, above: float | None = None) -> Brief:
         _headline(found),
         how=tuple(_how(found)),
         listings=tuple(_listings(found)),
-        missing=tuple(f"Neither build has {title}: {why}" for title, why in found.neither),
+        missing=(
+            *(f"Neither build has {title}: {why}" for title, why in found.neither),
+            *(f"Not asked: {title}: {why}" for title, why in found.not_asked),
+        ),
         notes=tuple(_notes(found, above)),
     )
 
@@ -37,16 +44,32 @@ def row_words(change: Change) -> str:
 
 
 def apart_sentence(one: Apart, what: str = "library") -> str:
-    """`… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`"""
+    """`… on one core: +24 % […] as shipped: +19 % the new defaults (X25519MLKEM768, …), +5.0 % the library.`
+
+    Of what is neither dearer nor cheaper it says so: `+0.2 % the library (no change)`.
+    """
     split, place = one.found.split, _place(one.study, one.found.rows[0])
     if split is None:
         return f"{place} could not be taken apart: {one.found.reason or 'no block holds all four cells'}."
     before, after = one.negotiated[:2]
-    defaults = f"the new defaults ({_differing(before, after)})" if before != after else "the defaults, which agree"
+    whole, alike, rest = ("" if kind in _GOOD else kind.value for kind in one.kinds)
+    differ = _differing(before, after) if before != after else ""
+    defaults = "the new defaults" if differ else "the defaults, which agree"
     return (
-        f"{place}, on one core: {change_words(split.whole.estimate)} {change_ends(split.whole)} as shipped:"
-        f" {change_words(split.rest.estimate)} {defaults}, {change_words(split.alike.estimate)} the {what}."
+        f"{place}, on one core: {_change_words(split.whole)} {change_ends(split.whole)} as shipped{_bracketed(whole)}:"
+        f" {_change_words(split.rest)} {defaults}{_bracketed(differ, rest)},"
+        f" {_change_words(split.alike)} the {what}{_bracketed(alike)}."
     )
+
+
+def _bracketed(*words: str) -> str:
+    said = "; ".join(filter(None, words))
+    return f" ({said})" if said else ""
+
+
+def _change_words(change: Interval) -> str:
+    """With the mark of what is not undisturbed."""
+    return f"{change_words(change.estimate)}{AS_DISTURBED * (change.moments is Moments.AS_DISTURBED)}"
 
 
 def _headline(found: Upgrade) -> str:
@@ -60,8 +83,10 @@ def _how(found: Upgrade) -> Iterator[str]:
         return
     confidence = max(study.confidence for study in found.judged.studies)
     worth = max(study.about.worth for study in found.judged.studies)
+    found_in = {moments_words(study) for study in found.judged.studies}
+    moments = next((one for one in Moments if found_in == {one}), Moments.UNDISTURBED)
     yield (
-        f"CPU time per operation, both sides in the same heats, undisturbed; {percent(confidence)} intervals; a change"
+        f"CPU time per operation, both sides in the same heats, {moments}; {percent(confidence)} intervals; a change"
         f" is told where the whole interval is beyond {percent(worth)} and beyond the noise, which is how far what was"
         f" measured twice may differ; none where it is within {percent(worth)}."
     )
@@ -75,10 +100,8 @@ def _listings(found: Upgrade) -> Iterator[Listing]:
             tables=[_parts(found, one)] if one.found.split else [],
             notes=[*_negotiated(one)],
         )
-    # What is taken apart stands above already.
-    above = {row.key for one in found.apart if one.found.split for row in one.found.rows}
-    rest = {kind: [change for change in found.of(kind) if change.row.key not in above] for kind in TOLD}
-    tables = [_table(kind, some) for kind, some in rest.items() if some]
+    # Those that are taken apart too: their own ratios are what `--fail-above` looks at.
+    tables = [_table(kind, some) for kind in TOLD if (some := found.of(kind))]
     if tables:
         yield Listing("What changed, and what did not", tables=tables, heads="found")
     for kind in LISTED:
@@ -104,16 +127,14 @@ def _negotiated(one: Apart) -> Iterator[str]:
 def _parts(found: Upgrade, one: Apart) -> Table:
     split = one.found.split
     assert split is not None
-    kinds = {change.row.key: change.kind for change in found.changes}
-    # The new build's cells: as shipped, and held.
-    shipped, held = (kinds.get(one.found.rows[number].key, "") for number in (1, 3))
+    whole, alike, rest = one.kinds
     parts = (
-        (f"the {found.what}", split.alike, held),
-        ("the new defaults", split.rest, ""),
-        ("both, as shipped", split.whole, shipped),
+        (f"the {found.what}", split.alike, alike),
+        ("the new defaults", split.rest, rest),
+        ("both, as shipped", split.whole, whole),
     )
     columns = (*row_names("part"), *numbers("change"), *texts("interval", "found"))
-    rows = [[name, change_words(of.estimate), change_ends(of), kind] for name, of, kind in parts]
+    rows = [[name, _change_words(of), change_ends(of), kind] for name, of, kind in parts]
     return Table("", columns, [[TableCell(words) for words in row] for row in rows])
 
 
@@ -137,7 +158,7 @@ def _row(change: Change) -> list[TableCell]:
         TableCell(change.study.about.name),
         TableCell(row_words(change)),
         TableCell(" → ".join(map(amount, costs))),
-        TableCell(change_words(ratio.estimate), ratio.estimate, good=_GOOD.get(change.kind)) if ratio else DASH,
+        TableCell(_change_words(ratio), ratio.estimate, good=_GOOD.get(change.kind)) if ratio else DASH,
         TableCell(change_ends(ratio)) if ratio else DASH,
         TableCell(apart_words(reach(toll.noise)) if toll.noise and change.kind is Kind.OPEN else ""),
         TableCell(more),
@@ -145,7 +166,7 @@ def _row(change: Change) -> list[TableCell]:
 
 
 def cost_of(study: StudyJudgement, row: Row) -> float | None:
-    """Nanoseconds per operation, undisturbed."""
+    """Nanoseconds per operation, undisturbed where its core was left alone."""
     wanted = study.about.measure.cost
     found = (m for m in study.measurements if m.row.key == row.key and m.metric == wanted and m.component is None)
     return next((one.value for one in found), None)
@@ -169,9 +190,15 @@ def _notes(found: Upgrade, above: float | None) -> Iterator[str]:
     noises = [study.noise_floor for study in found.judged.studies if study.noise_floor]
     if noises:
         yield f"What was measured twice differed by {apart_words(max(noises))} at most."
+    ratios = [
+        *((change.study, change.ratio) for change in found.changes),
+        *((one.study, of) for one in found.apart if (s := one.found.split) for of in (s.whole, s.alike, s.rest)),
+    ]
+    disturbed = dict.fromkeys(said for study, ratio in ratios if (said := as_disturbed(study, ratio)))
+    yield from (f"{AS_DISTURBED} {said}." for said in disturbed)
     if above is None:
         return
-    dearer, of = found.above(above), f"{found.tellable:,} of {counted(len(found.changes), 'row')}"
+    dearer, of = found.above(above), f"{found.tellable(above):,} of {counted(len(found.changes), 'row')}"
     if dearer:
         names = enumeration([f"{one.study.about.name} {row_words(one)}" for one in dearer])
         yield f"Above {percent(above)} with the whole interval: {names}; {of} could have shown it."
