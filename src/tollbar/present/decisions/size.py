@@ -133,7 +133,8 @@ def _listings(sized: Sized, checked: Checked | None) -> Iterator[Listing]:
             notes=[
                 "Cores that are wholly busy, at the mix's rates. Each term was asked for by itself, by a load client on"
                 f" a core of its own, with arrivals that keep the server's core {percent(sized.mix.utilisation)} busy;"
-                f" the server's CPU time of all moments, in rounds and in longer stretches, in {checked.run.name}.",
+                " the server's CPU time, in rounds undisturbed as predicted, and of all moments in longer stretches, in"
+                f" {checked.run.name}.",
             ],
         )
 
