@@ -86,7 +86,7 @@ def test_a_core_that_was_never_left_alone_gives_ratios_as_disturbed(best_ns: flo
     assert toll.ratio.half_width < 0.01
     assert (3 if best_ns is None else 8) == toll.quiet_blocks
     why = "its core was left alone in too few blocks" if best_ns is None else "always measured beside a busy neighbour"
-    assert f"as disturbed: {why}" == as_disturbed(judged, toll)
+    assert f"as disturbed: {why}" == as_disturbed(judged, toll.ratio)
     assert any("as disturbed" in warning for warning in warnings(judged))
 
 
@@ -100,7 +100,7 @@ def test_a_core_that_no_probe_shares_is_said_once() -> None:
     (said,) = [warning for warning in warnings(judged) if "as disturbed" in warning]
     assert said.startswith("No probe shares the core that is measured")
     assert {"as disturbed: no probe shares the core that is measured"} == {
-        as_disturbed(judged, toll) for toll in judged.tolls
+        as_disturbed(judged, toll.ratio) for toll in judged.tolls if toll.ratio
     }
     assert Verdict.COSTS == judged.tolls[1].verdict
     assert "CPU time per operation, as disturbed, against none" in how(judged)

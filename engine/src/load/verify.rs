@@ -107,8 +107,8 @@ fn a_row_each(load: &Load, kind: &ClientKind) -> Result<Option<String>, Failure>
     let mut probe = Probe::new(load, Connector::new(kind)?, &load.request.paths[0])?;
     for _ in 0..PAGES {
         probe.send().map_err(|fault| not_accepted(load, &load.request.paths[0], &fault))?;
-        were_used(load, kind, Some(1))?;
     }
+    were_used(load, kind, Some(PAGES))?;
     Ok(Some(match rows.connection {
         Connection::Kept => format!("{PAGES} pages with a row each, over the one connection that is kept"),
         Connection::EachRequest => {
