@@ -9,13 +9,16 @@ use crate::contract::{Proof, ProviderName, Task};
 use crate::failure::Failure;
 use crate::provider::Provider;
 
-/// Those that are linked in, and the system's libcrypto where there is one.
+/// Those that are linked in, and the system's libcrypto where there is one; not the TLS clients beside it, which have
+/// tests of their own.
 fn providers() -> Vec<(&'static str, Box<dyn Provider>)> {
     let open = |kind: &'static str| {
         let name = ProviderName { kind: kind.to_owned(), path: None };
         Some((kind, crate::op::open(&name, "native").ok()?))
     };
-    ["aws-lc", "rustcrypto", "libcrypto"].into_iter().filter_map(open).collect()
+    let libcrypto = crate::libcrypto::open(None, "native").ok();
+    let here = libcrypto.map(|found| ("libcrypto", Box::new(found) as Box<dyn Provider>));
+    ["aws-lc", "rustcrypto"].into_iter().filter_map(open).chain(here).collect()
 }
 
 fn operations(family: &str) -> &'static [&'static str] {
