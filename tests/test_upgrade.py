@@ -509,7 +509,7 @@ def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:
 
 
 def test_nothing_of_the_system_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is fetched is on nobody's list and in no folder of the system: both are compared."""
+    """A package that is fetched is neither in dpkg's list nor in a folder of the system: both are compared."""
     if shutil.which("apt-cache") is None:
         pytest.skip("there is no apt here")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 QUESTION = "What does each choice cost, machine by machine?"
 DIFFERS = "runs differ"
 """In place of a verdict: runs of one machine contradict one another."""
-# A terminal has no room for more machines, and nobody reads more rows there.
+# A terminal has no room for more machines; more rows are for the page and the JSON document.
 MOST_MACHINES, MOST_ROWS = 4, 20
 # Letters of a fingerprint, with what the kernel says of each vulnerability.
 MOST_FACTS = 4000
