@@ -253,7 +253,7 @@ def test_each_core_of_a_thread_is_probed() -> None:
 
 @pytest.mark.parametrize("choice", ["spin-1", "spin-locked", "spin-waiting"])
 def test_the_engine_keeps_the_accounts_of_its_threads(choice: str) -> None:
-    """Whatever they share: each does what was asked, and their sums are the chunk's. One thread, where there is one core."""
+    """Whatever they share, each does what was asked, and their sums are the chunk's; of one thread on one core."""
     threads = min(2, len(machine.CORES))
     text = (
         THREADS.format(threads=[threads], provider="spin")
