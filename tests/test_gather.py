@@ -93,7 +93,7 @@ def test_machines_are_columns_and_tolls_are_rows(made: Path, tmp_path: Path) -> 
     assert {0: Verdict.COSTS, 1: Verdict.SAVES} == row.verdicts
     assert row.differs
     assert "sha-256" == row.over["choice"]
-    first, second = (place.ratios[0].ratio for place in row.places.values())
+    first, second = (row.places[machine].ratios[0].ratio for machine in (0, 1))
     assert first == pytest.approx(1.5, rel=0.02)
     assert second == pytest.approx(0.7, rel=0.02)
 
