@@ -1,0 +1,162 @@
+//! What a server remembers of its users, and for how long.
+
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::json;
+
+use super::{CLEAR, Case, Files, name, password};
+use crate::clock;
+use crate::failure::Failure;
+use crate::load::task::Load;
+use crate::load::trial::Trial;
+use crate::load::verify::verify;
+use crate::runner::Advance;
+use crate::serve::tests::Served;
+use crate::sign_in::lookup;
+
+/// More accounts than a cache and its slack hold.
+const MANY: usize = 3_600;
+const ENTRIES: u64 = 1_400;
+
+/// A server that remembers its users for a second, and what its clients are told: of a hundred visits so many are of those.
+fn remembering(files: &Files, scheme: &'static str, number: usize, hit_percent: u64) -> (Case, PathBuf) {
+    let rows: Vec<(String, String)> = (0..MANY).map(|account| (name(account), password(account))).collect();
+    let lines: String = rows.iter().map(|(name, password)| format!("{name}\t{password}\t0\n")).collect();
+    let accounts = files.put(&format!("{scheme}-{number}.tsv"), &lines);
+    let cache = json!({"time_to_live_s": 1, "entries": ENTRIES});
+    let (mut exchange, mut sign_in) = match scheme {
+        "jwt" => {
+            let key = files.put(&format!("jwt-{number}.key"), "a secret of at least 32 characters");
+            let shared = json!({"signature": "hs256", "verification_key": key});
+            (json!({"signature": "hs256", "verification_key": key, "key": key}), shared)
+        }
+        "opaque-token" => {
+            let from = files.0.join(format!("held-{number}.sqlite"));
+            let held = rows.iter().map(|(name, token)| (token.as_str(), name.as_str(), i64::MAX as u64));
+            let others = [("spare", "u1", i64::MAX as u64), ("expired", "u1", clock::unix_s() - 3600)];
+            lookup::tests::fill(&from, &held.chain(others).collect::<Vec<_>>());
+            let spare = files.put(&format!("spare-{number}"), "spare");
+            let at = files.0.join(format!("held-{number}-copy.sqlite"));
+            let expired = files.put(&format!("expired-{number}"), "expired");
+            (json!({"expired": expired, "spare": spare}), json!({"held": {"from": from, "at": at}}))
+        }
+        _ => {
+            let sha_256 =
+                |secret: &str| format!("{{SHA-256}}{}", hex::encode(digest(&SHA256, secret.as_bytes())));
+            let stored: Vec<_> = rows.iter().map(|(name, secret)| (name.clone(), sha_256(secret))).collect();
+            (json!({}), json!({"store": files.stores(&format!("keys-{number}"), &stored)[1]}))
+        }
+    };
+    exchange["cache"] = cache.clone();
+    exchange["cache"]["hit_percent"] = json!(hit_percent);
+    sign_in["cache"] = cache;
+    (Case { scheme, exchange, sign_in, tls: CLEAR }, accounts)
+}
+
+/// As `Case::load`, of all accounts.
+fn load_of_many(case: &Case, served: &Served, accounts: &Path) -> Load {
+    let mut exchange = case.exchange.clone();
+    exchange["scheme"] = json!(case.scheme);
+    exchange["accounts"] = json!({"file": accounts, "count": MANY});
+    exchange["store"] = case.store().clone();
+    case.load(served, accounts, json!({"exchange": exchange}))
+}
+
+/// Each chunk has just the share that was asked for, and the server has counted the same.
+#[test]
+fn a_server_remembers_just_the_share_of_its_users() {
+    let files = Files::new("share");
+    let shares =
+        [("api-key", 0), ("api-key", 1), ("jwt", 50), ("opaque-token", 90), ("api-key", 99), ("jwt", 100)];
+    for (number, (scheme, hit_percent)) in shares.into_iter().enumerate() {
+        let (mut case, accounts) = remembering(&files, scheme, number, hit_percent);
+        // Longer than this takes.
+        case.sign_in["cache"]["time_to_live_s"] = json!(600);
+        case.exchange["cache"]["time_to_live_s"] = json!(600);
+        let served = case.served();
+        let mut trial = Trial::open(&load_of_many(&case, &served, &accounts), 7).expect("a trial");
+        trial.warm_up().expect("warm");
+        for operations in [1, 150, 4_000] {
+            let chunk = trial.advance(Advance { seconds: 0.0, operations }).expect("a chunk");
+            let observed = serde_json::to_value(&chunk.observed).expect("a record");
+            let verified = observed["sign-ons"].as_u64().expect("a number");
+            assert_eq!(chunk.operations * (100 - hit_percent), verified * 100, "{scheme} {hit_percent}");
+        }
+        trial.end(Vec::new()).unwrap_or_else(|failure| panic!("{scheme} {hit_percent}: {failure:?}"));
+    }
+}
+
+/// A server that has counted otherwise gives no number.
+#[test]
+fn another_share_is_no_measurement() {
+    let files = Files::new("another-share");
+    let (mut case, accounts) = remembering(&files, "api-key", 0, 50);
+    case.sign_in["cache"] = json!({"time_to_live_s": 600, "entries": MANY});
+    let served = case.served();
+    let mut trial = Trial::open(&load_of_many(&case, &served, &accounts), 7).expect("a trial");
+    trial.warm_up().expect("warm");
+    trial.advance(Advance { seconds: 0.0, operations: 2 * MANY as u64 }).expect("a chunk");
+    let words = trial.end(Vec::new()).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
+    assert!(words.contains("what the server remembers: it was to find"), "{words}");
+}
+
+/// What was revoked is taken until its time to live is over, and not when that is over; one that ran out, no longer than
+/// that. A server that heeds neither proves nothing.
+#[test]
+fn what_is_remembered_is_taken_for_its_time_and_no_longer() {
+    let files = Files::new("time-to-live");
+    for (number, (scheme, expected)) in [
+        (
+            "api-key",
+            "a credential that was revoked in the store, when 1 s were over; before that it was taken",
+        ),
+        (
+            "opaque-token",
+            "a credential that was revoked in the store, when 1 s were over; before that it was taken",
+        ),
+        ("jwt", "a token that ran out while it was remembered"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (mut case, accounts) = remembering(&files, scheme, number, 50);
+        if scheme == "jwt" {
+            case.sign_in["cache"]["time_to_live_s"] = json!(600);
+            case.exchange["cache"]["time_to_live_s"] = json!(600);
+        }
+        let tried = |case: &Case| {
+            let served = case.served();
+            verify(&load_of_many(case, &served, &accounts))
+        };
+        let proof = tried(&case).unwrap_or_else(|failure| panic!("{scheme}: {failure:?}"));
+        assert!(proof.refused.iter().any(|words| words == expected), "{:?}", proof.refused);
+        if scheme != "jwt" {
+            case.sign_in["cache"]["time_to_live_s"] = json!(600);
+            let words = tried(&case).map(|_| ()).map_err(Failure::into_words).expect_err("a refusal");
+            assert!(words.contains("revoked in the store"), "{scheme}: {words}");
+        }
+    }
+}
+
+/// A share that could not be exact is refused in words.
+#[test]
+fn a_share_that_cannot_be_kept_is_refused() {
+    let files = Files::new("kept");
+    let (case, accounts) = remembering(&files, "api-key", 0, 90);
+    for (cache, expected) in [
+        (json!({"hit_percent": 90, "time_to_live_s": 60, "entries": 1_000}), "need a cache of 1027 entries"),
+        (
+            json!({"hit_percent": 90, "time_to_live_s": 60, "entries": MANY}),
+            "remembers most of 3600 accounts",
+        ),
+        (json!({"hit_percent": 101, "time_to_live_s": 60, "entries": ENTRIES}), "more than all"),
+    ] {
+        let served = case.served();
+        let exchange =
+            json!({"scheme": "api-key", "accounts": {"file": accounts, "count": MANY}, "cache": cache});
+        let load = case.load(&served, &accounts, json!({"exchange": exchange}));
+        let words = verify(&load).map_err(Failure::into_words).expect_err("a refusal");
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+}

@@ -1,0 +1,37 @@
+"""Runs that are made up, for the tests of gathering, and what is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bench.fleet import fingerprint, run_of
+
+from tollbar import gathering
+from tollbar.families import Value
+from tollbar.gathering import Gathered, Unusable
+
+CHOICES = {"sha-256": 1000.0, "sha-512": 1500.0, "sha-1": 800.0, "blake3": 1000.0}
+
+
+def cost(**changed: float) -> Callable[[Mapping[str, Value]], float]:
+    """What each choice costs, some of them otherwise."""
+    costs = {**CHOICES, **{name.replace("_", "-"): ns for name, ns in changed.items()}}
+    return lambda at: costs[str(at["choice"])]
+
+
+def made_in(folder: Path) -> Path:
+    """A run of one machine."""
+    return run_of(folder, fingerprint("Example CPU 1"), cost())
+
+
+def told(*folders: Path) -> Gathered:
+    return gathering.gather(gathering.read(folders))
+
+
+def reason_of(directory: Path) -> str:
+    """Why a directory is no run that can be read."""
+    (one,) = gathering.read([directory])
+    assert isinstance(one, Unusable)
+    assert one.reason.isprintable()
+    return one.reason
