@@ -85,7 +85,8 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn read(arguments: &'a [String]) -> Result<Request<'a>, String> {
-        let mut request = Request { cores: Vec::new(), tree: false, stop: Signal::TERM, parent: None, command: &[] };
+        let mut request =
+            Request { cores: Vec::new(), tree: false, stop: Signal::TERM, parent: None, command: &[] };
         let mut words = arguments.iter();
         loop {
             match words.next().map(String::as_str) {
@@ -97,7 +98,8 @@ impl<'a> Request<'a> {
                 Some("--tree") => request.tree = true,
                 Some("--core") => {
                     let cores = |cores: &str| cores.split(',').map(|core| core.parse().ok()).collect();
-                    request.cores = value(words.next(), "--core takes a number, or several with commas", cores)?;
+                    request.cores =
+                        value(words.next(), "--core takes a number, or several with commas", cores)?;
                 }
                 Some("--child-of") => {
                     let pid = |id: &str| Pid::from_raw(id.parse().ok()?);
@@ -354,9 +356,15 @@ mod tests {
             (request.cores.clone(), request.tree, request.stop, request.parent)
         );
         assert_eq!(["sleep", "1"], request.command);
-        for wrong in
-            ["--tree sleep", "--core x -- sleep", "--core 1,,2 -- sleep", "--core 1 --", "--stop HUP -- sleep", "--child-of", "--"]
-        {
+        for wrong in [
+            "--tree sleep",
+            "--core x -- sleep",
+            "--core 1,,2 -- sleep",
+            "--core 1 --",
+            "--stop HUP -- sleep",
+            "--child-of",
+            "--",
+        ] {
             assert!(Request::read(&words(wrong)).is_err(), "{wrong}");
         }
     }

@@ -150,16 +150,12 @@ impl Counts {
         }
     }
 
-    /// Closes the account of this loop, which spent so much CPU time in all, and so much of it on asking.
-    ///
-    /// Its time is what its operations take at the rate of the steady part: at both ends of a phase a core may have nothing
-    /// to do, which is not the server's. What a thread waits for its core says nothing where the server has it meanwhile.
+    /// Closes the account of this loop, which spent so much CPU time in all, and so much of it on asking: its time ends
+    /// with its last answer. What it waits for its core says nothing, as the server has that meanwhile.
     pub fn account(&mut self, spent_ns: u64, cpu_ns: u64) {
-        let Steady { requests, wall_ns } = self.steady;
-        let each_ns = if requests > 0 { wall_ns as f64 / requests as f64 } else { 0.0 };
-        let wall_ns = (each_ns * self.right as f64) as u64;
-        self.spent_ns = spent_ns;
-        self.threads = vec![Account { operations: self.right, cpu_ns, wall_ns, run_queue_wait_ns: 0 }];
+        let account =
+            Account { operations: self.right, cpu_ns, wall_ns: self.wall_ns(), ..Account::default() };
+        (self.spent_ns, self.threads) = (spent_ns, vec![account]);
     }
 
     pub fn merge(&mut self, other: Counts) {

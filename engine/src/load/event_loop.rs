@@ -42,7 +42,7 @@ pub struct EventLoop {
     stopped_ns: Option<u64>,
     /// How many will have come to the end of this phase when all loops are there, once this one has.
     ends_with: Option<usize>,
-    /// This thread's clocks before it waited for the others to begin, and when they began.
+    /// This thread's clocks when the phase was ordered, and when all began.
     clocks: [Clocks; 2],
     next_sweep_ns: u64,
     /// When the last answer of this turn came, if one did.
@@ -97,6 +97,7 @@ impl EventLoop {
             }
             _ => {}
         }
+        self.clocks[0] = Clocks::of_thread();
         self.enter(phase)?;
         loop {
             // An answer has just read the clock, most of the time.
@@ -138,9 +139,8 @@ impl EventLoop {
         self.state.sign_in.enter();
         let whole = self.state.sign_in.whole();
         self.ends_with = None;
-        let before = Clocks::of_thread();
         self.plan.begin.wait_unless(self.plan.begin.come(), || self.plan.stop.load(Relaxed));
-        self.clocks = [before, Clocks::of_thread()];
+        self.clocks[1] = Clocks::of_thread();
         self.phase = Timetable::of(phase, least, whole, clock::wall_ns(), self.plan.request_limit_ns);
         self.state.counts.began_ns = self.phase.begins_ns;
         (self.stopped_ns, self.under_way, self.started) = (None, 0, 0);
@@ -297,15 +297,15 @@ impl EventLoop {
         }
     }
 
-    /// Whether nothing new is to be started: this loop has asked for as long and as often as it is to, and so have all
-    /// others. What is counted is then done while all of them ask.
+    /// Whether nothing new is to be started: this loop has asked for as long and as often as it is to; where each has a core
+    /// of its own, so have all others, and what is counted is done while all of them ask.
     #[inline]
     fn is_over(&mut self, now: u64) -> bool {
         if !self.phase.is_over(now, self.started) {
             return false;
         }
         let all = self.come_to_end();
-        self.plan.end.have_come(all) || self.phase.gives_up(now)
+        self.plan.load.cores.is_empty() || self.plan.end.have_come(all) || self.phase.gives_up(now)
     }
 
     /// How many will have come to the end of this phase when all are there. Each comes once, and waits for none.
@@ -368,10 +368,7 @@ impl EventLoop {
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
         self.come_to_end();
-        if !self.plan.load.cores.is_empty() {
-            let [before, began] = &self.clocks;
-            self.state.counts.account(before.since().0, began.since().0);
-        }
+        let asking_ns = self.clocks[1].since().0;
         let counts = &self.state.counts;
         if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
             && counts.ended > 0
@@ -379,6 +376,10 @@ impl EventLoop {
             self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns().max(1) as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
-        std::mem::take(&mut self.state.counts)
+        let mut counts = std::mem::take(&mut self.state.counts);
+        if !self.plan.load.cores.is_empty() {
+            counts.account(self.clocks[0].since().0, asking_ns);
+        }
+        counts
     }
 }

@@ -15,7 +15,7 @@ pub struct Plan {
     pub stop: AtomicBool,
     /// Arrivals a second, as the bits of the number; zero while users ask as soon as they are answered.
     rate_hz: AtomicU64,
-    /// Loops begin a phase together, and none of them stops asking before all have asked for as long as they are to.
+    /// Where loops wait to begin a phase together, and where each says that it has asked for as long as it is to.
     pub begin: Meeting,
     pub end: Meeting,
 }
