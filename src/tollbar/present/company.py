@@ -132,6 +132,6 @@ def _notes(study: StudyJudgement, fingerprint: Mapping[str, Any]) -> Iterator[st
         )
     if any(result.row.bed for result in study.company):
         yield (
-            "A server's thread shares its core with a part of the load client, whose time is in neither CPU time nor elapsed"
-            " time: threads meet each other less often than where clients are elsewhere. On nginx each is a process."
+            "A server's thread shares its core with a part of the load client, whose time is in neither: threads"
+            " meet each other less often than where clients are elsewhere. On nginx each is a process."
         )
