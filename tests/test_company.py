@@ -51,6 +51,15 @@ def cells(threads: Sequence[int] = (1, 2), provider: str = "rustcrypto") -> tupl
     return one.cells
 
 
+OF_TLS = {
+    '"digest"': '"tls"',
+    '"sha-256"': '"tls-1.3"',
+    "providers = [": "#",
+    'bytes = ["64 B"]': 'op = ["connect"]',
+}
+ARRIVALS = 'shape = "open", rates = ["9/s"], users = [4], request = { get = "/" }, expect = { status = 200 }'
+
+
 # From a study to a task.
 
 
@@ -80,12 +89,16 @@ def workloads_task(cell: Cell, core: int | None) -> dict[str, object]:
         ({"threads = [1, 2]": "threads = []"}, "no value"),
         (
             {
-                '"digest"': '"tls"',
-                '"sha-256"': '"tls-1.3"',
-                "providers = [": "#",
-                'bytes = ["64 B"]': 'op = ["connect"]',
+                **OF_TLS,
+                "providers = [": 'url = ["https://localhost:8443/"]\n#',
+                "vary ": "load = { users = [1] }\nvary ",
             },
-            "a server has no threads that the lab starts",
+            "a server of your own has no threads that the lab starts",
+        ),
+        ({**OF_TLS, "vary ": f"load = {{ {ARRIVALS} }}\nvary "}, "cores that wait for arrivals"),
+        (
+            {'"digest"': '"storage"', '"sha-256"': '"none"', ', bytes = ["64 B"]': ""},
+            "the family storage has no threads that the lab starts",
         ),
     ],
 )

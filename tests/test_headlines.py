@@ -102,8 +102,7 @@ def test_the_null_choice_is_what_protection_costs_and_no_option() -> None:
     """Plaintext is the cheapest of all, and not an answer."""
     line, paragraph = answer(handshakes())
     assert line.startswith(
-        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection "
-        "(on Tollbar's own server (rustls)), "
+        "TLS 1.3 · ecdsa-p256 · x25519 (128 bits): 267 µs of server CPU a connection (on Tollbar's own server), "
     )
     assert f"Protection costs 236 µs of it ({X}8.49): without any (no TLS) it is 31.5 µs." in paragraph
     assert 1 == paragraph.count("no TLS")

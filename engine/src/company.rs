@@ -167,37 +167,43 @@ fn work(
 }
 
 /// Where threads wait until all have come, once a chunk.
-struct Meeting {
+pub struct Meeting {
     threads: usize,
     come: AtomicUsize,
 }
 
 impl Meeting {
-    fn of(threads: usize) -> Meeting {
+    pub fn of(threads: usize) -> Meeting {
         Meeting { threads, come: AtomicUsize::new(0) }
     }
 
     /// Comes to the next meeting. How many have come to this and all before it once all are there: none comes to the one
     /// after it before all have left this one, as each chunk is ordered when the last one was answered.
-    fn come(&self) -> usize {
+    pub fn come(&self) -> usize {
         (self.come.fetch_add(1, Ordering::AcqRel) / self.threads + 1) * self.threads
     }
 
-    fn have_come(&self, all: usize) -> bool {
+    pub fn have_come(&self, all: usize) -> bool {
         self.come.load(Ordering::Acquire) >= all
     }
 
     /// Does not sleep: threads that are woken begin one after the other.
     fn wait(&self, all: usize) {
+        self.wait_unless(all, || false);
+    }
+
+    /// The same, unless it is found that one of them will not come.
+    pub fn wait_unless(&self, all: usize, is_over: impl Fn() -> bool) {
         let mut spins = 0;
-        while !self.have_come(all) {
+        while !self.have_come(all) && !is_over() {
             spins += 1;
             if spins % SPINS == 0 { thread::yield_now() } else { std::hint::spin_loop() }
         }
     }
 }
 
-fn keep_on(core: Option<usize>) -> Result<(), Failure> {
+/// Keeps this thread on a core, if there is one for it.
+pub fn keep_on(core: Option<usize>) -> Result<(), Failure> {
     let Some(core) = core else { return Ok(()) };
     let mut set = CpuSet::new();
     if core >= CpuSet::MAX_CPU {

@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::proc;
 
-const USAGE: &str = "usage: tollbar-engine guard [--core N] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]";
+const USAGE: &str = "usage: tollbar-engine guard [--core N[,N...]] [--tree] [--stop SIGNAL] [--child-of PID] -- COMMAND [ARGUMENT...]";
 /// What a shell says of a command that it could not run.
 const NOT_STARTED: i32 = 127;
 /// What a shell says of a command that SIGKILL ended: here, because the process that wanted it has ended.
@@ -40,10 +40,11 @@ pub fn main(arguments: &[String]) -> i32 {
         Ok(request) => request,
         Err(why) => return refuse(&why),
     };
-    if let Some(core) = request.core
-        && let Err(error) = pin(core)
+    if !request.cores.is_empty()
+        && let Err(error) = pin(&request.cores)
     {
-        return refuse(&format!("guard: core {core} is not to be had, and nothing was started: {error}"));
+        let cores = request.cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        return refuse(&format!("guard: core {cores} is not to be had, and nothing was started: {error}"));
     }
     if request.tree {
         raise_open_files(OPEN_FILES);
@@ -74,7 +75,8 @@ fn tie_to_parent(signal: Signal, parent: Option<Pid>) -> bool {
 
 #[derive(Debug)]
 struct Request<'a> {
-    core: Option<usize>,
+    /// Those that it is kept on; none: it stays where it is.
+    cores: Vec<usize>,
     tree: bool,
     stop: Signal,
     parent: Option<Pid>,
@@ -83,7 +85,8 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn read(arguments: &'a [String]) -> Result<Request<'a>, String> {
-        let mut request = Request { core: None, tree: false, stop: Signal::TERM, parent: None, command: &[] };
+        let mut request =
+            Request { cores: Vec::new(), tree: false, stop: Signal::TERM, parent: None, command: &[] };
         let mut words = arguments.iter();
         loop {
             match words.next().map(String::as_str) {
@@ -94,8 +97,9 @@ impl<'a> Request<'a> {
                 }
                 Some("--tree") => request.tree = true,
                 Some("--core") => {
-                    request.core =
-                        Some(value(words.next(), "--core takes a number", |core| core.parse().ok())?);
+                    let cores = |cores: &str| cores.split(',').map(|core| core.parse().ok()).collect();
+                    request.cores =
+                        value(words.next(), "--core takes a number, or several with commas", cores)?;
                 }
                 Some("--child-of") => {
                     let pid = |id: &str| Pid::from_raw(id.parse().ok()?);
@@ -121,13 +125,11 @@ fn value<T>(word: Option<&String>, takes: &str, read: impl Fn(&str) -> Option<T>
     word.and_then(|word| read(word)).ok_or_else(|| format!("guard: {takes}"))
 }
 
-/// Keeps this process on one core, and all that it starts.
-fn pin(core: usize) -> std::io::Result<()> {
+/// Keeps this process on these cores, and all that it starts.
+fn pin(cores: &[usize]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
-    // A number past the set's end leaves it empty, which the kernel refuses as it does a core that is not there.
-    if core < CpuSet::MAX_CPU {
-        set.set(core);
-    }
+    // Numbers past the set's end alone leave it empty, which the kernel refuses as it does cores that are not there.
+    cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
     Ok(sched_setaffinity(None, &set)?)
 }
 
@@ -347,16 +349,22 @@ mod tests {
     #[test]
     fn a_request_is_read_in_any_order() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let arguments = words("--stop QUIT --tree --core 1 --child-of 7 -- sleep 1");
+        let arguments = words("--stop QUIT --tree --core 1,3 --child-of 7 -- sleep 1");
         let request = Request::read(&arguments).expect("a request");
         assert_eq!(
-            (Some(1), true, Signal::QUIT, Pid::from_raw(7)),
-            (request.core, request.tree, request.stop, request.parent)
+            (vec![1, 3], true, Signal::QUIT, Pid::from_raw(7)),
+            (request.cores.clone(), request.tree, request.stop, request.parent)
         );
         assert_eq!(["sleep", "1"], request.command);
-        for wrong in
-            ["--tree sleep", "--core x -- sleep", "--core 1 --", "--stop HUP -- sleep", "--child-of", "--"]
-        {
+        for wrong in [
+            "--tree sleep",
+            "--core x -- sleep",
+            "--core 1,,2 -- sleep",
+            "--core 1 --",
+            "--stop HUP -- sleep",
+            "--child-of",
+            "--",
+        ] {
             assert!(Request::read(&words(wrong)).is_err(), "{wrong}");
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
+use crate::company::Account;
 use crate::failure::Faults;
 use crate::tls::Negotiated;
 
@@ -39,6 +40,12 @@ pub struct Counts {
     pub negotiated: Vec<(Arc<Negotiated>, u64)>,
     /// From the first answer to the first after nothing new was started: requests a second come from here.
     pub steady: Steady,
+    /// Where each loop has a core of its own: what it did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Account>,
+    /// CPU time of these loops, what they spent on waiting for each other included.
+    #[serde(skip)]
+    pub spent_ns: u64,
     /// When the first loop began, when its first answer came, and when the last one of all came.
     #[serde(skip)]
     pub began_ns: u64,
@@ -143,6 +150,14 @@ impl Counts {
         }
     }
 
+    /// Closes the account of this loop, which spent so much CPU time in all, and so much of it on asking: its time ends
+    /// with its last answer. What it waits for its core says nothing, as the server has that meanwhile.
+    pub fn account(&mut self, spent_ns: u64, cpu_ns: u64) {
+        let account =
+            Account { operations: self.right, cpu_ns, wall_ns: self.wall_ns(), ..Account::default() };
+        (self.spent_ns, self.threads) = (spent_ns, vec![account]);
+    }
+
     pub fn merge(&mut self, other: Counts) {
         self.merge_negotiated(&other);
         self.ended += other.ended;
@@ -159,6 +174,8 @@ impl Counts {
         self.handshakes_full += other.handshakes_full;
         self.handshakes_resumed += other.handshakes_resumed;
         self.certificate_bytes += other.certificate_bytes;
+        self.threads.extend(other.threads);
+        self.spent_ns += other.spent_ns;
         self.steady.requests += other.steady.requests;
         self.steady.wall_ns = self.steady.wall_ns.max(other.steady.wall_ns);
         self.began_ns = self.began_ns.min(other.began_ns);

@@ -11,7 +11,7 @@ use super::phase::{Phase, Plan, Timetable, Work};
 use super::socket::Ready;
 use super::source::{OPENING_AT_ONCE, Source, Start};
 use super::user::{Step, User};
-use crate::clock;
+use crate::clock::{self, Clocks};
 use crate::failure::{self, Failure, Fault};
 use crate::random::UserRandom;
 use crate::sign_in::SignIn;
@@ -40,6 +40,10 @@ pub struct EventLoop {
     started: u64,
     /// When it was found that nothing new is started any more.
     stopped_ns: Option<u64>,
+    /// How many will have come to the end of this phase when all loops are there, once this one has.
+    ends_with: Option<usize>,
+    /// This thread's clocks when the phase was ordered, and when all began.
+    clocks: [Clocks; 2],
     next_sweep_ns: u64,
     /// When the last answer of this turn came, if one did.
     answered_ns: Option<u64>,
@@ -74,6 +78,8 @@ impl EventLoop {
             phase: Timetable::none(),
             started: 0,
             stopped_ns: None,
+            ends_with: None,
+            clocks: [Clocks::of_thread(), Clocks::of_thread()],
             next_sweep_ns: 0,
             answered_ns: None,
             response_ns: 0,
@@ -91,6 +97,7 @@ impl EventLoop {
             }
             _ => {}
         }
+        self.clocks[0] = Clocks::of_thread();
         self.enter(phase)?;
         loop {
             // An answer has just read the clock, most of the time.
@@ -131,6 +138,9 @@ impl EventLoop {
         let least = self.plan.share_of(self.thread, phase.least);
         self.state.sign_in.enter();
         let whole = self.state.sign_in.whole();
+        self.ends_with = None;
+        self.plan.begin.wait_unless(self.plan.begin.come(), || self.plan.stop.load(Relaxed));
+        self.clocks[1] = Clocks::of_thread();
         self.phase = Timetable::of(phase, least, whole, clock::wall_ns(), self.plan.request_limit_ns);
         self.state.counts.began_ns = self.phase.begins_ns;
         (self.stopped_ns, self.under_way, self.started) = (None, 0, 0);
@@ -191,7 +201,7 @@ impl EventLoop {
     /// Starts what has become due: users that have thought, arrivals, connections to be made.
     fn start_due(&mut self, now: u64) {
         let is_ended = self.plan.stop.load(Relaxed);
-        if self.stopped_ns.is_none() && (is_ended || self.phase.is_over(now, self.started)) {
+        if self.stopped_ns.is_none() && (is_ended || self.is_over(now)) {
             self.stop(now);
         }
         let dropped = self.source.arrive(now, is_ended || now >= self.phase.give_up_ns);
@@ -259,7 +269,7 @@ impl EventLoop {
         self.answered_ns = Some(now);
         self.under_way -= 1;
         self.state.counts.answered(now, now.saturating_sub(self.users[index as usize].intended_ns));
-        if self.stopped_ns.is_none() && self.phase.is_over(now, self.started) {
+        if self.stopped_ns.is_none() && self.is_over(now) {
             self.stop(now);
         }
         if self.stopped_ns.is_some() {
@@ -285,6 +295,22 @@ impl EventLoop {
         if faults.piled_up() {
             self.plan.stop.store(true, Relaxed);
         }
+    }
+
+    /// Whether nothing new is to be started: this loop has asked for as long and as often as it is to; where each has a core
+    /// of its own, so have all others, and what is counted is done while all of them ask.
+    #[inline]
+    fn is_over(&mut self, now: u64) -> bool {
+        if !self.phase.is_over(now, self.started) {
+            return false;
+        }
+        let all = self.come_to_end();
+        self.plan.load.cores.is_empty() || self.plan.end.have_come(all) || self.phase.gives_up(now)
+    }
+
+    /// How many will have come to the end of this phase when all are there. Each comes once, and waits for none.
+    fn come_to_end(&mut self) -> usize {
+        *self.ends_with.get_or_insert_with(|| self.plan.end.come())
     }
 
     /// From now on nothing new is started.
@@ -341,6 +367,8 @@ impl EventLoop {
             let took_ns = wall_ns * u64::from(self.active) / u64::from(self.active.clamp(1, LEADING));
             self.response_ns = if self.response_ns == 0 { took_ns } else { took_ns.min(self.response_ns) };
         }
+        self.come_to_end();
+        let asking_ns = self.clocks[1].since().0;
         let counts = &self.state.counts;
         if let Work::WarmUp(_) | Work::Timed(_) = self.phase.work
             && counts.ended > 0
@@ -348,6 +376,10 @@ impl EventLoop {
             self.most_hz = self.most_hz.max(counts.ended as f64 * 1e9 / counts.wall_ns().max(1) as f64);
         }
         self.users.iter_mut().filter(|user| user.busy()).for_each(User::close);
-        std::mem::take(&mut self.state.counts)
+        let mut counts = std::mem::take(&mut self.state.counts);
+        if !self.plan.load.cores.is_empty() {
+            counts.account(self.clocks[0].since().0, asking_ns);
+        }
+        counts
     }
 }

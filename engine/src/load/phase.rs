@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::task::Load;
+use crate::company::Meeting;
 use crate::random::Sequence;
 
 pub struct Plan {
@@ -14,6 +15,9 @@ pub struct Plan {
     pub stop: AtomicBool,
     /// Arrivals a second, as the bits of the number; zero while users ask as soon as they are answered.
     rate_hz: AtomicU64,
+    /// Where loops wait to begin a phase together, and where each says that it has asked for as long as it is to.
+    pub begin: Meeting,
+    pub end: Meeting,
 }
 
 impl Plan {
@@ -24,6 +28,8 @@ impl Plan {
             request_limit_ns: nanoseconds(load.request_limit_s),
             stop: AtomicBool::new(false),
             rate_hz: AtomicU64::new(load.rate_hz.to_bits()),
+            begin: Meeting::of(load.threads as usize),
+            end: Meeting::of(load.threads as usize),
             load: load.clone(),
         }
     }
@@ -161,7 +167,12 @@ impl Timetable {
     #[inline]
     pub fn is_over(&self, now: u64, started: u64) -> bool {
         (now >= self.stop_ns && started >= self.least && started.is_multiple_of(self.whole))
-            || now >= self.give_up_ns
+            || self.gives_up(now)
+    }
+
+    #[inline]
+    pub fn gives_up(&self, now: u64) -> bool {
+        now >= self.give_up_ns
     }
 
     pub fn none() -> Timetable {

@@ -63,6 +63,10 @@ pub struct Load {
     pub request_limit_s: f64,
     #[serde(default = "one")]
     pub threads: u32,
+    /// One for each of these threads, which is kept on it, and gives an account of its own in each chunk; none: they are
+    /// where the process is.
+    #[serde(default)]
+    pub cores: Vec<usize>,
     /// Whether each user asks once before a chunk's accounts are opened; without, for the bias that this leaves out.
     #[serde(default = "yes")]
     pub lead: bool,
@@ -153,6 +157,8 @@ impl Load {
         seconds("load.think_s", self.think_s)?;
         seconds("load.request_limit_s", self.request_limit_s)?;
         let threads = format!("is {}: 1 to {MOST_THREADS}, and no more than users", self.threads);
+        let cores = format!("names {} for {} threads", self.cores.len(), self.threads);
+        let is_cored = self.cores.is_empty() || self.cores.len() == self.threads as usize;
         let too_many = format!("holds more than {MOST_OF_A_KIND}");
         let is_rate = self.rate_hz > 0.0 && self.rate_hz <= MOST_HZ;
         let is_share = self.utilisation > 0.0 && self.utilisation < 1.0 && !self.components.is_empty();
@@ -161,6 +167,7 @@ impl Load {
             (self.request_limit_s < 0.001, "request_limit_s", "is under a millisecond"),
             (self.users == 0, "users", "is 0"),
             (!(1..=self.users.min(MOST_THREADS)).contains(&self.threads), "threads", &threads),
+            (!is_cored, "cores", &cores),
             (self.shape == Shape::Open && !is_paced, "rate_hz", "is not a rate that arrivals can come at"),
             (self.shape == Shape::Closed && self.utilisation != 0.0, "utilisation", "is of an open loop"),
             (self.clients.iter().all(|kind| kind.share == 0), "clients", "has no share above 0"),
@@ -237,6 +244,7 @@ mod tests {
         for (change, expected) in [
             (r#""colour":"red""#, "unknown field `colour`"),
             (r#""threads":3"#, "`load.threads` is 3"),
+            (r#""threads":2,"cores":[0]"#, "`load.cores` names 1 for 2 threads"),
             (r#""requests":5"#, "unknown field `requests`"),
             (r#""shape":"open""#, "`load.rate_hz`"),
             (r#""shape":"open","utilisation":0.5"#, "`load.rate_hz`"),

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::counts::Counts;
 use super::event_loop::EventLoop;
 use super::phase::{Phase, Plan};
 use crate::clock;
+use crate::company::keep_on;
 use crate::failure::Failure;
 
 pub struct Workers {
@@ -98,7 +100,9 @@ pub fn spawn(
 
 /// One loop's thread: made, then through the phases it is told, until there are no more.
 fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Sender<Report>) {
-    let mut made = match EventLoop::new(plan, thread) {
+    let core = plan.load.cores.get(thread as usize).copied();
+    let made = keep_on(core).and_then(|()| EventLoop::new(Arc::clone(&plan), thread));
+    let mut made = match made {
         Ok(made) => made,
         Err(failure) => {
             let _ = report.send(Err(failure));
@@ -107,7 +111,12 @@ fn perform(plan: Arc<Plan>, thread: u32, phases: &Receiver<Phase>, report: &Send
     };
     let _ = report.send(Ok(Counts::default()));
     while let Ok(phase) = phases.recv() {
-        if report.send(made.run(&phase)).is_err() {
+        let counts = made.run(&phase);
+        if counts.is_err() {
+            // The others do not wait for this one.
+            plan.stop.store(true, Relaxed);
+        }
+        if report.send(counts).is_err() {
             return;
         }
     }

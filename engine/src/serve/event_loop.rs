@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -31,7 +32,9 @@ const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 pub struct Loop {
     epoll: OwnedFd,
     listener: TcpListener,
-    tls: Option<Server>,
+    /// Whether other loops accept from it as well: then a connection wakes one of them, and not all.
+    is_shared: bool,
+    tls: Option<Arc<Server>>,
     service: Service,
     /// By token; None where one was closed.
     connections: Vec<Option<Connection>>,
@@ -46,16 +49,17 @@ impl Loop {
     /// Returns it with the address it accepts on.
     pub fn new(
         listener: TcpListener,
-        tls: Option<Server>,
+        is_shared: bool,
+        tls: Option<Arc<Server>>,
         service: Service,
     ) -> io::Result<(Loop, SocketAddr)> {
         let address = listener.local_addr()?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         let now_s = now_s();
         let served = Loop {
             epoll,
             listener,
+            is_shared,
             tls,
             service,
             connections: Vec::new(),
@@ -66,6 +70,7 @@ impl Loop {
             now_s,
             swept_s: now_s,
         };
+        served.watch_listener()?;
         Ok((served, address))
     }
 
@@ -175,15 +180,17 @@ impl Loop {
 
     /// Stops accepting: the waiting connection would wake this loop again and again.
     fn rest(&mut self) {
-        self.accepting = self.watch_listener(EventFlags::empty()).is_err();
+        self.accepting = epoll::delete(&self.epoll, &self.listener).is_err();
     }
 
     fn accept_again(&mut self) {
-        self.accepting = self.watch_listener(EventFlags::IN).is_ok();
+        self.accepting = self.watch_listener().is_ok();
     }
 
-    fn watch_listener(&self, interest: EventFlags) -> rustix::io::Result<()> {
-        epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), interest)
+    fn watch_listener(&self) -> rustix::io::Result<()> {
+        let alone = if self.is_shared { EventFlags::EXCLUSIVE } else { EventFlags::empty() };
+        let data = EventData::new_u64(LISTENER);
+        epoll::add(&self.epoll, &self.listener, data, EventFlags::IN | alone)
     }
 }
 

@@ -1,7 +1,8 @@
 //! `serve`: the embedded server. Answers `/bytes/N` and `/op/FAMILY/CHOICE`, in clear or under TLS.
 //!
 //! One epoll loop on one thread: it is pinned to one core, and what it costs is seen from outside. Its own
-//! part of a request is kept small, so that what is measured behind it stands out.
+//! part of a request is kept small, so that what is measured behind it stands out. On several cores each has such a
+//! loop, of one process that has one TLS configuration for all.
 
 mod answers;
 mod connection;
@@ -11,12 +12,17 @@ mod routes;
 #[cfg(test)]
 pub mod tests;
 
+use std::convert::Infallible;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 
 use rustix::net::{listen, sockopt};
 use serde::{Deserialize, Serialize};
 
+use crate::company::keep_on;
 use crate::contract::{Mode, Receipt, Record, Task};
 use crate::failure::Failure;
 use crate::runner::say;
@@ -37,28 +43,66 @@ pub fn main() -> i32 {
     guard::die_with_parent();
     end_on_signals();
     calls::wake_on_signal();
-    let Ready { listen, service, tls, library, receipt } = match prepare() {
+    let Ready { config, service, tls, receipt } = match prepare() {
         Ok(ready) => ready,
         Err(failure) => return if say(&Record::<()>::refusal(failure, None)) { REFUSED } else { 1 },
     };
-    let listener = match open(listen) {
+    let listener = match open(config.listen) {
         Ok(listener) => listener,
         Err(error) => {
-            eprintln!("serve: {listen} is not to be had: {error}");
+            eprintln!("serve: {} is not to be had: {error}", config.listen);
             return NO_ADDRESS;
         }
     };
     // A connection is a descriptor. Where the limit cannot be raised, fewer connections are held.
     guard::raise_open_files(u64::MAX);
-    let served = Loop::new(listener, tls, service).and_then(|(mut event_loop, address)| {
-        match say(&Listening { listening: address, tls: library, provider: receipt }) {
-            true => event_loop.run(),
-            false => Err(io::Error::other("nothing reads what this server says")),
-        }
-    });
-    let Err(error) = served;
+    let Err(error) = serve(config, listener, service, tls, receipt);
     eprintln!("serve: {error}");
     1
+}
+
+/// Serves on each core: on the first, or where there is none, on this thread.
+fn serve(
+    config: Config,
+    listener: TcpListener,
+    service: Service,
+    tls: Option<Arc<tls::Server>>,
+    receipt: Option<Receipt>,
+) -> io::Result<Infallible> {
+    let failed = |failure: Failure| io::Error::other(failure.into_words());
+    let is_shared = config.cores.len() > 1;
+    let (ready, others) = channel();
+    for core in config.cores.iter().skip(1).copied() {
+        let (listener, tls) = (listener.try_clone()?, tls.clone());
+        let (tasks, ready) = (config.operations.clone(), ready.clone());
+        let work = move || {
+            let made = keep_on(Some(core)).and_then(|()| Operations::prepare(&tasks)).map_err(failed);
+            let made =
+                made.and_then(|made| Loop::new(listener, is_shared, tls, Service::new(made, None, None)));
+            match made {
+                Ok((mut event_loop, _)) => {
+                    let _ = ready.send(None);
+                    let Err(error) = event_loop.run();
+                    eprintln!("serve: {error}");
+                    // One that serves no more would leave its connections, and its core, without an answer.
+                    std::process::exit(1);
+                }
+                Err(error) => drop(ready.send(Some(error))),
+            }
+        };
+        thread::Builder::new().name(format!("serve {core}")).spawn(work)?;
+    }
+    drop(ready);
+    if let Some(error) = others.iter().take(config.cores.len().saturating_sub(1)).flatten().next() {
+        return Err(error);
+    }
+    keep_on(config.cores.first().copied()).map_err(failed)?;
+    let library = tls.as_ref().map(|tls| tls.library());
+    let (mut event_loop, address) = Loop::new(listener, is_shared, tls, service)?;
+    match say(&Listening { listening: address, tls: library, provider: receipt }) {
+        true => event_loop.run(),
+        false => Err(io::Error::other("nothing reads what this server says")),
+    }
 }
 
 /// Said on standard output once connections are accepted.
@@ -86,6 +130,9 @@ struct Config {
     /// What is made ready to be performed, each under a path of its own.
     #[serde(default)]
     operations: Vec<Task>,
+    /// A thread on each, all of which accept; none: one thread, where the process is.
+    #[serde(default)]
+    cores: Vec<usize>,
 }
 
 impl Config {
@@ -94,6 +141,10 @@ impl Config {
             Failure::Failed(format!("the configuration is not one this engine understands: {error}"))
         })?;
         let rows = config.rows.iter().map(|rows| &rows.task);
+        if config.cores.len() > 1 && (config.sign_in.is_some() || config.rows.is_some()) {
+            let words = "a sign-in and a table have one thread here, and `cores` names several";
+            return Err(Failure::Unsupported(words.to_owned()));
+        }
         match config.operations.iter().chain(rows).find(|task| task.mode != Mode::Measure) {
             Some(task) => Err(Failure::Failed(format!(
                 "a server measures its operations; {} {} asks for something else",
@@ -106,11 +157,9 @@ impl Config {
 
 /// A configuration, with everything in it made ready.
 struct Ready {
-    listen: SocketAddr,
+    config: Config,
     service: Service,
-    tls: Option<tls::Server>,
-    /// What speaks TLS.
-    library: Option<String>,
+    tls: Option<Arc<tls::Server>>,
     /// Who performs operations.
     receipt: Option<Receipt>,
 }
@@ -133,7 +182,7 @@ fn prepare() -> Result<Ready, Failure> {
     let rows = config.rows.as_ref().map(store::rows).transpose()?;
     let receipt = receipt.or_else(|| rows.as_ref().map(|rows| rows.receipt().clone()));
     let service = Service::new(operations, sign_in, rows);
-    Ok(Ready { listen: config.listen, service, tls, library, receipt })
+    Ok(Ready { config, service, tls: tls.map(Arc::new), receipt })
 }
 
 fn read_config() -> Result<Config, Failure> {

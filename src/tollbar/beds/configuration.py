@@ -72,6 +72,8 @@ class Request:
     version. Raises NotStarted if the server is not what was asked for."""
     documents: Path = SHOWN / "documents"
     account: Account | None = field(default_factory=account)
+    cores: tuple[int, ...] = ()
+    """Those that it is to work on at once, where the cell says how many threads; else there is the one of its start."""
     services: tuple[Installed, ...] = ()
     """What has to stand behind the bed, in the order in which it is started."""
 
@@ -271,6 +273,7 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         # Whom processes without rights belong to.
         "user_id": request.account.user_id if request.account else os.geteuid(),
         "files_limit": files_limit(),
+        "cores": request.cores,
         "places": request.found.places,
         **readable(request, component),
     }

@@ -147,6 +147,8 @@ class Bed:
     """The command that would install it."""
     runs_on: tuple[str, ...] = ()
     """The kinds of provider that can do its TLS."""
+    workers: Literal["threads", "processes"] | None = None
+    """What its templates give each of several `cores`: threads of one process, or a process. None: it works on one."""
     performs: tuple[str, ...] = ()
     """The kinds of provider whose operations it offers behind a request in clear."""
     places: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -185,7 +185,7 @@ class Server:
                 sandbox=self._sandbox,
                 work_dir=work_dir,
                 endpoint=endpoint,
-                core=core,
+                cores=request.cores or (() if core is None else (core,)),
                 environment=environment,
             )
             self._running[component.name] = running

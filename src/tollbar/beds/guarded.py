@@ -43,14 +43,15 @@ class Guarded:
         low_port: bool = False,
         stop: str = "TERM",
         grace_s: float = TERM_GRACE_S,
-        core: int | None = None,
+        cores: Sequence[int] = (),
         environment: Mapping[str, str] | None = None,
         stdin: IO[bytes] | None = None,
         stdout: int | IO[bytes] | None = None,
     ) -> None:
         """`log` is in the sandbox; `stdout` is the log too, unless it is given. Raises OSError.
 
-        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024.
+        `account` is whose processes they are; `low_port` lets that account listen on a port below 1024. Without
+        `cores` it stays where the lab is.
         """
         self.name = Path(words[0]).name
         self.log = log
@@ -58,7 +59,7 @@ class Guarded:
         self.work_dir = work_dir
         self._grace_s = grace_s
         self._fault: str | None = None
-        pinned = ["--core", str(core)] if core is not None else []
+        pinned = ["--core", ",".join(map(str, cores))] if cores else []
         guard = ["guard", "--tree", "--child-of", str(os.getpid()), "--stop", stop, *pinned]
         # Everything that the lab starts writes its errors into the sandbox: by that the keeper knows what to end.
         with open(log, "ab") as output:

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -47,7 +47,7 @@ class Running(Guarded):
         sandbox: Sandbox,
         work_dir: Path,
         endpoint: Endpoint,
-        core: int | None,
+        cores: Sequence[int],
         environment: Mapping[str, str],
     ) -> None:
         account = sandbox.account_of(component)
@@ -74,7 +74,7 @@ class Running(Guarded):
                 log=work_dir / f"{component.name}.log",
                 low_port=endpoint.port < 1024,
                 stop=component.stop,
-                core=core,
+                cores=cores,
                 stdin=stdin,
                 stdout=subprocess.PIPE if component.ready.by == "line" else None,
             )

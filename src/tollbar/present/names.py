@@ -21,7 +21,7 @@ STANDINGS = tuple(Standing)
 CALLED_OUT = (Standing.DEPRECATED, Standing.DISALLOWED, Standing.BROKEN)
 # A mark beside each verdict, so that a column of them reads without colour.
 VERDICT_MARKS: Mapping[str, str] = {"costs": "▲", "saves": "▼", "free": "=", "unclear": "?", "not measured": "–"}
-EMBEDDED_SERVER = "Tollbar's own server (rustls)"
+EMBEDDED_SERVER = "Tollbar's own server"
 """What the bed `embedded` is to a reader who never wrote a study."""
 LIMIT_MARKS: Mapping[str, str] = {"client-bound": "†", "not saturated": "‡", "contended": "§"}
 """What stands behind requests a second and response times that something other than the server limited."""

@@ -55,8 +55,8 @@ def read(name: str, text: str, *, where: str, kept: Path | None = None) -> Study
     else:
         family = families.read_family(kept / wire.family, with_answers=False)
     wire = _with_server(wire, family)
-    _check_threads(wire, family, where)
     load = _load(wire, family, where)
+    _check_threads(wire, family, load, where)
     here = None if kept else (*wire.url, *beds.all_beds())
     reader = _Reader(family, where, here, has_load=load is not None)
     choices = reader.choices(wire.choices)
@@ -99,15 +99,20 @@ def _with_server(wire: WireStudy, family: Family) -> WireStudy:
     return wire.model_copy(update={"beds": family.beds, "vary": vary})
 
 
-def _check_threads(wire: WireStudy, family: Family, where: str) -> None:
-    """Raises TollbarError where threads are varied of what is more than a runner alone."""
+def _check_threads(wire: WireStudy, family: Family, load: Load | None, where: str) -> None:
+    """Raises TollbarError where threads are varied of what the lab cannot have work on several cores at once."""
+    if "threads" not in wire.vary:
+        return
     own = family.folder and (family.folder / "workload.py").exists()
-    if "threads" in wire.vary and (wire.beds or wire.url or own):
+    if wire.url or (own and not family.load):
         what = (
-            f"`vary.threads`: {'a server has' if wire.beds or wire.url else f'the family {family.name} has'} no threads"
+            f"{'a server of your own' if wire.url else f'the family {family.name}'} has no threads that the lab starts"
         )
-        hint = "threads are of what a runner performs by itself, such as digest, signature and key-exchange"
-        raise TollbarError(f"{what} that the lab starts", where=where, hint=hint)
+        hint = "threads are of what a runner performs by itself, and of the lab's own servers, such as nginx and httpd"
+        raise TollbarError(f"`vary.threads`: {what}", where=where, hint=hint)
+    if load is not None and (load.is_open or load.think_s):
+        what = "`vary.threads`: cores that wait for arrivals, or for users who think, do not show what threads wait for"
+        raise TollbarError(what, where=where, hint="leave the rate and the thinking time out: users ask at once again")
 
 
 def _load(study: WireStudy, family: Family, where: str) -> Load | None:

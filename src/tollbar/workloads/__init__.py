@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tollbar import families, machine
-from tollbar.beds import NotStarted
+from tollbar.beds import Bed, NotStarted
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
 from tollbar.metrics import BACKGROUND
@@ -226,8 +226,12 @@ def _why_alone(cell: Cell) -> str | None:
     """Why the cell's threads cannot be had; None: they can, or there is one."""
     if "threads" not in cell.coordinates:
         return None
-    if not cell.provider.has_threads:
+    if cell.bed is None and not cell.provider.has_threads:
         return f"not available here: the runner of {cell.provider.name} performs on one thread"
+    if isinstance(cell.bed, Bed) and cell.bed.workers is None:
+        return f"the server {cell.bed.name} works on one core"
+    if cell.coordinates.get("client") == "apart":
+        return "a load client is on the cores of the threads that it asks, and not apart from them"
     return machine.lacks_cores(cell.threads)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,7 +77,9 @@ class RequestWorkload(Workload):
                 Outcome.UNSUPPORTED, f"{found.bed.title} does not perform operations of {cell.provider.kind}"
             )
         # They are part of the server's configuration, and no lines of the contract.
-        operation = {name: value for name, value in cell.task("measure", seed).items() if name != "contract"}
+        operation = {
+            name: value for name, value in cell.task("measure", seed).items() if name not in ("contract", "threads")
+        }
         return Request(
             found,
             cell.provider,
@@ -133,21 +135,27 @@ class RequestWorkload(Workload):
         self, cell: Cell, seed: int, sandbox: Sandbox | None, core: int | None, *, begins_on: int | None = None
     ) -> Iterator[Work]:
         """A fresh server on `core`, and what its load client is to do. Raises NotStarted."""
-        if isinstance(cell.bed, Remote):
+        cores = _cores(cell, core)
+        if cores or isinstance(cell.bed, Remote):
+            # What has a core for each thread is on these from the start.
             begins_on = None
         with self._server(cell, seed, sandbox, core, begins_on) as server:
             users = cell.coordinates.get("users")
             in_rounds, in_stretch = _client_cores(cell, core)
+            task = self._task(cell, "measure", seed, server, sandbox)
             yield RequestWork(
                 command(),
-                self._task(cell, "measure", seed, server, sandbox),
+                {**task, "load": {**task["load"], "threads": len(cores), "cores": [*cores]}} if cores else task,
                 in_rounds,
                 paid_on=_paid_on(cell, server, core),
                 metrics=tuple(families.family(cell.family).metrics),
-                fewest=REQUESTS_A_USER * users if isinstance(users, int) else 1,
-                settles=True,
+                fewest=REQUESTS_A_USER * cell.threads * users if isinstance(users, int) else 1,
+                # A stretch is for users whose client is apart, and what has several cores leaves none.
+                settles=not cores,
                 stretch_core=in_stretch,
                 begins_on=begins_on,
+                cores=cores,
+                threads=cell.threads,
                 components=server.components,
                 component=CLIENT,
                 server=server,
@@ -179,7 +187,10 @@ class RequestWorkload(Workload):
             return
         assert cell.bed is not None
         assert sandbox is not None, "servers need a sandbox"
-        request = self.request(cell, beds.here(cell.bed), seed, sandbox)
+        request = replace(self.request(cell, beds.here(cell.bed), seed, sandbox), cores=_cores(cell, core))
+        if request.cores and request.services:
+            behind = " and ".join(service.bed.name for service in request.services)
+            raise NotStarted(Outcome.UNSUPPORTED, f"{behind}, which stands behind {cell.bed.name}, works on one core")
         with driver.start(sandbox, request, core, begins_on=begins_on) as server:
             yield server
 
@@ -193,7 +204,7 @@ class RequestWorkload(Workload):
                 "address": server.address,
                 "host": self.host(cell),
                 "clients": self.clients(cell, sandbox),
-                **_shape(load, at),
+                **_shape(load, at, cell.threads),
                 "connection": load.connection or self.connection(cell),
                 "request": {
                     "method": "GET",
@@ -226,10 +237,18 @@ def _path(cell: Cell, load: Load) -> str:
     return cell.bed.path
 
 
-def _shape(load: Load, at: Mapping[str, Value]) -> dict[str, Any]:
+def _cores(cell: Cell, core: int | None) -> tuple[int, ...]:
+    """That of each thread of server and load, the measuring core `core` first; none where they are not asked for."""
+    if "threads" not in cell.coordinates:
+        return ()
+    return machine.cores_for(cell.threads, max(machine.CORES) if core is None else core)
+
+
+def _shape(load: Load, at: Mapping[str, Value], threads: int) -> dict[str, Any]:
+    """How it is asked: of several threads each by as many users as one."""
     return {
         "shape": "open" if is_paced(at) else "closed",
-        "users": load.users[0] if load.is_open else at["users"],
+        "users": load.users[0] if load.is_open else threads * int(at["users"]),
         "rate_hz": float(at.get("rate", 0)),
         "utilisation": float(at.get("utilisation", 0)) / 100,
         "think_s": load.think_s,
@@ -269,6 +288,12 @@ class RequestWork(Work):
     """A server that is up, and the load client that asks it."""
 
     server: Target
+
+    def wall_ns(self, chunk: ChunkRecord) -> int:
+        """Elapsed nanoseconds; of several threads the time that their cores took for the chunk, without what the load
+        client had of it: the server's work, and what it waited."""
+        threads = chunk.observed.threads
+        return max(1, sum(one.wall_ns - one.cpu_ns for one in threads)) if threads else chunk.wall_ns
 
     def with_fault(self, record: Record) -> Record:
         """The record of a load that failed, with what became of the server if it was that which ended."""

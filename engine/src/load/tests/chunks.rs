@@ -1,11 +1,13 @@
 //! A trial, chunk by chunk: what is counted, when it ends, and what comes before it.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::json;
 
-use super::server::Server;
+use super::server::{GOOD, Server, Then, say};
 use super::{Advance, advanced, latencies, load, trial};
 use crate::failure::Failure;
 use crate::load::phase::Work;
@@ -52,6 +54,57 @@ fn accounts_are_closed() {
             assert_eq!(None, chunk.observed.certificate_bytes, "in clear");
         }
     }
+}
+
+/// Loops with cores of their own each give an account, whose sums are the chunk's, and none stops asking before the others
+/// have asked for as long: they may be so many on one core.
+#[test]
+fn loops_with_cores_keep_accounts_in_company() {
+    let core = rustix::thread::sched_getcpu();
+    for (threads, connection) in [(1, "user"), (2, "new"), (3, "user")] {
+        let server = Server::good();
+        let cores = vec![core; threads];
+        let change = json!({"connection": connection, "threads": threads, "users": 6, "cores": cores});
+        let mut trial = trial(&load(server.address, change));
+        trial.warm_up().expect("a warm-up");
+        for (seconds, operations) in [(0.02, 1), (0.0, 60)] {
+            let before = server.requests();
+            let chunk = trial.advance(Advance { seconds, operations }).expect("a chunk");
+            let led = (threads * (6 / threads).min(4)) as u64;
+            let accounts = &chunk.observed.counts.threads;
+            assert_eq!(threads, accounts.len());
+            assert_eq!(chunk.operations, accounts.iter().map(|one| one.operations).sum::<u64>());
+            assert_eq!(chunk.operations + led, server.requests() - before);
+            assert_eq!(chunk.cpu_ns, accounts.iter().map(|one| one.cpu_ns).sum::<u64>());
+            for one in accounts {
+                let least = operations.max(12) / threads as u64;
+                assert!(one.operations >= least && one.wall_ns as f64 >= seconds * 1e9, "as asked: {one:?}");
+                assert!(one.wall_ns <= chunk.wall_ns, "within the chunk: {one:?}");
+            }
+        }
+    }
+    let server = Server::good();
+    let refused = advanced(&load(server.address, json!({"cores": [99999]})), 0.0, 1).err();
+    assert_eq!(Some(Failure::Failed("there is no core 99999".to_owned())), refused);
+}
+
+/// One loop's server answers at once and the other's late: the quick one asks on until the slow one has asked enough.
+#[test]
+fn what_is_counted_was_done_while_all_asked() {
+    let core = rustix::thread::sched_getcpu();
+    let slow = OnceLock::new();
+    let server = Server::start(move |stream, _| {
+        // Of two connections that are kept, the one that asked first.
+        let peer = stream.peer_addr().expect("a client");
+        std::thread::sleep(Duration::from_millis(if *slow.get_or_init(|| peer) == peer { 20 } else { 0 }));
+        say(stream, GOOD, Then::GoOn)
+    });
+    let change = json!({"threads": 2, "users": 2, "cores": [core, core]});
+    let chunk = advanced(&load(server.address, change), 0.0, 10).expect("a chunk");
+    let mut operations: Vec<u64> = chunk.observed.counts.threads.iter().map(|one| one.operations).collect();
+    operations.sort_unstable();
+    assert_eq!(5, operations[0]);
+    assert!(operations[1] > 10, "{operations:?}");
 }
 
 /// No request of a later chunk is one that a server has seen: it would answer from what it has kept.

@@ -17,6 +17,35 @@ fn it_says_where_it_listens_and_what_it_is_made_of() {
     assert_ne!(0, served.address.port());
 }
 
+/// They may be one core: each has a loop of its own, all accept, and each performs what it has made ready itself.
+#[test]
+fn it_serves_on_each_core_that_it_is_given() {
+    let core = rustix::thread::sched_getcpu();
+    let operation = json!({"mode": "measure", "family": "digest", "op": "hash", "choice": "sha-256",
+        "provider": {"kind": "rustcrypto"}, "setting": {"bytes": 64}, "inputs": {}, "seed": 1});
+    let config = json!({"listen": "127.0.0.1:0", "cores": [core, core, core], "operations": [operation]});
+    let served = Served::start(&config, None);
+    let mut clients: Vec<_> = (0..30).map(|_| served.client()).collect();
+    for target in ["/bytes/3", "/op/digest/sha-256"] {
+        clients.iter_mut().for_each(|client| client.send(get(target)));
+        assert!(clients.iter_mut().all(|client| client.reply().status == 200), "{target}");
+    }
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", served.process.id())).unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    assert_eq!(2, names.filter(|name| name.trim() == format!("serve {core}")).count());
+}
+
+#[test]
+fn cores_that_cannot_be_served_on_are_refused() {
+    let (status, _, words) = refused(&json!({"listen": "127.0.0.1:0", "cores": [0, 99999]}).to_string());
+    assert_eq!((Some(1), true), (status.code(), words.contains("there is no core 99999")), "{words}");
+    let accounts = json!({"scheme": "anonymous"});
+    let config = json!({"listen": "127.0.0.1:0", "cores": [0, 0], "sign_in": accounts}).to_string();
+    let (status, line, _) = refused(&config);
+    assert_eq!(Some(3), status.code(), "{line}");
+    assert!(line.contains("a sign-in and a table have one thread here"), "{line}");
+}
+
 #[test]
 fn it_listens_on_ipv6_as_well() {
     if TcpListener::bind("[::1]:0").is_err() {
