@@ -569,7 +569,7 @@ def test_a_wheel_without_one_says_what_is_driven_otherwise(pip: Callable[[str], 
 
 def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what each is."""
-    found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PYTHON)}
+    found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
     monkeypatch.setattr(things, "_found", found.__getitem__)
     with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):
         upgrading.both("a", "b")

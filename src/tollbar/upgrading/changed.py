@@ -93,7 +93,7 @@ class Upgrade:
     @property
     def what(self) -> str:
         """What is upgraded, in a word."""
-        return "server" if self.new.bed else "library"
+        return self.new.what
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """Those of a kind, the largest change first."""

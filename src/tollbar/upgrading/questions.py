@@ -11,7 +11,7 @@ from typing import Any
 
 from tollbar import beds, wire
 from tollbar.beds.loading import name_end
-from tollbar.errors import unknown
+from tollbar.errors import TollbarError, unknown
 from tollbar.libraries import Provider, open_provider
 from tollbar.study import Study, read
 from tollbar.upgrading.things import LIBCRYPTO, Thing
@@ -24,7 +24,7 @@ WORTH = "1%"
 
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
     """The studies of these families, or of all that such a thing is used for. Raises TollbarError for another one."""
-    known = _questions()[old.kind]
+    known = _asked_of(old.kind)
     for name in families:
         if name not in known:
             raise unknown("family to ask of it", name, known, where=new.said)
@@ -70,6 +70,14 @@ def _server_of(old: Thing, new: Thing) -> str:
     return "nginx" if has_nginx and len(ends) == 1 else "embedded"
 
 
+def _asked_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """The questions of this kind of thing, or of the one that it is asked the same as. Raises TollbarError for another."""
+    found: Mapping[str, Any] = questions().get(kind, {})
+    if not found:
+        raise TollbarError(f"a build of {kind} is asked nothing yet", hint=f"these are: {', '.join(questions())}")
+    return questions()[found["as"]] if "as" in found else found
+
+
 @cache
-def _questions() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+def questions() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     return tomllib.loads((files(__package__) / "questions.toml").read_text("utf-8"))
