@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,17 @@ from typing import Any
 
 from tollbar import beds, runners, wire
 from tollbar.beds import Bed
-from tollbar.files import SEARCH_PATH
+from tollbar.files import SEARCH_PATH, write
 from tollbar.upgrading.fetching import kept_folder
 
 _PROGRAM_FOLDERS = ("bin", "sbin")
+RUNNERS = "runners"
+# By its own libraries, where it has any; and of Go the toolchain that was asked for, not one that a setting names.
+STARTED = """#!/bin/sh
+libraries={libraries}
+export GOTOOLCHAIN=local ${{libraries:+"LD_LIBRARY_PATH=$libraries"}}
+exec {program} "$@"
+"""
 # Where a package has the libraries that its own programs are linked with.
 _LIBRARY_FOLDERS = ("usr/lib", "usr/lib/*-linux-gnu*")
 
@@ -42,34 +50,32 @@ def server_in(place: Path, said: str) -> Bed | None:
     return None
 
 
-def runtime_in(place: Path, said: str) -> tuple[str, str] | None:
-    """The name of the platform whose runtime this file is, or lies in this folder, and the spec of that build of it.
+def runtime_in(place: Path, said: str) -> tuple[str, str, Path] | None:
+    """The runtime that this file is, or that lies in this folder: its platform, the spec of its build, and its program.
 
-    None where there is none. Its runner is built by that runtime, and by the system's other programs. Raises TollbarError.
+    None where there is none. Its runner is built by it, by what lies beside it, and by the system's other programs.
+    Raises TollbarError.
     """
     for platform in runners.all_platforms().values():
         program = _program(place, [platform.runtime]) if platform.runtime else None
-        if program is None or platform.build_of:
+        if program is None or platform.runtime is None or platform.build_of:
             continue
-        made = _described(platform.folder / "runner.toml")
-        needed = {name: _beside(program, [name])[0] for name in platform.programs}
-        needed[str(platform.runtime)] = str(program)
-        libraries = _libraries(_root(program, place))
-        prefix = ["env", "GOTOOLCHAIN=local", *([f"LD_LIBRARY_PATH={libraries}"] if libraries else [])]
-
-        def by_it(words: Sequence[str], needed: Mapping[str, str] = needed, prefix: Sequence[str] = prefix) -> list[str]:
-            return [*prefix, needed[words[0]], *words[1:]] if words[0] in needed else [*words]
-
         name = f"{platform.name}@{_slug(said).removeprefix(f'{platform.name}@')}"
-        made |= {
+        started = kept_folder("builds", name) / RUNNERS / name / platform.runtime
+        by_it = {one: _beside(program, [one])[0] for one in platform.programs} | {platform.runtime: str(started)}
+        made = {
+            **_described(platform.folder / "runner.toml"),
             "build-of": platform.name,
-            "programs": [*needed.values()],
-            "versions": by_it(platform.versions),
-            "build": [by_it(step) for step in platform.build],
-            "command": by_it(platform.command),
+            "programs": [*by_it.values()],
+            **{key: [by_it.get(word, word) for word in getattr(platform, key)] for key in ("versions", "command")},
+            "build": [[by_it.get(step[0], step[0]), *step[1:]] for step in platform.build],
         }
         _stand_beside(platform.folder, name, "runner.toml", made)
-        return platform.name, name
+        libraries = _libraries(_root(program, place))
+        write(
+            started, STARTED.format(libraries=shlex.quote(libraries), program=shlex.quote(str(program))).encode(), 0o755
+        )
+        return platform.name, name, program
     return None
 
 

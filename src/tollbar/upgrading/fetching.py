@@ -66,7 +66,8 @@ def package(name: str, version: str) -> Path:
             _run((*APT, "download", one), said, folder, ("E:",))
             archive = _only(folder, "*.deb", said)
             theirs, needed = (
-                _run(("dpkg-deb", "--field", str(archive), field), said, folder) for field in ("Architecture", "Depends")
+                _run(("dpkg-deb", "--field", str(archive), field), said, folder)
+                for field in ("Architecture", "Depends")
             )
             if theirs not in (own, "all"):
                 raise TollbarError(f"is built for {theirs}, and this machine is {own}", where=said)

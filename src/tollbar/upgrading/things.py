@@ -14,7 +14,7 @@ from tollbar.errors import TollbarError, nearest
 from tollbar.libraries import Provider, libcryptos, look_up, normal
 from tollbar.upgrading import builds, fetching
 
-LIBCRYPTO, PACKAGE = "libcrypto", "package"
+LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
 """What may be upgraded, by which it is known what to ask of it, beside servers and runtimes, which have names of their
 own: those of their beds and platforms."""
 WAYS = (
@@ -45,6 +45,8 @@ class Thing:
     provider: Provider
     """Of a server, what it runs on: the system's libcrypto, or its own."""
     bed: Installed | None = None
+    program: Path | None = None
+    """Of a runtime."""
 
     @property
     def name(self) -> str:
@@ -54,7 +56,14 @@ class Thing:
     @property
     def file(self) -> str:
         """What is measured."""
-        return self.provider.where if self.bed is None else str(self.bed.programs[self.bed.bed.frontend.name])
+        if self.bed:
+            return str(self.bed.programs[self.bed.bed.frontend.name])
+        return str(self.program or self.provider.where)
+
+    def default(self, op: str) -> tuple[str, Mapping[str, int]]:
+        """What it takes by itself for this operation: the choice, and its parameters, as its runner says them."""
+        said = dict(self.provider.receipt["defaults"][op])
+        return str(said.pop("choice")), said
 
     @property
     def what(self) -> str:
@@ -72,7 +81,7 @@ class Thing:
         return f"build of {platform.title}" if platform else _TITLES[self.kind]
 
 
-_TITLES = {LIBCRYPTO: "libcrypto", PACKAGE: "package of Python"}
+_TITLES = {LIBCRYPTO: "libcrypto", PACKAGE: "package of Python", PASSWORDS: "package of password hashes"}
 
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
@@ -90,7 +99,9 @@ def _found(said: str) -> Thing:
     for named, fetch in _FETCHED.items():
         if words := named.fullmatch(said):
             place = fetch(*words.groups())
-            return _in(place, said) or _package(said, *words.groups()) if fetch is fetching.wheel else _here(place, said)
+            return (
+                _in(place, said) or _package(said, *words.groups()) if fetch is fetching.wheel else _here(place, said)
+            )
     kind, _, label = said.partition(":")
     if "/" in said or (kind != LIBCRYPTO and os.path.exists(said)):
         # `libcrypto:./lib/libcrypto.so.3` names the same file.
@@ -121,7 +132,8 @@ def _in(place: Path, said: str) -> Thing | None:
         _reachable(found, said)
         return replace(_opened(said, str(bed.build_of), bed.runs_on[0]), bed=found)
     if runtime := builds.runtime_in(place, said):
-        thing = _opened(said, *runtime)
+        kind, spec, program = runtime
+        thing = replace(_opened(said, kind, spec), program=program)
         if thing.provider.fault:
             raise TollbarError(thing.provider.fault[1], where=said)
         return thing
@@ -136,7 +148,9 @@ def _reachable(found: Installed, said: str) -> None:
         account, program = sandbox.account(), found.programs[component.name]
         if component.run_as == "unprivileged" and account and not sandbox.others_can_pass(program.parent):
             what = f"{account.user}, under which {found.bed.title} runs, cannot reach {program}"
-            raise TollbarError(what, where=said, hint="have it in a folder that others can search, or set XDG_CACHE_HOME")
+            raise TollbarError(
+                what, where=said, hint="have it in a folder that others can search, or set XDG_CACHE_HOME"
+            )
 
 
 def _package(said: str, name: str, version: str) -> Thing:
@@ -148,7 +162,8 @@ def _package(said: str, name: str, version: str) -> Thing:
             where=said,
             hint=f"by their own calls Tollbar drives {', '.join(known)}",
         )
-    return _opened(said, PACKAGE, f"runner:{fetching.python_runner(package, version)}")
+    thing = _opened(said, PACKAGE, f"runner:{fetching.python_runner(package, version)}")
+    return replace(thing, kind=PASSWORDS) if "defaults" in thing.provider.receipt else thing
 
 
 def _libcrypto(said: str, path: Path) -> Thing:
