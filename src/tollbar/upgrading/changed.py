@@ -69,7 +69,7 @@ class Apart:
     found: FactorsResult
     """Its cells: the old one by default, the new one so, the old one held, the new one held."""
     negotiated: tuple[str, ...]
-    """Of each cell: what client and server agreed on, as it was read from the wire; or the parameters that were taken."""
+    """Of each cell: what client and server agreed on, as read from the wire; or the parameters that were taken."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -162,13 +162,13 @@ def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:
             # Each old one, then its new one.
             sides = (old, new) * (len(found.rows) // 2)
             taken = (
-                negotiated(row) or _parameters(study.about.family, row, of)
+                negotiated(row) or parameters(study.about.family, row, of)
                 for row, of in zip(found.rows, sides, strict=True)
             )
             yield Apart(study, found, tuple(taken))
 
 
-def _parameters(family: Family, row: Row, of: Thing) -> str:
+def parameters(family: Family, row: Row, of: Thing) -> str:
     """`PBKDF2-SHA-256, iterations 600,000`: what is held to, or what the build takes by itself; or nothing."""
     op = str(row.coordinates["op"])
     if op not in of.provider.receipt.get("defaults", {}):

@@ -74,12 +74,12 @@ def package(name: str, version: str) -> Path:
             wanted += [f"{part}={of}" for part, of in _EXACTLY.findall(needed) if f"{part}={of}" not in wanted]
             _run(("dpkg-deb", "--extract", str(archive), str(folder)), said, folder)
             archive.unlink()
-        _lead_inside(folder)
+        lead_inside(folder)
 
     return _kept("packages", said, fetch)
 
 
-def _lead_inside(folder: Path) -> None:
+def lead_inside(folder: Path) -> None:
     """Has links that name a file of the package by its whole path lead to the one that was unpacked."""
     for path in folder.rglob("*"):
         if path.is_symlink() and (to := os.readlink(path)).startswith("/") and os.path.lexists(f"{folder}{to}"):

@@ -21,5 +21,6 @@ def password_default():
     """The parameters that a hash has where its caller says none."""
     method, *numbers = generate_password_hash("tollbar").partition("$")[0].split(":")
     if method == "scrypt":
-        return {"choice": "scrypt", **dict(zip("nrp", map(int, numbers)))}
+        of = {name: int(number) for name, number in zip("nrp", numbers, strict=True)}
+        return {"choice": "scrypt", **of}
     return {"choice": "pbkdf2-sha-256", "iterations": int(numbers[-1])}
