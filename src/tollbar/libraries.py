@@ -192,7 +192,9 @@ def _whole(spec: str) -> str:
 
 
 def _label(spec: str) -> str:
-    return _whole(spec).partition(":")[2]
+    kind, _, label = _whole(spec).partition(":")
+    platform = runners.all_platforms().get(kind)
+    return kind if platform and platform.build_of else label
 
 
 def _expand(spec: str) -> list[str]:

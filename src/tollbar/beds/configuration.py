@@ -302,8 +302,8 @@ def _templates(folder: Path) -> jinja2.Environment:
     import jinja2
 
     return jinja2.Environment(
-        # Its own templates first; those of a bed beside it as `BED/NAME`.
-        loader=jinja2.FileSystemLoader([folder, folder.parent]),
+        # Its own templates first; those of a bed beside it, or of Tollbar's, as `BED/NAME`.
+        loader=jinja2.FileSystemLoader([folder, folder.parent, Path(__file__).parent]),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
         trim_blocks=True,

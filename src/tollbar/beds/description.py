@@ -153,6 +153,8 @@ class Bed:
     """The kinds of provider whose operations it offers behind a request in clear."""
     places: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Folders that its configuration names, and where they may be."""
+    build_of: str | None = None
+    """The bed of which it is another build, which an upgrade sets beside it."""
     components: tuple[Component, ...] = Field(min_length=1, alias="component")
     """In the order they are started in; the last is the frontend."""
 
@@ -173,6 +175,11 @@ class Bed:
     def name(self) -> str:
         """The name of its folder."""
         return self.folder.name
+
+    @property
+    def kind(self) -> str:
+        """The name of the bed that it is, or is another build of: by it workloads know what a server can do."""
+        return self.build_of or self.name
 
     @property
     def is_service(self) -> bool:

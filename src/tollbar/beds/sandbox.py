@@ -223,11 +223,12 @@ def folder_for_all() -> str:
     """Where temporary files go; if root's are in a place of its own, where others can pass."""
     candidates = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
     if os.geteuid() == 0:
-        candidates = [folder for folder in candidates if _others_can_pass(Path(folder))] or candidates
+        candidates = [folder for folder in candidates if others_can_pass(Path(folder))] or candidates
     return candidates[0]
 
 
-def _others_can_pass(folder: Path) -> bool:
+def others_can_pass(folder: Path) -> bool:
+    """Whether any account reaches what lies in this folder."""
     here = folder.resolve()
     with suppress(OSError):
         return all(path.stat().st_mode & stat.S_IXOTH for path in (here, *here.parents))

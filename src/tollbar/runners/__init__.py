@@ -58,6 +58,10 @@ class Platform:
     """About how long it takes to be ready and warm, in seconds, for a plan's estimate."""
     libcrypto: str | None = None
     """The library beneath it, where its build brings one that can be called directly as well."""
+    runtime: str | None = None
+    """Which of its programs is the runtime, of which another build can take the place."""
+    build_of: str | None = None
+    """The platform of which it is another build, which an upgrade sets beside it."""
 
     @property
     def name(self) -> str:

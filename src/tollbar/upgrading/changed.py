@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tollbar import beds
 from tollbar.beds.loading import libssl_beside
+from tollbar.families import Family
 from tollbar.judge import FactorsResult, Judgement, StudyJudgement, Toll, Verdict, reach
 from tollbar.records import Outcome
 from tollbar.results import Row
@@ -68,7 +69,7 @@ class Apart:
     found: FactorsResult
     """Its cells: the old one by default, the new one so, the old one held, the new one held."""
     negotiated: tuple[str, ...]
-    """Of each cell: what client and server agreed on, as it was read from the wire."""
+    """Of each cell: what client and server agreed on, as read from the wire; or the parameters that were taken."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -93,7 +94,7 @@ class Upgrade:
     @property
     def what(self) -> str:
         """What is upgraded, in a word."""
-        return "server" if self.new.bed else "library"
+        return self.new.what
 
     def of(self, kind: Kind) -> tuple[Change, ...]:
         """Those of a kind, the largest change first."""
@@ -131,7 +132,7 @@ def upgrade(old: Thing, new: Thing, judged: Judgement) -> Upgrade:
                 continue
             failed = [row for row, _ in sides.values() if row.outcome not in (Outcome.OK, Outcome.UNSUPPORTED)]
             changes.append(_change(study, toll, [*failed, *unasked], lacking))
-    return Upgrade(old, new, judged, tuple(changes), tuple(_apart(judged)), tuple(neither), tuple(not_asked))
+    return Upgrade(old, new, judged, tuple(changes), tuple(_apart(judged, old, new)), tuple(neither), tuple(not_asked))
 
 
 def _change(study: StudyJudgement, toll: Toll, failed: Sequence[Row], lacking: Mapping[Kind, Row]) -> Change:
@@ -155,10 +156,28 @@ def _cannot_be_asked(row: Row, of: Thing) -> bool:
     return not has_libssl or isinstance(beds.find(bed), beds.Unavailable)
 
 
-def _apart(judged: Judgement) -> Iterator[Apart]:
+def _apart(judged: Judgement, old: Thing, new: Thing) -> Iterator[Apart]:
     for study in judged.studies:
         for found in study.factors:
-            yield Apart(study, found, tuple(negotiated(row) for row in found.rows))
+            # Each old one, then its new one.
+            sides = (old, new) * (len(found.rows) // 2)
+            taken = (
+                negotiated(row) or parameters(study.about.family, row, of)
+                for row, of in zip(found.rows, sides, strict=True)
+            )
+            yield Apart(study, found, tuple(taken))
+
+
+def parameters(family: Family, row: Row, of: Thing) -> str:
+    """`PBKDF2-SHA-256, iterations 600,000`: what is held to, or what the build takes by itself; or nothing."""
+    op = str(row.coordinates["op"])
+    if op not in of.provider.receipt.get("defaults", {}):
+        return ""
+    choice, values = of.default(op)
+    if row.choice == choice:
+        values = {name: int(row.coordinates[name]) for name in values}
+    title = family.choices[choice].title.removesuffix(", held")
+    return ", ".join([title, *(f"{name} {family.settings[name].words(value)}" for name, value in values.items())])
 
 
 def negotiated(row: Row) -> str:

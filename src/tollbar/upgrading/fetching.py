@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tollbar import beds, runners
-from tollbar.beds import Bed
+from tollbar import runners
+from tollbar.beds.sandbox import others_can_pass
 from tollbar.errors import TollbarError
-from tollbar.files import SEARCH_PATH, cache_folder, write
+from tollbar.files import cache_folder, write
 from tollbar.runners import NotBuilt
 
-PYTHON_PACKAGES = ("cryptography", "pycryptodome")
-"""Those of Python that their own calls drive, which hold their cryptography in themselves."""
 # Some tens of megabytes over a slow line.
 LIMIT_S = 300.0
 # As apt verifies it: a source that its user calls trusted is taken at its word. Its own caches are left alone.
@@ -33,6 +31,14 @@ APT = (
     *("-o", "Dir::Cache::srcpkgcache="),
     "-q",
 )
+# "libnode108 (= 18.20.4+dfsg-1~deb12u3)"
+_EXACTLY = re.compile(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)? \(= ([^)]+)\)")
+# Before where its log is, and how a connection failed.
+NPM_ERRORS = ("npm error notarget ", "npm error FetchError: ", "npm error ")
+_NPM_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
+# By the checksum database, whatever the user leaves out of it.
+GO_VERIFIES = {"GOSUMDB": "sum.golang.org", "GONOSUMDB": "", "GOPRIVATE": "", "GOFLAGS": "-modcacherw"}
+SYSTEM_CACHE = Path("/var/cache/tollbar")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Settings of pip by which it takes files that its index did not name, or an index that no certificate vouches for.
 UNVERIFIED = ("find-links", "trusted-host", "extra-index-url")
@@ -47,46 +53,38 @@ runner.run()
 
 
 def package(name: str, version: str) -> Path:
-    """The folder that a Debian package of this version is unpacked in. Raises TollbarError."""
+    """The folder that a Debian package of this version is unpacked in. Raises TollbarError.
+
+    With those that it depends on in exactly one version: they are parts of the same build.
+    """
     said = f"{name}={version}"
 
     def fetch(folder: Path) -> None:
-        _run((*APT, "download", said), said, folder, "E:")
-        archive = _only(folder, "*.deb", said)
         own = _run(("dpkg", "--print-architecture"), said, folder)
-        theirs = _run(("dpkg-deb", "--field", str(archive), "Architecture"), said, folder)
-        if theirs not in (own, "all"):
-            raise TollbarError(f"is built for {theirs}, and this machine is {own}", where=said)
-        _run(("dpkg-deb", "--extract", str(archive), str(folder)), said, folder)
-        archive.unlink()
+        wanted = [said]
+        for one in wanted:
+            _run((*APT, "download", one), said, folder, ("E:",))
+            archive = _only(folder, "*.deb", said)
+            theirs, needed = (
+                _run(("dpkg-deb", "--field", str(archive), field), said, folder)
+                for field in ("Architecture", "Depends")
+            )
+            if theirs not in (own, "all"):
+                raise TollbarError(f"is built for {theirs}, and this machine is {own}", where=said)
+            wanted += [f"{part}={of}" for part, of in _EXACTLY.findall(needed) if f"{part}={of}" not in wanted]
+            _run(("dpkg-deb", "--extract", str(archive), str(folder)), said, folder)
+            archive.unlink()
+        lead_inside(folder)
 
     return _kept("packages", said, fetch)
 
 
-def server_in(folder: Path, said: str) -> Bed | None:
-    """The server of an unpacked package as a bed of its own, which stands beside the one of the system.
-
-    None where it holds none that is one program with its files.
-    """
-    for bed in beds.all_beds().values():
-        (component, *others), places = bed.components, bed.places
-        named = [path for name in component.programs for path in folder.rglob(name) if path.is_file()]
-        programs = [path for path in named if path.parent.name in ("bin", "sbin")]
-        if programs and not (others or component.tools or places):
-            of = folder.with_name(f"{folder.name}.beds")
-            shutil.copytree(bed.folder, of / "beds" / said, dirs_exist_ok=True)
-            text = (bed.folder / "bed.toml").read_text("utf-8")
-            (of / "beds" / said / "bed.toml").write_text(_with_program(text, programs[0]), "utf-8")
-            paths = os.environ.get(SEARCH_PATH, "").split(os.pathsep)
-            os.environ[SEARCH_PATH] = os.pathsep.join(dict.fromkeys([*filter(None, paths), str(of)]))
-            return beds.all_beds()[said]
-    return None
-
-
-def _with_program(text: str, program: Path) -> str:
-    """A bed's description with this program: by its whole path it is found before one of the user's own path."""
-    line = f"program = {json.dumps([str(program)], ensure_ascii=False)}"
-    return re.sub(r"^program .*$", lambda _: line, text, flags=re.MULTILINE)
+def lead_inside(folder: Path) -> None:
+    """Has links that name a file of the package by its whole path lead to the one that was unpacked."""
+    for path in folder.rglob("*"):
+        if path.is_symlink() and (to := os.readlink(path)).startswith("/") and os.path.lexists(f"{folder}{to}"):
+            path.unlink()
+            path.symlink_to(os.path.relpath(f"{folder}{to}", path.parent))
 
 
 def wheel(name: str, version: str) -> Path:
@@ -97,9 +95,50 @@ def wheel(name: str, version: str) -> Path:
         _pip(sys.executable, ("download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), said), folder)
         archive = _only(folder, "*.whl", said)
         shutil.unpack_archive(archive, folder, "zip")
+        # Which of its files are programs is said in the archive, and is left out by what unpacks it.
+        with zipfile.ZipFile(archive) as packed:
+            for info in packed.infolist():
+                if (info.external_attr >> 16) & 0o111 and not info.is_dir():
+                    (folder / info.filename).chmod(0o755)
         archive.unlink()
 
     return _kept("wheels", said, fetch)
+
+
+def node(version: str) -> Path:
+    """The folder of a build of Node, as the npm registry has it for this machine. Raises TollbarError."""
+    said = f"node@{version}"
+
+    def fetch(folder: Path) -> None:
+        machine = os.uname().machine
+        named = f"node-linux-{_NPM_MACHINES.get(machine, machine)}@{version}"
+        _run(("npm", "pack", "--loglevel=error", named), said, folder, NPM_ERRORS)
+        archive = _only(folder, "*.tgz", said)
+        shutil.unpack_archive(archive, folder, "gztar", filter="data")
+        archive.unlink()
+
+    return _kept("npm", said, fetch)
+
+
+def go(version: str) -> Path:
+    """The folder of a toolchain of Go, as the user's `go` fetches and verifies it. Raises TollbarError."""
+    said = f"go@{version}"
+
+    def fetch(folder: Path) -> None:
+        asked = {**os.environ, **GO_VERIFIES, "GOTOOLCHAIN": f"go{version}", "GOMODCACHE": str(folder)}
+        _run(("go", "version"), said, folder, ("go: download ", "go: "), asked)
+        if not any(folder.rglob("bin/go")):
+            # The user's own is of this version: there was nothing to fetch.
+            (folder / "bin").mkdir()
+            (folder / "bin" / "go").symlink_to(shutil.which("go") or "go")
+
+    return _kept("go", said, fetch)
+
+
+def python_packages() -> tuple[str, ...]:
+    """The packages of Python that are driven by their own calls: each has a module of the runner."""
+    modules = sorted(runners.all_platforms()["python"].folder.glob("with_*.py"))
+    return tuple(module.stem.removeprefix("with_").replace("_", "-") for module in modules)
 
 
 def python_runner(name: str, version: str) -> Path:
@@ -122,13 +161,25 @@ def python_runner(name: str, version: str) -> Path:
     return path
 
 
-def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
-    """What was fetched before, or now: there whole or not at all. Raises TollbarError."""
+def kept_folder(kind: str, said: str) -> Path:
+    """Where what was fetched or made under this name is kept. Raises TollbarError where nothing can be.
+
+    In the user's cache; in the system's where that is root's, whose own is closed to the accounts of its servers.
+    """
     try:
-        kept = cache_folder() / "upgrades" / kind / said.replace("/", "_")
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = cache_folder()
+        if os.geteuid() == 0 and not os.environ.get("XDG_CACHE_HOME") and not others_can_pass(Path.home()):
+            own = SYSTEM_CACHE
+        kept = own / "upgrades" / kind / said.replace("/", "_")
+        kept.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise TollbarError(f"cannot be kept: {error}", where=said, hint="set XDG_CACHE_HOME") from error
+    return kept
+
+
+def _kept(kind: str, said: str, fetch: Callable[[Path], None]) -> Path:
+    """What was fetched before, or now: there whole or not at all. Raises TollbarError."""
+    kept = kept_folder(kind, said)
     if not os.path.exists(kept):
         with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".", ignore_cleanup_errors=True) as half:
             folder = Path(half) / "whole"
@@ -152,7 +203,7 @@ def _pip(python: str, words: Sequence[str], folder: Path) -> None:
     *_, said = words
     configured = _run((python, *PIP, "config", "list"), said, folder)
     environment = pip_environment(words[0], configured, os.environ)
-    _run((python, *PIP, "--quiet", *words), said, folder, "ERROR:", environment)
+    _run((python, *PIP, "--quiet", *words), said, folder, ("ERROR:",), environment)
 
 
 def pip_environment(command: str, configured: str, environment: Mapping[str, str]) -> Mapping[str, str]:
@@ -170,11 +221,15 @@ def pip_environment(command: str, configured: str, environment: Mapping[str, str
 
 
 def _run(
-    words: Sequence[str], said: str, folder: Path, errors: str = "", environment: Mapping[str, str] | None = None
+    words: Sequence[str],
+    said: str,
+    folder: Path,
+    errors: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> str:
     """What a command of the package manager prints. Raises TollbarError with the line that says what is wrong.
 
-    Of the lines that begin with `errors`, which is how it marks them, the first is that.
+    That is the first line that begins with one of `errors`, which is how it marks them, the best mark first.
     """
     try:
         done = subprocess.run(
@@ -192,6 +247,6 @@ def _run(
         raise TollbarError(f"not fetched within {LIMIT_S:.0f} s", where=said, hint="is there a network?") from error
     if done.returncode:
         lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        marked = [line.removeprefix(errors).strip() for line in lines if line.startswith(errors)]
+        marked = [line.removeprefix(mark).strip() for mark in errors for line in lines if line.startswith(mark)]
         raise TollbarError(f"cannot be fetched: {(marked or lines or ['it does not say why'])[0]}", where=said)
     return done.stdout.strip()

@@ -11,20 +11,21 @@ from typing import Any
 
 from tollbar import beds, wire
 from tollbar.beds.loading import name_end
-from tollbar.errors import unknown
+from tollbar.errors import TollbarError, unknown
+from tollbar.families import Setting, Value, family
 from tollbar.libraries import Provider, open_provider
 from tollbar.study import Study, read
 from tollbar.upgrading.things import LIBCRYPTO, Thing
 
-TLS = "tls-defaults"
-"""The family that takes a library and its defaults apart."""
+TLS, DEFAULTS = "tls-defaults", "defaults"
+"""The families that take a library and its defaults apart."""
 WORTH = "1%"
 """The least change that is told, as a study's `worth`: what was upgraded is what programs call thousands of times."""
 
 
 def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tuple[Study, ...]:
     """The studies of these families, or of all that such a thing is used for. Raises TollbarError for another one."""
-    known = _questions()[old.kind]
+    known = _asked_of(old.kind)
     for name in families:
         if name not in known:
             raise unknown("family to ask of it", name, known, where=new.said)
@@ -32,22 +33,41 @@ def studies(old: Thing, new: Thing, families: Sequence[str], blocks: int) -> tup
 
 
 def _study(name: str, asked: Mapping[str, Any], old: Thing, new: Thing, blocks: int) -> Study:
+    if asked.get("family") == DEFAULTS:
+        asked = {**asked, **_held(old, asked["vary"])}
     vary = {"vary": asked["vary"]} if "vary" in asked else {}
     text = wire.text_of(
         {
             "": {
                 "question": f"What does {name} cost on {new.name}, against {old.name}?",
                 "family": name,
-                **{key: value for key, value in asked.items() if key not in vary},
+                **{key: value for key, value in asked.items() if key not in ("vary", "measure")},
                 **({"beds": [_server_of(old, new)]} if asked.get("family") == TLS else {}),
                 **_sides(old, new),
             },
             **vary,
-            "measure": {"blocks": blocks},
+            "measure": {"blocks": blocks, **asked.get("measure", {})},
             "judge": {"worth": WORTH},
         }
     )
     return read(name, text, where=name)
+
+
+def _held(old: Thing, vary: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the old build takes by itself, as what both are held to: then the parts are of what its callers have."""
+    (op,) = vary["op"]
+    choice, parameters = old.default(op)
+    settings = family(DEFAULTS).settings
+    return {
+        "choices": ["by-default", choice],
+        "factors": ["provider", "choice"],
+        "vary": {**vary, **{name: [_written(settings[name], value)] for name, value in parameters.items()}},
+    }
+
+
+def _written(setting: Setting, value: int) -> Value:
+    """As a study says it: with its unit, where it has one."""
+    return setting.words(value) if setting.unit else value
 
 
 def _sides(old: Thing, new: Thing) -> Mapping[str, object]:
@@ -70,6 +90,15 @@ def _server_of(old: Thing, new: Thing) -> str:
     return "nginx" if has_nginx and len(ends) == 1 else "embedded"
 
 
+def _asked_of(kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """The questions of this kind of thing, with those of the kind that it is `as`. Raises TollbarError for none."""
+    found: Mapping[str, Any] = questions().get(kind, {})
+    if not found:
+        raise TollbarError(f"a build of {kind} is asked nothing yet", hint=f"these are: {', '.join(questions())}")
+    own = {name: asked for name, asked in found.items() if name != "as"}
+    return {**questions()[found["as"]], **own} if "as" in found else own
+
+
 @cache
-def _questions() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+def questions() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
     return tomllib.loads((files(__package__) / "questions.toml").read_text("utf-8"))

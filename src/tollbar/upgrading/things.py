@@ -1,29 +1,35 @@
-"""The two sides of an upgrade: a library by its name or file, a Debian package or a wheel by its version."""
+"""The two sides of an upgrade: a library by its name, a file or folder, or a package by its version."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tollbar import beds
-from tollbar.beds import Installed
+from tollbar import beds, runners
+from tollbar.beds import Installed, sandbox
 from tollbar.errors import TollbarError, nearest
 from tollbar.libraries import Provider, libcryptos, look_up, normal
-from tollbar.upgrading import fetching
+from tollbar.upgrading import builds, fetching
 
-LIBCRYPTO, PYTHON, SERVER = "libcrypto", "python", "server"
-"""What may be upgraded, by which it is known what to ask of it."""
+LIBCRYPTO, PACKAGE, PASSWORDS = "libcrypto", "package", "password"
+"""What may be upgraded, by which it is known what to ask of it, beside servers and runtimes, which have names of their
+own: those of their beds and platforms."""
 WAYS = (
     "name a libcrypto (`libcrypto:psycopg`), a file or folder (`./lib/libcrypto.so.3`), a Debian package"
-    " (`libssl3=3.0.20-1~deb12u2`) or a wheel (`pycurl==7.49.0`)"
+    " (`libssl3=3.0.20-1~deb12u2`), a wheel (`pycurl==7.49.0`), or a build of Node or Go (`node@22.11.0`, `go@1.24.0`)"
 )
-# In this order: a version of a wheel begins with the sign of a package's.
 # No conditions and no patterns, which apt and pip would understand: one build is named.
 _VERSION = "([A-Za-z0-9.+!~:_-]+)"
-_WHEEL = re.compile(f"([A-Za-z0-9][A-Za-z0-9._-]*)=={_VERSION}")
-_PACKAGE = re.compile(f"([a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?)={_VERSION}")
+# In this order: a version of a wheel begins with the sign of a package's.
+_FETCHED: Mapping[re.Pattern[str], Callable[..., Path]] = {
+    re.compile(f"([A-Za-z0-9][A-Za-z0-9._-]*)=={_VERSION}"): fetching.wheel,
+    re.compile(f"([a-z0-9][a-z0-9+.-]+(?::[a-z0-9-]+)?)={_VERSION}"): fetching.package,
+    re.compile(r"node@(\d+\.\d+\.\d+)"): fetching.node,
+    re.compile(r"go@(\d+\.\d+(?:\.\d+|rc\d+)?)"): fetching.go,
+}
 # Of several files of one library, the one that programs are linked with.
 _LIBRARY = "libcrypto*.so*"
 
@@ -35,9 +41,12 @@ class Thing:
     said: str
     """As the command names it."""
     kind: str
+    """What is asked of it: `LIBCRYPTO`, `PACKAGE`, or the name of a bed or a platform."""
     provider: Provider
-    """Of a server, what it runs on: the system's libcrypto."""
+    """Of a server, what it runs on: the system's libcrypto, or its own."""
     bed: Installed | None = None
+    program: Path | None = None
+    """Of a runtime."""
 
     @property
     def name(self) -> str:
@@ -47,39 +56,60 @@ class Thing:
     @property
     def file(self) -> str:
         """What is measured."""
-        return self.provider.where if self.bed is None else str(self.bed.programs[self.bed.bed.frontend.name])
+        if self.bed:
+            return str(self.bed.programs[self.bed.bed.frontend.name])
+        return str(self.program or self.provider.where)
+
+    def default(self, op: str) -> tuple[str, Mapping[str, int]]:
+        """What it takes by itself for this operation: the choice, and its parameters, as its runner says them."""
+        said = dict(self.provider.receipt["defaults"][op])
+        return str(said.pop("choice")), said
+
+    @property
+    def what(self) -> str:
+        """What is upgraded, in a word."""
+        if self.bed:
+            return "server"
+        return "runtime" if self.kind in runners.all_platforms() else "library"
+
+    @property
+    def title(self) -> str:
+        """What it is, beside which another build of the same can be set."""
+        if self.bed:
+            return f"build of {beds.all_beds()[self.kind].title}"
+        platform = runners.all_platforms().get(self.kind)
+        return f"build of {platform.title}" if platform else _TITLES[self.kind]
+
+
+_TITLES = {LIBCRYPTO: "libcrypto", PACKAGE: "package of Python", PASSWORDS: "package of password hashes"}
 
 
 def both(old: str, new: str) -> tuple[Thing, Thing]:
     """The two sides, of one kind, each found or fetched. Raises TollbarError for what cannot be had or compared."""
     one, other = (_found(said) for said in (old, new))
-    if one.kind != other.kind:
-        raise TollbarError(f"{old} is a {_TITLES[one.kind]}, and {new} a {_TITLES[other.kind]}: nothing to compare")
+    if one.title != other.title:
+        raise TollbarError(f"{old} is a {one.title}, and {new} a {other.title}: nothing to compare")
     files = [os.path.realpath(side.file) for side in (one, other)]
     if files[0] == files[1]:
         raise TollbarError("the same file twice: nothing to compare", where=files[0], hint="name two builds")
     return one, other
 
 
-_TITLES = {LIBCRYPTO: "libcrypto", PYTHON: "package of Python", SERVER: "server"}
-
-
 def _found(said: str) -> Thing:
-    if wheel := _WHEEL.fullmatch(said):
-        return _of_wheel(said, *wheel.groups())
+    for named, fetch in _FETCHED.items():
+        if words := named.fullmatch(said):
+            place = fetch(*words.groups())
+            return (
+                _in(place, said) or _package(said, *words.groups()) if fetch is fetching.wheel else _here(place, said)
+            )
     kind, _, label = said.partition(":")
     if "/" in said or (kind != LIBCRYPTO and os.path.exists(said)):
         # `libcrypto:./lib/libcrypto.so.3` names the same file.
-        return _libcrypto(said, _library_in(Path(said.removeprefix(f"{LIBCRYPTO}:")), said))
-    if package := _PACKAGE.fullmatch(said):
-        folder = fetching.package(*package.groups())
-        bed = fetching.server_in(folder, said)
-        if bed is None:
-            return _libcrypto(said, _library_in(folder, said))
-        found = beds.find(bed)
-        if isinstance(found, beds.Unavailable):
-            raise TollbarError(found.reason, where=said)
-        return replace(_opened(said, SERVER, LIBCRYPTO), bed=found)
+        place = Path(said.removeprefix(f"{LIBCRYPTO}:"))
+        # Not `Path.exists`, which raises for a name that is too long.
+        if not os.path.exists(place):
+            raise TollbarError("no such file or folder", where=said)
+        return _here(place, said)
     if kind != LIBCRYPTO:
         near = nearest(said, [LIBCRYPTO, *(f"{LIBCRYPTO}:{name}" for name in libcryptos())]) or ""
         raise TollbarError("names nothing that can be upgraded", where=said, hint=near if "mean" in near else WAYS)
@@ -88,18 +118,52 @@ def _found(said: str) -> Thing:
     return _opened(said, LIBCRYPTO, normal(said))
 
 
-def _of_wheel(said: str, name: str, version: str) -> Thing:
-    folder = fetching.wheel(name, version)
-    if any(folder.rglob(_LIBRARY)):
-        return _libcrypto(said, _library_in(folder, said))
-    package = name.lower()
-    if package not in fetching.PYTHON_PACKAGES:
+def _here(place: Path, said: str) -> Thing:
+    """What this file is, or what lies in this folder. Raises TollbarError where that is nothing to upgrade."""
+    return _in(place, said) or _libcrypto(said, _library_in(place, said))
+
+
+def _in(place: Path, said: str) -> Thing | None:
+    """The server, the runtime or the library of this file or folder; None: it is or holds none."""
+    if bed := builds.server_in(place, said):
+        found = beds.find(bed)
+        if isinstance(found, beds.Unavailable):
+            raise TollbarError(found.reason, where=said)
+        _reachable(found, said)
+        return replace(_opened(said, str(bed.build_of), bed.runs_on[0]), bed=found)
+    if runtime := builds.runtime_in(place, said):
+        kind, spec, program = runtime
+        thing = replace(_opened(said, kind, spec), program=program)
+        if thing.provider.fault:
+            raise TollbarError(thing.provider.fault[1], where=said)
+        return thing
+    if os.path.isdir(place) and not any(place.rglob(_LIBRARY)):
+        return None
+    return _libcrypto(said, _library_in(place, said))
+
+
+def _reachable(found: Installed, said: str) -> None:
+    """Raises TollbarError where the account that a server runs under cannot reach its program."""
+    for component in found.bed.components:
+        account, program = sandbox.account(), found.programs[component.name]
+        if component.run_as == "unprivileged" and account and not sandbox.others_can_pass(program.parent):
+            what = f"{account.user}, under which {found.bed.title} runs, cannot reach {program}"
+            raise TollbarError(
+                what, where=said, hint="have it in a folder that others can search, or set XDG_CACHE_HOME"
+            )
+
+
+def _package(said: str, name: str, version: str) -> Thing:
+    """A package of Python that is driven by its own calls. Raises TollbarError for another one."""
+    package, known = name.lower(), fetching.python_packages()
+    if package not in known:
         raise TollbarError(
             "the wheel holds no libcrypto of its own that can be called",
             where=said,
-            hint=f"by their own calls Tollbar drives {' and '.join(fetching.PYTHON_PACKAGES)}",
+            hint=f"by their own calls Tollbar drives {', '.join(known)}",
         )
-    return _opened(said, PYTHON, f"runner:{fetching.python_runner(package, version)}")
+    thing = _opened(said, PACKAGE, f"runner:{fetching.python_runner(package, version)}")
+    return replace(thing, kind=PASSWORDS) if "defaults" in thing.provider.receipt else thing
 
 
 def _libcrypto(said: str, path: Path) -> Thing:
@@ -117,9 +181,6 @@ def _opened(said: str, kind: str, spec: str) -> Thing:
 
 def _library_in(path: Path, said: str) -> Path:
     """The libcrypto that this is or that lies somewhere in it. Raises TollbarError where there is none, or several."""
-    # Not `Path.exists`, which raises for a name that is too long.
-    if not os.path.exists(path):
-        raise TollbarError("no such file or folder", where=said)
     if path.is_file():
         return path.resolve()
     found = {Path(os.path.realpath(one)) for one in path.rglob(_LIBRARY) if one.is_file()}

@@ -180,7 +180,7 @@ class FamilyWorkload(Workload):
         if isinstance(cell.bed, Remote):
             reason = "a database is started for the measurement, and has no address before"
             raise NotStarted(Outcome.UNSUPPORTED, reason)
-        name, title = (cell.bed.name, cell.bed.title) if cell.bed else (cell.provider.kind, cell.provider.name)
+        name, title = (cell.bed.kind, cell.bed.title) if cell.bed else (cell.provider.kind, cell.provider.name)
         if name not in self.choices:
             known = [kind for kind in EMBEDDED if kind in self.choices]
             instead = f"{', '.join(known)}, or a bed" if known else f"the bed {', '.join(self.choices)}"
@@ -212,7 +212,7 @@ class _Database:
         self._channel = str(cell.coordinates.get("channel", "socket"))
         self._shows_certificate = cell.choice.name == "client-certificate"
         self._made = made or UNMADE
-        self._bed = cell.bed.name if isinstance(cell.bed, Bed) else None
+        self._bed = cell.bed.kind if isinstance(cell.bed, Bed) else None
 
     @property
     def components(self) -> Mapping[str, int]:

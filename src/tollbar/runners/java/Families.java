@@ -29,6 +29,7 @@ final class Families {
         FAMILIES.put("signature", new Family(signing, List.of("ecdsa-p256"), Signing::ecdsa));
         FAMILIES.put("digest", new Family(List.of("hash"), Hashing.CHOICES, Hashing::new));
         FAMILIES.put("cipher", new Family(Encrypting.OPERATIONS, Encrypting.CHOICES, Encrypting::new));
+        FAMILIES.put("defaults", new Family(List.of("sign"), List.of("by-default", "rsa"), Signing::byDefault));
     }
 
     private Families() {}

@@ -9,6 +9,7 @@ import java.security.MessageDigest;
 import java.security.Provider;
 import java.security.Security;
 import java.security.Signature;
+import java.security.interfaces.RSAPublicKey;
 import java.util.List;
 import java.util.StringJoiner;
 import javax.crypto.Cipher;
@@ -69,6 +70,13 @@ final class Library {
 
     Cipher cipher(String name) throws GeneralSecurityException {
         return provider == null ? Cipher.getInstance(name) : Cipher.getInstance(name, provider.getName());
+    }
+
+    /** The size of a key whose caller says none, by operation, as `list` says it. */
+    JsonObject defaults() throws GeneralSecurityException {
+        RSAPublicKey made = (RSAPublicKey) keyPairs("RSA").generateKeyPair().getPublic();
+        JsonObject sign = new JsonObject().add("choice", "rsa").add("bits", made.getModulus().bitLength());
+        return new JsonObject().add("sign", sign);
     }
 
     JsonObject receipt() {

@@ -62,7 +62,8 @@ public final class Runner {
             JsonArray offers = new JsonArray();
             Families.offers((family, choice) ->
                     offers.add(new JsonObject().add("family", family).add("choice", choice)));
-            return new JsonObject().add("receipt", library.receipt()).add("offers", offers);
+            JsonObject receipt = library.receipt().add("defaults", library.defaults());
+            return new JsonObject().add("receipt", receipt).add("offers", offers);
         }
         Operation operation = Families.prepare(task, library);
         task.allSettingsRead();

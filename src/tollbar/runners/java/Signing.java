@@ -72,6 +72,22 @@ final class Signing implements Operation {
         return new Signing(task, library, algorithm, pair, route, bytes);
     }
 
+    /** An RSA key of the size that the generator has by itself, or of one that is held to. */
+    static Operation byDefault(Task task, Library library) throws Exception {
+        int bits = task.choice.equals("rsa") ? task.number("bits", 2048) : 0;
+        if (task.isNull()) {
+            return NOTHING;
+        }
+        KeyPairGenerator generator = library.keyPairs("RSA");
+        if (bits > 0) {
+            generator.initialize(bits);
+        }
+        KeyPair pair = generator.generateKeyPair();
+        Keys keys = Keys.kept(pair.getPrivate(), pair.getPublic());
+        String algorithm = "SHA256withRSA";
+        return new Signing(task, library, algorithm, pair, looking(library, algorithm, true, keys), 60);
+    }
+
     static Operation ecdsa(Task task, Library library) throws Exception {
         int bytes = task.bytes(32);
         String algorithm = ECDSA.get(task.word("digest", "sha-256", "sha-384", "sha-512"));
@@ -214,7 +230,7 @@ final class Signing implements Operation {
         KeyPair stranger = another(library, pair.getPrivate().getAlgorithm().equals("RSA") ? "RSA" : "EC");
         Keys strange = Keys.kept(stranger.getPrivate(), stranger.getPublic());
         proof.refuse("another key", !looking(library, algorithm, true, strange).verify(message, made));
-        return task.family.equals("rsa-api") ? proveRsa(proof, made) : proveEcdsa(proof);
+        return pair.getPrivate().getAlgorithm().equals("RSA") ? proveRsa(proof, made) : proveEcdsa(proof);
     }
 
     private Proof proveRsa(Proof proof, byte[] made) throws Exception {

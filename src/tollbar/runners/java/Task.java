@@ -60,8 +60,13 @@ final class Task {
 
     /** The setting `bytes`: how long the message is. */
     int bytes(int missing) throws Refusal {
-        left.remove("bytes");
-        JsonValue value = setting.get("bytes");
+        return number("bytes", missing);
+    }
+
+    /** A setting that is a whole number. */
+    int number(String name, int missing) throws Refusal {
+        left.remove(name);
+        JsonValue value = setting.get(name);
         try {
             int bytes = value == null ? missing : value.asInt();
             if (bytes >= 0 && bytes <= MOST_BYTES) {
@@ -70,7 +75,7 @@ final class Task {
         } catch (NumberFormatException | UnsupportedOperationException error) {
             // Not a whole number, or none that an int holds: told below.
         }
-        throw Refusal.failed("the setting bytes is a whole number up to " + MOST_BYTES + ", not " + value);
+        throw Refusal.failed("the setting " + name + " is a whole number up to " + MOST_BYTES + ", not " + value);
     }
 
     /** Processor features are the JVM's to use: it decides before any of this program runs. */

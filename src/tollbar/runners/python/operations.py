@@ -234,28 +234,55 @@ class Cipher:
         return proof
 
 
-# By family: its choices, its operations, and what performs them.
+class Password:
+    """`defaults`: one password hashed, with the package's own parameters or with those of the task."""
+
+    def __init__(self, task, package, settings):
+        held = None if task["choice"] == "by-default" else {name: settings.left.pop(name) for name in [*settings.left]}
+        self.password = random.Random(task["seed"]).randbytes(12).hex()
+        self.hash, self.verify = package.password_hash(task["choice"], held)
+
+    def perform(self):
+        self.made = self.hash(self.password)
+
+    def prove(self, inputs):
+        proof, made = Proof(), self.hash(self.password)
+        proof.accept("its own password", self.verify(made, self.password))
+        proof.refuse("another password", not self.verify(made, tampered(self.password.encode()).decode()))
+        proof.refuse("the same hash twice", made != self.hash(self.password))
+        return proof
+
+
+# By family: its choices, its operations, what performs them, and what of a package they take.
 FAMILIES = {
     "rsa-api": (
         ("key-cached", "key-from-pem", "key-from-der", "key-from-parameters", "key-pooled"),
         ("sign", "verify"),
         Signature,
+        "Rsa",
     ),
-    "signature": (("ecdsa-p256",), ("sign", "verify"), Signature),
-    "digest": (("sha-256",), ("hash",), Digest),
-    "cipher": (("aes-256-gcm",), ("encrypt", "decrypt"), Cipher),
+    "signature": (("ecdsa-p256",), ("sign", "verify"), Signature, "Ecdsa"),
+    "digest": (("sha-256",), ("hash",), Digest, "digest"),
+    "cipher": (("aes-256-gcm",), ("encrypt", "decrypt"), Cipher, "aes_gcm"),
+    "defaults": (("by-default", "argon2id", "pbkdf2-sha-256", "scrypt"), ("hash",), Password, "password_hash"),
 }
+
+
+def offers_of(package):
+    """The choices of each family that this package has."""
+    has = {family: row for family, row in FAMILIES.items() if hasattr(package, row[-1])}
+    return [{"family": family, "choice": name} for family, row in has.items() for name in ("none", *row[0])]
 
 
 def prepared(task, package):
     """The task's operation, ready."""
-    choices, operations, kind = FAMILIES.get(task["family"], ((), (), None))
+    choices, operations, kind, taken = FAMILIES.get(task["family"], ((), (), None, ""))
     choice, op, settings = task["choice"], task["op"], Settings(task["setting"])
     if choice == "key-from-store":
         raise Refusal("unsupported", "Python's packages have no certificate store object that a key could come from")
-    if (choice != "none" and choice not in choices) or op not in operations:
+    if (choice != "none" and choice not in choices) or op not in operations or not hasattr(package, taken):
         raise Refusal("unsupported", f"this runner has no {choice} ({task['family']}, {op})")
-    if task["family"] != "rsa-api":
+    if task["family"] not in ("rsa-api", "defaults"):
         settings.only("cpu", "native", "native")
     operation = (Nothing if choice == "none" else kind)(task, package, settings)
     settings.all_read()

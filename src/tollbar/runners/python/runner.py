@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from operations import FAMILIES, Refusal, prepared
+from operations import Refusal, offers_of, prepared
 
 PACKAGES = ("cryptography", "pycryptodome")
 MS = 1e6
@@ -31,8 +31,8 @@ def main():
     package = package_of(task.get("provider", {}).get("package", PACKAGES[0]))
     receipt = receipt_of(package)
     if task["mode"] == "list":
-        offers = [{"family": family, "choice": name} for family, row in FAMILIES.items() for name in ("none", *row[0])]
-        return say(outcome="ok", receipt=receipt, offers=offers)
+        defaults = {"defaults": {"hash": package.password_default()}} if hasattr(package, "password_default") else {}
+        return say(outcome="ok", receipt=receipt | defaults, offers=offers_of(package))
     operation = prepared(task, package)
     if task["mode"] == "verify":
         proof = operation.prove(task["inputs"])
@@ -44,7 +44,7 @@ def package_of(name):
     """The module with the calls of this package."""
     if name not in PACKAGES:
         raise Refusal("unsupported", f"this runner has no package {name}: {', '.join(PACKAGES)}")
-    return importlib.import_module(f"with_{name}")
+    return importlib.import_module(f"with_{name.replace('-', '_')}")
 
 
 def receipt_of(package):
@@ -65,7 +65,8 @@ def measure(perform, receipt):
     others_ns = of_other_threads_ns()
     for line in iter(sys.stdin.readline, ""):
         # What threads of the packages did meanwhile; this one has only read and written lines.
-        background_ns = of_other_threads_ns() - others_ns
+        # Two clocks, read one after the other: once threads have worked, the sum may seem to have shrunk.
+        background_ns = max(0, of_other_threads_ns() - others_ns)
         asked = json.loads(line)["advance"]
         asked_ns = asked["seconds"] * 1e9
         if each_ns <= LONG * asked_ns:

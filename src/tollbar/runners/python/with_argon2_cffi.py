@@ -1,0 +1,30 @@
+"""The calls of the package `argon2-cffi`, as its documentation has them."""
+
+from importlib.metadata import version
+
+import argon2
+
+NAME = f"argon2-cffi {version('argon2-cffi')}"
+BACKEND = f"Argon2 {argon2.low_level.ARGON2_VERSION:#x} of its bindings"
+
+
+def password_hash(choice, held):
+    """What hashes and what verifies a password, by the class's own parameters or these."""
+    if held is not None:
+        held = {"time_cost": held["passes"], "memory_cost": held["memory"] // 1024, "parallelism": held["lanes"]}
+    hasher = argon2.PasswordHasher(**held or {})
+
+    def verify(made, password):
+        try:
+            return hasher.verify(made, password)
+        except argon2.exceptions.VerifyMismatchError:
+            return False
+
+    return hasher.hash, verify
+
+
+def password_default():
+    """The parameters that a hash has where its caller says none."""
+    made = argon2.extract_parameters(argon2.PasswordHasher().hash("tollbar"))
+    of = {"memory": made.memory_cost * 1024, "passes": made.time_cost, "lanes": made.parallelism}
+    return {"choice": made.type.name.replace("ID", "argon2id"), **of}
