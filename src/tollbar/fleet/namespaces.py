@@ -1,7 +1,7 @@
 """Network namespaces: several machines made up on this one, joined by a bridge, none of it on the host's addresses.
 
 Each has an address, a name and process ids of its own, and the files of the host. A process holds each; when that ends
-all that runs in it is killed, and with the last holder the network is gone: nothing has to be removed.
+all that runs there is killed, and with the last holder the network is gone: nothing has to be removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ MOST = 100
 MADE_LIMIT_S = 10.0
 # How long what is not forwarded yet may wait, and how much may be sent at once: those of tc-tbf(8)'s example.
 TBF = ("burst", "64kb", "latency", "50ms")
+# What ends a machine is no polite request. But the guard takes two of its signals that come at once for one.
+GRACE_S = 0.05
 CLONE_NEWNET = 0x40000000
+# What a machine has of its own, as `unshare` and `nsenter` name it; the hub is told of this one's processes.
+OF_HUB, OF_MACHINE = ("--net", "--uts"), ("--net", "--uts", "--mount", "--pid")
 # In the namespaces: says that it is ready, and holds them. A process that is number 1 there ignores SIGTERM.
 HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec sleep infinity'
 HINT = "this needs root, or a user namespace: unshare --user --map-root-user tollbar …; and iproute2 and util-linux"
@@ -41,23 +45,23 @@ class Space:
 
     name: str
     address: str
+    kinds: tuple[str, ...]
+    """The namespaces that it has of its own."""
     pid: int
-    """Of its process number 1, as the host numbers it."""
+    """Of the process that holds them (its number 1, where it has process ids of its own), as the host numbers it."""
     holder: Guarded
-    """Its end is that of the machine, and of all that runs there."""
     directory: Path
     """Of its own, in the sandbox: for temporary files and what it keeps."""
 
     def words(self, *command: str) -> tuple[str, ...]:
         """The words that run a command there, from its directory."""
-        enter = ("nsenter", "--target", str(self.pid), "--net", "--uts", "--pid", "--mount", "--")
-        return (*enter, "env", "-C", str(self.directory), *command)
+        return ("nsenter", "--target", str(self.pid), *self.kinds, "--", "env", "-C", str(self.directory), *command)
 
     def start(self, sandbox: Sandbox, *command: str, environment: Mapping[str, str] | None = None) -> Guarded:
         """Starts a program there that ends with the machine, and with the lab. Raises OSError."""
         return Guarded(
             self.words(*command), sandbox=sandbox, work_dir=self.directory,
-            log=self.directory / f"{Path(command[0]).name}.log", environment=environment,
+            log=self.directory / f"{Path(command[0]).name}.log", grace_s=GRACE_S, environment=environment,
         )  # fmt: skip
 
 
@@ -83,7 +87,7 @@ class Network:
         number = len(self.spaces) + 1
         if number > MOST:
             raise TollbarError(f"at most {MOST} machines are made up on one")
-        space = _made(self.sandbox, name, f"{NETWORK}.{number + 1}")
+        space = _made(self.sandbox, name, f"{NETWORK}.{number + 1}", OF_MACHINE)
         cable = _cable(space)
         self._ip(self.hub, f"link add {cable} type veth peer name eth0 netns {space.pid}")
         self._ip(self.hub, f"link set {cable} master {HUB} up")
@@ -117,7 +121,7 @@ class Network:
 
 def network(sandbox: Sandbox, names: Sequence[str]) -> Network:
     """A private network of machines of these names, which lasts as long as the sandbox. Raises TollbarError."""
-    hub = _made(sandbox, HUB, f"{NETWORK}.1")
+    hub = _made(sandbox, HUB, f"{NETWORK}.1", OF_HUB)
     made = Network(sandbox, hub)
     _run(_in_network(hub, "ip", "link", "add", HUB, "type", "bridge"))
     _addressed(hub, HUB)
@@ -126,13 +130,13 @@ def network(sandbox: Sandbox, names: Sequence[str]) -> Network:
     return made
 
 
-def _made(sandbox: Sandbox, name: str, address: str) -> Space:
+def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> Space:
     directory = sandbox.work_dir(name)
-    kinds = ("--net", "--uts", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL")
+    proc_of_its_own = ("--mount-proc",) if "--pid" in kinds else ()
     try:
         holder = Guarded(
-            ("unshare", *kinds, "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
-            log=directory / "holder.log", grace_s=0.0, stdout=subprocess.PIPE,
+            ("unshare", *kinds, *proc_of_its_own, "--fork", "--kill-child=SIGKILL", "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
+            log=directory / "holder.log", grace_s=GRACE_S, stdout=subprocess.PIPE,
         )  # fmt: skip
         output = holder.process.stdout
         assert output is not None
@@ -143,7 +147,7 @@ def _made(sandbox: Sandbox, name: str, address: str) -> Space:
     except OSError as error:
         raise TollbarError(f"no namespaces can be made here: {error}", hint=HINT) from error
     # Guard, `unshare`, and number 1 of the namespaces, last.
-    return Space(name, address, proc.tree(holder.pid)[-1], holder, directory)
+    return Space(name, address, kinds, proc.tree(holder.pid)[-1], holder, directory)
 
 
 def _addressed(space: Space, device: str) -> None:
