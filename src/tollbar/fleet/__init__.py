@@ -74,6 +74,5 @@ def drive(fleets: Fleets, labels: dict[str, str]) -> None:
             fleets.drive(cluster, chosen(cluster.places(), labels), at_once=None)
         return
     with simulated(count) as made, connected(made.address) as cluster:
-        made.wait_for(count, cluster.places)
-        fleets.folder_of = lambda place: made.folder(place.name)
+        made.wait_for(cluster.places)
         fleets.drive(cluster, chosen(cluster.places(), labels), at_once=1)

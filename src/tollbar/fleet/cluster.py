@@ -44,8 +44,8 @@ class Cluster(Protocol):
     def places(self) -> Sequence[Place]:
         """The nodes that may measure."""
 
-    def start(self, place: Place, folder: str | None) -> Part:
-        """A part on a node; `folder` is where it keeps all, None: in the cache of its user. Raises Lost."""
+    def start(self, place: Place, name: str) -> Part:
+        """A part on a node, which has this name in its fleet. Raises Lost."""
 
     def close(self) -> None:
         """Lets the cluster go."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -37,9 +40,11 @@ POLL_S = 2.0
 # How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
 BROUGHT_S = 10.0
 BROUGHT_LIMIT_S = 120.0
-# A node that has begun nothing by then says what it says.
+# The node gives its run half as long.
 STOP_LIMIT_S = 30.0
-DONE, SOME_FAILED, INTERRUPTED = 0, 1, 130
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
+# Of a run there, as `errors.ExitStatus` has them: what there is of it is all that it will be.
+DONE, SOME_FAILED = 0, 1
 SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
 
 
@@ -52,6 +57,7 @@ class State(StrEnum):
     REFUSED = "refused"
     FAILED = "failed"
     LOST = "lost"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(slots=True)
@@ -105,8 +111,6 @@ class Fleets:
 
     directory: Path
     fleet: Fleet
-    folder_of: Callable[[Place], str | None] = lambda _: None
-    """Where a node keeps what it measures; None: in the cache of its user."""
     nodes: list[Driven] = field(default_factory=list)
 
     def write(self) -> None:
@@ -118,18 +122,20 @@ class Fleets:
 
     def drive(self, cluster: Cluster, places: Sequence[Place], at_once: int | None) -> None:
         """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
-        self._join(places)
         with self._held():
+            self._join(places)
             try:
                 self._measure(cluster, at_once or len(self.nodes))
             except KeyboardInterrupt:
-                console.say("interrupted: the nodes are asked to stop")
-                for one in self._under_way():
-                    self._end(one, State.FAILED, "interrupted")
+                busy = self._under_way()
+                console.say(f"interrupted: {counted(len(busy), 'node')} asked to stop")
+                with ThreadPoolExecutor(len(busy) or 1) as pool:
+                    list(pool.map(lambda one: self._end(one, State.INTERRUPTED, None), busy))
                 raise
             finally:
-                for one in self._under_way():
-                    one.part and one.part.end()
+                for one in self.nodes:
+                    if one.part is not None:
+                        one.part.end()
                 self.write()
 
     def _join(self, places: Sequence[Place]) -> None:
@@ -137,8 +143,8 @@ class Fleets:
         known = {one.name: one for one in self.fleet.nodes}
         names = [place.name for place in places]
         for place in places:
-            name = place.name if names.count(place.name) == 1 and is_plain(place.name) else place.address
-            if not is_plain(name) or not name.isprintable():
+            name = place.name if names.count(place.name) == 1 else place.address
+            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
                 raise TollbarError(f"no name of a node: {shown(name)}")
             member = known.get(name)
             if member is None:
@@ -160,29 +166,31 @@ class Fleets:
             while left := [one for one in self.nodes if one.member.state in (State.WAITING, State.MEASURING)]:
                 busy = [one for one in left if one.member.state is State.MEASURING]
                 for one in [one for one in left if one.member.state is State.WAITING][: at_once - len(busy)]:
-                    self._guarded(one, lambda one=one: self._begin(cluster, one))
+                    self._guarded(one, partial(self._begin, cluster))
                 for one in self._under_way():
-                    self._guarded(one, lambda one=one: self._look_at(one))
+                    self._guarded(one, self._look_at)
                 progress.several({one.member.name: (one.done, one.planned, one.said) for one in self._under_way()})
                 if self._under_way():
                     time.sleep(POLL_S)
 
-    def _guarded(self, one: Driven, step: Callable[[], None]) -> None:
+    def _guarded(self, one: Driven, step: Callable[[Driven], None]) -> None:
         """What goes wrong with one node ends its part, and no other."""
         try:
-            step()
+            step(one)
         except Lost as error:
             self._set(one, State.LOST, str(error))
         except Said as error:
             self._set(one, State.FAILED, str(error))
         except TollbarError as error:
             self._end(one, State.REFUSED, str(error))
+        except (KeyError, TypeError, ValueError) as error:
+            self._end(one, State.REFUSED, f"answers what no node answers: {error}")
 
     def _begin(self, cluster: Cluster, one: Driven) -> None:
-        one.part = cluster.start(one.place, self.folder_of(one.place))
-        about = one.part.call("about")
-        if about["tollbar"] != __version__:
-            has = f"Tollbar {shown(about['tollbar'])}" if about["tollbar"] else "no Tollbar"
+        one.part = cluster.start(one.place, one.member.name)
+        version = one.part.call("version")
+        if version != __version__:
+            has = f"Tollbar {shown(version)}" if version else "no Tollbar"
             self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
             return
         fleet, run = self.directory.name, one.member.run
@@ -192,13 +200,10 @@ class Fleets:
             if one.part.call("trials", fleet, run) < at_home:
                 one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
         resume = one.part.call("trials", fleet, run) >= 0
-        words = [
-            *self.fleet.options,
-            *([] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]),
-        ]
-        one.part.call(
-            "begin", fleet, self.fleet.files, words, resume=resume, simulated=self.fleet.simulated is not None
-        )
+        studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
+        words = [*studies, *self.fleet.options]
+        made_up = self.fleet.simulated is not None
+        one.part.call("begin", fleet, self.fleet.files, words, resume=resume, simulated=made_up)
         one.member.state = State.MEASURING
         self.write()
 
@@ -214,13 +219,11 @@ class Fleets:
         if ended:
             status = int(found["status"])
             if status in (DONE, SOME_FAILED):
+                one.part.call("forget", self.directory.name)
                 self._set(one, State.DONE, None)
             else:
                 errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
                 self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {status}"])[-1])
-            if one.member.state is State.DONE:
-                one.part.call("forget", self.directory.name)
-            one.part.end()
 
     def _bring(self, one: Driven) -> None:
         """Brings home what is new of its run; asked for anew where it was not what it said."""
@@ -240,17 +243,19 @@ class Fleets:
             self.write()
         one.brought_s = time.monotonic()
 
-    def _end(self, one: Driven, state: State, reason: str) -> None:
+    def _end(self, one: Driven, state: State, reason: str | None) -> None:
         """Stops a part, and brings home what it has."""
         if one.part is not None:
             with suppress(Lost, Said, TollbarError):
                 one.part.call("stop", limit_s=STOP_LIMIT_S)
                 if state is not State.REFUSED:
                     self._bring(one)
-            one.part.end()
         self._set(one, state, reason)
 
     def _set(self, one: Driven, state: State, reason: str | None) -> None:
+        if one.part is not None:
+            one.part.end()
+            one.part = None
         one.member.state, one.member.reason = state, reason and shown(reason)
         words = f"  {one.member.name:<10} {state}{f': {one.member.reason}' if reason else ''}"
         console.say(words, None if state is State.DONE else "yellow")
@@ -365,4 +370,4 @@ def read_labels(said: Sequence[str]) -> dict[str, str]:
         name, equals, value = one.partition("=")
         if not (name and equals and value):
             raise TollbarError("a label and its value, as in tollbar.io/role=web", where=f"--nodes {one}")
-    return dict((one.partition("=")[0], one.partition("=")[2]) for one in said)
+    return {one.partition("=")[0]: one.partition("=")[2] for one in said}

@@ -132,10 +132,11 @@ def network(sandbox: Sandbox, names: Sequence[str]) -> Network:
 
 def _made(sandbox: Sandbox, name: str, address: str, kinds: tuple[str, ...]) -> Space:
     directory = sandbox.work_dir(name)
-    proc_of_its_own = ("--mount-proc",) if "--pid" in kinds else ()
+    # With process ids of its own it needs a /proc that shows them.
+    made_of = (*kinds, *(["--mount-proc"] if "--pid" in kinds else []), "--fork", "--kill-child=SIGKILL")
     try:
         holder = Guarded(
-            ("unshare", *kinds, *proc_of_its_own, "--fork", "--kill-child=SIGKILL", "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
+            ("unshare", *made_of, "--", "sh", "-c", HOLD, "sh", name), sandbox=sandbox, work_dir=directory,
             log=directory / "holder.log", grace_s=GRACE_S, stdout=subprocess.PIPE,
         )  # fmt: skip
         output = holder.process.stdout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import re
 import shutil
 import signal
@@ -17,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +34,18 @@ _HEATS = re.compile(r"^  measure    (\d+) heats", re.MULTILINE)
 class Node:
     """One node's part of a fleet: at most one run at a time."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        """`folder` is where all of it is kept on the node; None: in the user's cache there."""
-        self._base = Path(folder) if folder else None
+    def __init__(self, name: str) -> None:
+        """`name` is the node's in its fleet: nodes may have one user's folders in common."""
+        self._name = name
         self._process: subprocess.Popen[bytes] | None = None
         self._core: int | None = None
 
-    def about(self) -> dict[str, Any]:
-        """What decides whether this node can have a part."""
+    def version(self) -> str | None:
+        """Of the Tollbar that is installed here; None: there is none."""
         try:
-            from importlib.metadata import version
-
-            installed: str | None = version("tollbar")
-        except ImportError:
-            installed = None
-        return {"tollbar": installed, "architecture": platform.machine(), "python": platform.python_version()}
+            return metadata.version("tollbar")
+        except metadata.PackageNotFoundError:
+            return None
 
     def trials(self, fleet: str, run: str | None) -> int:
         """How many trials the node itself has of a run, and -1 where it has none of it."""
@@ -149,13 +146,11 @@ class Node:
 
     def _environment(self) -> dict[str, str]:
         """That of the node's user, without what Ray adds for its workers, such as the cluster's token."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_"))}
-        return own | ({"TMPDIR": str(self._base)} if self._base else {})
+        return {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "OMP_"))}
 
     def _folder(self, fleet: str) -> Path:
         cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        base = self._base or (cache if cache.is_absolute() else Path.home() / ".cache") / "tollbar" / "fleet"
-        return base / fleet
+        return (cache if cache.is_absolute() else Path.home() / ".cache") / "tollbar" / "fleet" / self._name / fleet
 
     def _run(self, fleet: str) -> Path | None:
         found = sorted((self._folder(fleet) / "runs").glob("*/run.json"))
@@ -167,7 +162,7 @@ class Node:
         return ""
 
 
-def digest(content: bytes) -> str:
+def digest(content: bytes | bytearray) -> str:
     """By which a file or a block is known on both sides."""
     return hashlib.sha256(content).hexdigest()
 

@@ -6,14 +6,13 @@ goes to a file of this connection; what is wrong is said in one line.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
-from pathlib import Path
 from typing import IO, Any
 
 import ray
@@ -26,7 +25,7 @@ from tollbar.fleet.cluster import Lost, Place, Said
 
 # Ray itself waits for ever for an address where nothing listens.
 REACHED_LIMIT_S = 5.0
-# An actor starts in seconds, unless another holds what it asks for, or the node is gone.
+# An actor starts in seconds, unless another has what it asks for, or the node is gone.
 PLACED_LIMIT_S = 60.0
 # One measurement at a time on a node: a second driver does not get the name.
 NAMESPACE = "tollbar"
@@ -49,7 +48,7 @@ class Cluster:
         self._quiet = _Quiet()
         try:
             ray.init(
-                address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level="CRITICAL",
+                address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.CRITICAL,
                 configure_logging=True,
             )  # fmt: skip
         except (exceptions.RayError, ConnectionError, ValueError, RuntimeError, OSError, AssertionError) as error:
@@ -73,15 +72,15 @@ class Cluster:
             for one in with_it or found
         ]  # fmt: skip
 
-    def start(self, place: Place, folder: str | None) -> Actor:
-        """The node's part, started there. Raises Lost, also where another driver has a part there already."""
+    def start(self, place: Place, name: str) -> Actor:
+        """The node's part of this name, started there. Raises Lost, also where another driver has a part there already."""
         options = {
             "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "name": f"node-{place.id}",
             "resources": {RESOURCE: 1} if place.holds_resource else None,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(place.id, soft=False),
         }  # fmt: skip
         try:
-            return Actor(ray.remote(node_module.Node).options(**options).remote(folder))
+            return Actor(ray.remote(node_module.Node).options(**options).remote(name))
         except ValueError as error:
             raise Lost("another driver measures there: one at a time on a node") from error
 
@@ -165,12 +164,3 @@ def _last_line(text: str, *, first: bool = False) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
     return lines[0 if first else -1]
 
-
-def words_of(labels: Mapping[str, str]) -> str:
-    """Labels as Ray's command takes them."""
-    return ",".join(f"{name}={value}" for name, value in labels.items())
-
-
-def program() -> Path:
-    """Ray's command, beside this Python."""
-    return Path(sys.executable).with_name("ray")

@@ -20,12 +20,14 @@ from tollbar import machine
 from tollbar.beds.guarded import Guarded
 from tollbar.beds.sandbox import Sandbox
 from tollbar.errors import TollbarError
+from tollbar.fleet.cluster import Place
 from tollbar.fleet.namespaces import Network, network
 
 ROLES = ("client", "web", "database", "directory")
 PORT = 6379
 STARTED_LIMIT_S = 60.0
 POLL_S = 0.05
+KEPT = ("HOME", "XDG_CACHE_HOME", "PATH", "TOLLBAR_PATH")
 # The least that Ray takes: nothing but some lines of text is kept there.
 STORE_BYTES = 80_000_000
 
@@ -37,13 +39,10 @@ class Simulated:
     network: Network
     address: str
 
-    def folder(self, name: str) -> str:
-        """Where the node of this name keeps what it measures: gone with the cluster."""
-        return str(self.network.spaces[name].directory)
-
-    def wait_for(self, count: int, places: Callable[[], Sequence[object]]) -> None:
-        """Until so many nodes have joined. Raises TollbarError."""
-        _until(lambda: len(places()) >= count, self.network.sandbox.running)
+    def wait_for(self, places: Callable[[], Sequence[Place]]) -> None:
+        """Until all its nodes have joined. Raises TollbarError."""
+        count = len(self.network.spaces)
+        _until(lambda: sum(one.holds_resource for one in places()) == count, self.network.sandbox.running)
 
 
 @contextmanager
@@ -60,7 +59,8 @@ def simulated(count: int) -> Iterator[Simulated]:
         before = {name: os.environ.get(name) for name in ours}
         os.environ |= ours
         address = f"{made.hub.address}:{PORT}"
-        environment = {**ours, "PATH": os.environ["PATH"]}
+        # The nodes' user is this one, with the same cache: they are one machine.
+        environment = {**ours, **{name: os.environ[name] for name in KEPT if name in os.environ}}
         try:
             head = _ray(made, "hub", environment, "--head", f"--port={PORT}", "--include-dashboard=false")
             made.enter()
