@@ -73,7 +73,7 @@ class Cluster:
         ]  # fmt: skip
 
     def start(self, place: Place, name: str) -> Actor:
-        """The node's part of this name, started there. Raises Lost, also where another driver has a part there already."""
+        """The node's part of this name, started there. Raises Lost, also where another driver has one there."""
         options = {
             "num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "name": f"node-{place.id}",
             "resources": {RESOURCE: 1} if place.holds_resource else None,
@@ -163,4 +163,3 @@ def _not_connected(address: str | None, error: Exception, said: str) -> TollbarE
 def _last_line(text: str, *, first: bool = False) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
     return lines[0 if first else -1]
-
