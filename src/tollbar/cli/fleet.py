@@ -46,9 +46,6 @@ def run_on(
         on = on or "ray"
         fleet.check_can(on, simulate)
         fleets = _begun(studies or ("quick",), options, on, simulate)
-    console.say(f"  data       {fleets.directory}/")
-    if fleets.fleet.simulated is not None:
-        console.say(f"  {fleet.SIMULATED}", "yellow")
     try:
         fleet.drive(fleets, labels)
     except KeyboardInterrupt:

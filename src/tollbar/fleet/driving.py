@@ -29,7 +29,7 @@ from tollbar.files import write_atomically
 from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
 from tollbar.fleet.home import Home
 from tollbar.gathering.reading import shown
-from tollbar.present.names import counted
+from tollbar.present.names import counted, enumeration
 from tollbar.report import write as write_report
 from tollbar.wire import is_plain
 
@@ -124,6 +124,10 @@ class Fleets:
         """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
         with self._held():
             self._join(places)
+            console.say(f"  data       {self.directory}/")
+            console.say(f"  nodes      {enumeration([one.member.name for one in self.nodes])}")
+            if self.fleet.simulated is not None:
+                console.say(f"  {SIMULATED}", "yellow")
             try:
                 self._measure(cluster, at_once or len(self.nodes))
             except KeyboardInterrupt:

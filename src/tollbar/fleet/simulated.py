@@ -78,8 +78,10 @@ def simulated(count: int) -> Iterator[Simulated]:
 
 def _ray(made: Network, name: str, environment: dict[str, str], *words: str) -> Guarded:
     space = made.spaces.get(name, made.hub)
+    # In it are sockets, whose paths may have 107 letters, of which Ray takes some seventy.
+    short = made.sandbox.directory / f"r{space.address.rpartition('.')[2]}"
     common = (
-        f"--node-ip-address={space.address}", f"--temp-dir={space.directory}/ray", "--num-cpus=0", "--num-gpus=0",
+        f"--node-ip-address={space.address}", f"--temp-dir={short}", "--num-cpus=0", "--num-gpus=0",
         f"--object-store-memory={STORE_BYTES}", "--include-log-monitor=false", "--disable-usage-stats", "--block",
     )  # fmt: skip
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
