@@ -105,7 +105,8 @@ class Actor:
         except exceptions.RayTaskError as error:
             raise Said(_last_line(str(error.cause or error))) from error
         except exceptions.RayError as error:
-            raise Lost(_last_line(str(error), first=True)) from error
+            # What Ray says of it are its own names of actors and sockets.
+            raise Lost(f"the node is gone, or Ray's part on it ({type(error).__name__})") from error
 
     def end(self) -> None:
         """Ends the part; its run was stopped before, or ends with it."""
@@ -113,23 +114,26 @@ class Actor:
 
 
 class _Quiet:
-    """What Ray's own code writes to standard error goes to a file, and what Python writes there does not."""
+    """What Ray's own code writes to either standard stream goes to a file, and what Tollbar says to standard error."""
 
     def __init__(self) -> None:
         sys.stderr.flush()
-        self._python, self._kept = sys.stderr, os.dup(2)
+        self._python, self._kept = (sys.stdout, sys.stderr), os.dup(2)
         self._file: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the connection
         os.dup2(self._file.fileno(), 2)
+        # Ray prints there what its daemons report of other nodes; Tollbar's data come when the cluster is let go.
+        sys.stdout = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="replace")
         sys.stderr = os.fdopen(os.dup(self._kept), "w", buffering=1, encoding="utf-8", errors="replace")
 
     def end(self) -> str:
         """Puts standard error back; says what was written."""
         if self._file is None:
             return ""
-        sys.stderr.close()
+        for stream in (sys.stdout, sys.stderr):
+            stream.close()
         os.dup2(self._kept, 2)
         os.close(self._kept)
-        sys.stderr = self._python
+        sys.stdout, sys.stderr = self._python
         with self._file as file:
             file.seek(0)
             said = file.read().decode(errors="replace")
