@@ -52,7 +52,7 @@ format: setup ## Format everything
 
 lock: $(VENV)/.dependencies ## Resolve the dependencies anew
 	$(BIN)/pip install -q uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra parquet --generate-hashes --no-emit-index-url \
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra parquet --extra ray --generate-hashes --no-emit-index-url \
 		--no-header --no-annotate --universal --python-version 3.11 -q -o requirements.lock
 
 # Installs what is missing of a list of program:package, if that can be done here; if not, says how.

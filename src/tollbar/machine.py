@@ -36,7 +36,12 @@ def fingerprint() -> dict[str, Any]:
         "memory_bytes": _memory_bytes(),
         "mitigations": _mitigations(),
         "hyperthreads": hyperthreads(),
+        **({"simulated": "a node that is made up on this machine"} if os.environ.get(SIMULATED) else {}),
     }
+
+
+SIMULATED = "TOLLBAR_SIMULATED"
+"""The environment variable by which a run knows that its node is made up; the machine is the same all the same."""
 
 
 def interrupts_apart(root: Path = Path("/")) -> bool | str:
@@ -76,6 +81,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
         f"{name}: {one.get(name)} / {other.get(name)}"
         for name in names
         if one.get(name) != other.get(name)
+        and name != "simulated"
         and not (name in KNOWN_LATER and NOT_STATED in (one.get(name, NOT_STATED), other.get(name, NOT_STATED)))
     ]
 

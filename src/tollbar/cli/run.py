@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from tollbar import lab
 from tollbar.cli.options import (
     DEFAULTS,
@@ -17,8 +21,17 @@ from tollbar.cli.options import (
 )
 from tollbar.errors import ExitStatus
 
+# What a fleet's directory has, as `tollbar.fleet` names it.
+FLEET = "fleet.json"
 
-def run(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
+
+def run(
+    *studies: str,
+    options: Options = DEFAULTS,
+    on: str | None = None,
+    nodes: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    simulate: int | None = None,
+) -> ExitStatus:
     """Measure, judge and report.
 
     tollbar run                         the set `quick`, about a minute
@@ -29,12 +42,24 @@ def run(*studies: str, options: Options = DEFAULTS) -> ExitStatus:
     tollbar run --resume runs/2026-… --blocks 40
     tollbar run --url https://localhost:8443/path --users 1 --users 16
     tollbar run --url https://localhost:8443/ --against http://localhost:8080/ --server-pid 4711
+    tollbar run digests --on ray        on each node of a cluster (docs/many-machines.md)
 
     Parameters
     ----------
     studies
         Names of studies or sets (`tollbar list studies`), or TOML files. None: `quick`.
+    on
+        A cluster on each of whose nodes the whole run is made: `ray`, that which runs here, or `ray:HOST:PORT`.
+    nodes
+        Only nodes with this label, as in `tollbar.io/role=web`. May be given again.
+    simulate
+        Make up a cluster of so many nodes on this machine, to try what runs on a real one.
     """
+    if on is not None or nodes or simulate is not None or (options.resume and (options.resume / FLEET).exists()):
+        # Not with the others: what drives a cluster is imported by those who have one.
+        from tollbar.cli.fleet import run_on
+
+        return run_on(studies, options, on, nodes, simulate)
     asked = resumed(options.resume, studies, options) if options.resume else studies_of(studies, options)
     half = None if options.precision is None else read_share("--precision", options.precision)
     asked = lab.with_precision(asked, half, None if options.for_ is None else read_seconds("--for", options.for_))

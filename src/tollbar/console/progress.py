@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -39,6 +39,8 @@ class Progress:
             expand=True,
         )
         self._live = stderr().is_terminal
+        self._rows: dict[str, TaskID] = {}
+        self._last_line = time.monotonic()
 
     def __enter__(self) -> Progress:
         if self._live:
@@ -50,6 +52,21 @@ class Progress:
     ) -> None:
         if self._live:
             self._bar.stop()
+
+    def several(self, rows: Mapping[str, tuple[int, int | None, str]]) -> None:
+        """Shows how far several are that are under way together: done, of how many where that is known, and what of."""
+        now = time.monotonic()
+        if self._live:
+            for name in {*self._rows} - {*rows}:
+                self._bar.remove_task(self._rows.pop(name))
+            for name, (done, total, said) in rows.items():
+                if name not in self._rows:
+                    self._rows[name] = self._bar.add_task(name, total=None, left="", now="")
+                self._bar.update(self._rows[name], completed=done, total=total, now=" ".join(said.split()))
+        elif rows and now - self._last_line >= SECONDS_BETWEEN_LINES:
+            for name, (done, total, said) in rows.items():
+                say(f"  {name}: {f'{done} of {total} heats' if total else ' '.join(said.split()) or 'starting'}")
+            self._last_line = now
 
     def follow(self, what: str, steps: Iterable[T], total: int, names: Sequence[str] = ()) -> Iterator[T]:
         """Hands on the steps, and shows how many are done, how long the rest will take, and which is under way.

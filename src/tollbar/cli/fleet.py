@@ -1,0 +1,104 @@
+"""`tollbar run --on ray`: the studies on each node of a cluster, and what their runs say side by side."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tollbar import console, fleet, gathering, report
+from tollbar.cli.answers import Layout, command_line, show_answer
+from tollbar.cli.options import Options, full_paths, studies_of
+from tollbar.document.decisions.gather import document
+from tollbar.errors import ExitStatus, TollbarError
+from tollbar.fleet import Fleets
+from tollbar.present.decisions.gather import gather_answer, gather_page
+
+PAGE = "fleet.html"
+
+
+def is_fleet(directory: Path | None) -> bool:
+    """Whether a directory that is to be gone on with is that of a fleet."""
+    return directory is not None and (directory / fleet.FILE).exists()
+
+
+def run_on(
+    studies: tuple[str, ...], options: Options, on: str | None, nodes: tuple[str, ...], simulate: int | None
+) -> ExitStatus:
+    """Measures on each node, and gathers what came home. Raises TollbarError."""
+    labels = fleet.read_labels(nodes)
+    for what, asked in (("--url", options.url), ("--server-pid", options.server_pid)):
+        if asked:
+            hint = "`tollbar run` without `--on` asks it from this one"
+            raise TollbarError(f"`{what}`: a server of yours is asked from one machine", hint=hint)
+    if options.resume is not None:
+        if studies or options.blocks or simulate:
+            hint = "leave studies, `--blocks` and `--simulate` out"
+            raise TollbarError("a fleet that is resumed has its studies and its options already", hint=hint)
+        if not is_fleet(options.resume):
+            hint = "without `--on` a single run is gone on with"
+            raise TollbarError(f"not a fleet: it has no {fleet.FILE}", where=str(options.resume), hint=hint)
+        fleets = fleet.take_up(options.resume)
+        fleets.fleet.on = on or fleets.fleet.on
+        fleet.check_can(fleets.fleet.on, fleets.fleet.simulated)
+    else:
+        on = on or "ray"
+        fleet.check_can(on, simulate)
+        fleets = _begun(studies or ("quick",), options, on, simulate)
+    try:
+        fleet.drive(fleets, labels)
+    except KeyboardInterrupt:
+        console.say(f"go on with: {fleets.how_to_go_on()}")
+        raise
+    except TollbarError:
+        if not fleets.runs():
+            fleets.discard()
+        raise
+    return _answered(fleets, options)
+
+
+def _begun(studies: Sequence[str], options: Options, on: str, simulate: int | None) -> Fleets:
+    # Read here as well: what is wrong with them is said before any node is asked.
+    asked = studies_of(tuple(studies), options)
+    named = [name for name in studies if not _is_own(name)]
+    files: dict[str, str] = {}
+    for path in (path for name in studies if _is_own(name) for path in _files(Path(name))):
+        if files.setdefault(path.name, text := path.read_text("utf-8")) != text:
+            raise TollbarError(f"two studies have this name: {path.stem}", where=str(path))
+    told = {"--blocks": options.blocks, "--seed": options.seed, "--precision": options.precision, "--for": options.for_}
+    words = [word for name, value in told.items() if value is not None for word in (name, str(value))]
+    words += [word for path in full_paths(options.library) for word in ("--library", path)]
+    return fleet.begin(
+        options.runs.resolve(), asked[0].name if len(asked) == 1 else "set", command=command_line(), studies=named,
+        files=files, options=words, on=on, simulated=simulate,
+    )  # fmt: skip
+
+
+def _is_own(name: str) -> bool:
+    """Whether it is a file or a folder of the user's, which no node has."""
+    return Path(name).suffix == ".toml" or Path(name).is_dir()
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.toml")) if path.is_dir() else [path]
+
+
+def _answered(fleets: Fleets, options: Options) -> ExitStatus:
+    done = fleets.judged(report=options.report)
+    left = [one for one in fleets.fleet.nodes if one.state != "done"]
+    if left:
+        console.say(f"{len(left)} of {len(fleets.fleet.nodes)} nodes are not done; go on with: {fleets.how_to_go_on()}")
+    if not done:
+        return ExitStatus.SOME_FAILED
+    gathered = gathering.gather(gathering.read(done))
+    answer = gather_answer(gathered)
+    page = gather_page(gathered, shlex.join(command_line()), fleets.directory / PAGE)
+    if fleets.fleet.simulated is not None:
+        said = f"S{fleet.SIMULATED[1:]}."
+        answer, page = replace(answer, how=(said, *answer.how)), replace(page, note=said)
+    show_answer(answer, lambda: document(gathered), Layout(json=options.json))
+    if options.report:
+        report.write_page(page, fleets.directory / PAGE)
+        console.say(f"  page       {fleets.directory / PAGE}")
+    return ExitStatus.DONE if not left and gathered.rows and not gathered.unusable else ExitStatus.SOME_FAILED

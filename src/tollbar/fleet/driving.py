@@ -1,0 +1,377 @@
+"""The driver: a study on every node that qualifies, each node's run brought home while it grows.
+
+What was measured is in the nodes' runs, and what is home of each is an ordinary run. `fleet.json` says which is whose,
+so that what one node still lacks can be gone on with alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from tollbar import __version__, console, gathering, judge, results
+from tollbar.errors import TollbarError, nearest
+from tollbar.files import write_atomically
+from tollbar.fleet.cluster import Cluster, Lost, Part, Place, Said
+from tollbar.fleet.home import Home
+from tollbar.gathering.reading import shown
+from tollbar.present.names import counted, enumeration
+from tollbar.report import write as write_report
+from tollbar.wire import is_plain
+
+FILE = "fleet.json"
+SCHEMA = 1
+# How often a node is asked how far it is: often enough for a screen, seldom enough that nobody's core notices.
+POLL_S = 2.0
+# How often what is new of a run is brought home, at most: a copy of the results takes some milliseconds of the node.
+BROUGHT_S = 10.0
+BROUGHT_LIMIT_S = 120.0
+# The node gives its run half as long.
+STOP_LIMIT_S = 30.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,100}")
+# Of a run there, as `errors.ExitStatus` has them: what there is of it is all that it will be.
+DONE, SOME_FAILED = 0, 1
+SIMULATED = "simulated: all nodes are this one machine, measured one after the other, and nothing of it is a network's"
+
+
+class State(StrEnum):
+    """How far a node's part is."""
+
+    WAITING = "waiting"
+    MEASURING = "measuring"
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+    LOST = "lost"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(slots=True)
+class Member:
+    """A node's part in a fleet, as `fleet.json` has it."""
+
+    name: str
+    address: str
+    labels: dict[str, str]
+    state: State = State.WAITING
+    reason: str | None = None
+    run: str | None = None
+    """Its run's directory, in the folder of its name."""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """What `fleet.json` says."""
+
+    schema: int
+    tollbar: str
+    command: list[str]
+    started: str
+    studies: list[str]
+    """Names of what ships with Tollbar, on the nodes as here."""
+    files: dict[str, str]
+    """The text of studies that do not, by their file's name; they are in no order with those that do."""
+    options: list[str]
+    on: str
+    simulated: int | None
+    nodes: list[Member]
+
+
+@dataclass(slots=True)
+class Driven:
+    """A member with what stands on its node."""
+
+    member: Member
+    place: Place
+    home: Home
+    part: Part | None = None
+    brought_s: float = 0.0
+    done: int = 0
+    planned: int | None = None
+    said: str = ""
+
+
+@dataclass(slots=True)
+class Fleets:
+    """One fleet's directory, driven by one process at a time."""
+
+    directory: Path
+    fleet: Fleet
+    nodes: list[Driven] = field(default_factory=list)
+
+    def write(self) -> None:
+        """Keeps what is known of the nodes. Raises TollbarError."""
+        try:
+            write_atomically(self.directory / FILE, json.dumps(asdict(self.fleet), indent=1) + "\n")
+        except OSError as error:
+            raise TollbarError(f"cannot be written: {error.strerror}", where=str(self.directory / FILE)) from error
+
+    def drive(self, cluster: Cluster, places: Sequence[Place], at_once: int | None) -> None:
+        """Has every node that is not done measure what it lacks. KeyboardInterrupt is handed on, once all is home."""
+        with self._held():
+            self._join(places)
+            console.say(f"  data       {self.directory}/")
+            console.say(f"  nodes      {enumeration([one.member.name for one in self.nodes])}")
+            if self.fleet.simulated is not None:
+                console.say(f"  {SIMULATED}", "yellow")
+            try:
+                self._measure(cluster, at_once or len(self.nodes))
+            except KeyboardInterrupt:
+                busy = self._under_way()
+                console.say(f"interrupted: {counted(len(busy), 'node')} asked to stop")
+                with ThreadPoolExecutor(len(busy) or 1) as pool:
+                    list(pool.map(lambda one: self._end(one, State.INTERRUPTED, None), busy))
+                raise
+            finally:
+                for one in self.nodes:
+                    if one.part is not None:
+                        one.part.end()
+                self.write()
+
+    def _join(self, places: Sequence[Place]) -> None:
+        """Each node by its name; one of a name that another has is told from it by its address."""
+        known = {one.name: one for one in self.fleet.nodes}
+        names = [place.name for place in places]
+        for place in places:
+            name = place.name if names.count(place.name) == 1 else place.address
+            if not _NAME.fullmatch(name) or (self.directory / name).is_file():
+                raise TollbarError(f"no name of a node: {shown(name)}")
+            member = known.get(name)
+            if member is None:
+                member = Member(name, place.address, dict(place.labels))
+                self.fleet.nodes.append(member)
+            if member.state is State.DONE:
+                continue
+            member.address, member.labels = place.address, dict(place.labels)
+            member.state, member.reason = State.WAITING, None
+            self.nodes.append(Driven(member, place, Home(self.directory / name, member.run)))
+        here = {one.member.name for one in self.nodes}
+        for member in self.fleet.nodes:
+            if member.state is not State.DONE and member.name not in here:
+                member.state, member.reason = State.LOST, "is not in the cluster"
+        self.write()
+
+    def _measure(self, cluster: Cluster, at_once: int) -> None:
+        with console.Progress() as progress:
+            while left := [one for one in self.nodes if one.member.state in (State.WAITING, State.MEASURING)]:
+                busy = [one for one in left if one.member.state is State.MEASURING]
+                for one in [one for one in left if one.member.state is State.WAITING][: at_once - len(busy)]:
+                    self._guarded(one, partial(self._begin, cluster))
+                for one in self._under_way():
+                    self._guarded(one, self._look_at)
+                progress.several({one.member.name: (one.done, one.planned, one.said) for one in self._under_way()})
+                if self._under_way():
+                    time.sleep(POLL_S)
+
+    def _guarded(self, one: Driven, step: Callable[[Driven], None]) -> None:
+        """What goes wrong with one node ends its part, and no other."""
+        try:
+            step(one)
+        except Lost as error:
+            self._set(one, State.LOST, str(error))
+        except Said as error:
+            self._set(one, State.FAILED, str(error))
+        except TollbarError as error:
+            self._end(one, State.REFUSED, str(error))
+        except (KeyError, TypeError, ValueError) as error:
+            self._end(one, State.REFUSED, f"answers what no node answers: {error}")
+
+    def _begin(self, cluster: Cluster, one: Driven) -> None:
+        one.part = cluster.start(one.place, one.member.name)
+        version = one.part.call("version")
+        if version != __version__:
+            has = f"Tollbar {shown(version)}" if version else "no Tollbar"
+            self._end(one, State.REFUSED, f"has {has}, and this is {__version__}")
+            return
+        fleet, run = self.directory.name, one.member.run
+        if run and one.home.directory is not None and (one.home.directory / "run.json").exists():
+            # What the node itself has is newer, if it has any: it went on until it was ended.
+            at_home = sum(trials for _, trials in results.present(one.home.directory).values())
+            if one.part.call("trials", fleet, run) < at_home:
+                one.part.call("receive", fleet, run, one.home.content(), limit_s=BROUGHT_LIMIT_S)
+        resume = one.part.call("trials", fleet, run) >= 0
+        studies = [] if resume else [*self.fleet.studies, *(f"studies/{name}" for name in self.fleet.files)]
+        words = [*studies, *self.fleet.options]
+        made_up = self.fleet.simulated is not None
+        one.part.call("begin", fleet, self.fleet.files, words, resume=resume, simulated=made_up)
+        one.member.state = State.MEASURING
+        self.write()
+
+    def _look_at(self, one: Driven) -> None:
+        assert one.part is not None
+        found = one.part.call("progress", self.directory.name)
+        one.done, one.planned = int(found["done"]), found["planned"]
+        lines = [shown(line) for line in str(found["said"]).splitlines() if line.strip()]
+        one.said = lines[-1] if lines else ""
+        ended = found["status"] is not None
+        if ended or time.monotonic() - one.brought_s > BROUGHT_S:
+            self._bring(one)
+        if ended:
+            status = int(found["status"])
+            if status in (DONE, SOME_FAILED):
+                one.part.call("forget", self.directory.name)
+                self._set(one, State.DONE, None)
+            else:
+                errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+                self._set(one, State.FAILED, (errors or lines[-1:] or [f"ended with status {status}"])[-1])
+
+    def _bring(self, one: Driven) -> None:
+        """Brings home what is new of its run; asked for anew where it was not what it said."""
+        assert one.part is not None
+        for known, blocks in (one.home.known(), ({}, [])):
+            changed = one.part.call("changed", self.directory.name, known, blocks, limit_s=BROUGHT_LIMIT_S)
+            try:
+                one.home.take(changed)
+                break
+            except OSError as error:
+                raise TollbarError(f"cannot write what {one.member.name} sends: {error.strerror}") from error
+            except TollbarError:
+                if not blocks and not known:
+                    raise
+        if one.member.run != one.home.run:
+            one.member.run = one.home.run
+            self.write()
+        one.brought_s = time.monotonic()
+
+    def _end(self, one: Driven, state: State, reason: str | None) -> None:
+        """Stops a part, and brings home what it has."""
+        if one.part is not None:
+            with suppress(Lost, Said, TollbarError):
+                one.part.call("stop", limit_s=STOP_LIMIT_S)
+                if state is not State.REFUSED:
+                    self._bring(one)
+        self._set(one, state, reason)
+
+    def _set(self, one: Driven, state: State, reason: str | None) -> None:
+        if one.part is not None:
+            one.part.end()
+            one.part = None
+        one.member.state, one.member.reason = state, reason and shown(reason)
+        words = f"  {one.member.name:<10} {state}{f': {one.member.reason}' if reason else ''}"
+        console.say(words, None if state is State.DONE else "yellow")
+        self.write()
+
+    def _under_way(self) -> list[Driven]:
+        return [one for one in self.nodes if one.member.state is State.MEASURING]
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """While this process drives the fleet, no other does."""
+        with open(self.directory / ".lock", "wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                hint = "wait for it to end"
+                raise TollbarError("another process drives this fleet", where=str(self.directory), hint=hint) from error
+            yield
+
+    def runs(self) -> list[Path]:
+        """The runs that are home, each an ordinary one."""
+        places = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run]
+        return [place for place in places if (place / "run.json").exists()]
+
+    def judged(self, *, report: bool) -> list[Path]:
+        """The runs of nodes that are done, judged and, where that is asked for, reported here.
+
+        The node has noted that look. What is not done is not looked at: that would cost it confidence.
+        """
+        done = [self.directory / one.name / one.run for one in self.fleet.nodes if one.run and one.state is State.DONE]
+        for directory in done:
+            one = judge.judge(results.read(directory))
+            gathering.keep(one)
+            if report:
+                write_report(one, directory / "report.html")
+        return done
+
+    def discard(self) -> None:
+        """Removes a fleet's directory that has no run in it."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def how_to_go_on(self) -> str:
+        """The command."""
+        return f"tollbar run --resume {shlex.quote(str(self.directory))}"
+
+
+def begin(
+    runs: Path,
+    label: str,
+    *,
+    command: Sequence[str],
+    studies: Sequence[str],
+    files: Mapping[str, str],
+    options: Sequence[str],
+    on: str,
+    simulated: int | None,
+) -> Fleets:
+    """A new fleet's directory, without a node yet. Raises TollbarError."""
+    started = datetime.now().astimezone()
+    fleet = Fleet(
+        SCHEMA, __version__, [*command], started.isoformat(timespec="seconds"), [*studies], dict(files), [*options], on,
+        simulated, [],
+    )  # fmt: skip
+    for number in range(1, 1000):
+        directory = runs / f"{started:%Y-%m-%d-%H%M%S}-{label}-fleet{f'-{number}' if number > 1 else ''}"
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            hint = "choose another with --runs DIRECTORY"
+            raise TollbarError(f"cannot make the fleet's directory: {error}", where=str(runs), hint=hint) from error
+        return Fleets(directory, fleet)
+    raise TollbarError("has a thousand fleets of this second", where=str(runs))
+
+
+def take_up(directory: Path) -> Fleets:
+    """A fleet to go on with. Raises TollbarError."""
+    path = directory / FILE
+    try:
+        fleet = TypeAdapter(Fleet).validate_json(path.read_bytes())
+    except OSError as error:
+        raise TollbarError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValidationError as error:
+        raise TollbarError(f"not as Tollbar writes it: {error.errors()[0]['msg']}", where=str(path)) from error
+    names = [*(one.name for one in fleet.nodes), *(one.run for one in fleet.nodes if one.run), *fleet.files]
+    if fleet.schema != SCHEMA or not all(map(is_plain, names)):
+        raise TollbarError(f"not a fleet of schema {SCHEMA}", where=str(path), hint="begin a new one")
+    if fleet.tollbar != __version__:
+        raise TollbarError(f"begun by Tollbar {fleet.tollbar}, and this is {__version__}", where=str(directory))
+    return Fleets(directory, fleet)
+
+
+def chosen(places: Sequence[Place], wanted: Mapping[str, str]) -> list[Place]:
+    """The nodes that have all these labels. Raises TollbarError where none has."""
+    found = [one for one in places if all(one.labels.get(label) == value for label, value in wanted.items())]
+    if not found and wanted:
+        there = sorted({f"{label}={value}" for one in places for label, value in one.labels.items()})
+        asked = " ".join(f"{label}={value}" for label, value in wanted.items())
+        hint = nearest(asked, there) or "`ray start --labels=NAME=VALUE` gives a node one"
+        raise TollbarError(
+            f"no node of {counted(len(places), 'node')} has this label", where=f"--nodes {asked}", hint=hint
+        )
+    if not found:
+        raise TollbarError("the cluster has no node that is alive")
+    return sorted(found, key=lambda one: (one.name, one.address))
+
+
+def read_labels(said: Sequence[str]) -> dict[str, str]:
+    """What `--nodes` says. Raises TollbarError."""
+    for one in said:
+        name, equals, value = one.partition("=")
+        if not (name and equals and value):
+            raise TollbarError("a label and its value, as in tollbar.io/role=web", where=f"--nodes {one}")
+    return {one.partition("=")[0]: one.partition("=")[2] for one in said}

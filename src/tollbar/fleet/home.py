@@ -1,0 +1,108 @@
+"""A node's run as it is at home: what comes from the node is checked, written whole, and never run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tollbar.errors import TollbarError
+from tollbar.fleet.node import BLOCK_BYTES, RESULTS, SAID, digest
+from tollbar.gathering.reading import MOST_BYTES, MOST_FILES, MOST_OTHERWISE, shown
+
+# As `results.create` names one.
+_RUN = re.compile(r"\d{4}-\d\d-\d\d-\d{6}-[A-Za-z0-9._+-]{1,100}")
+_FILE = re.compile(r"run\.json|studies/[^/]{1,100}\.toml|families/[^/]{1,100}/family\.toml")
+
+
+@dataclass(slots=True)
+class Home:
+    """The place at home of what one node measures."""
+
+    folder: Path
+    run: str | None = None
+    """The run's directory in it, once there is one."""
+
+    @property
+    def directory(self) -> Path | None:
+        """The run's directory."""
+        return self.folder / self.run if self.run else None
+
+    def known(self) -> tuple[dict[str, str], list[str]]:
+        """The digests of what is here: of files by their names, and of the blocks of the results."""
+        directory = self.directory
+        if directory is None:
+            return {}, []
+        files = {str(path.relative_to(directory)): digest(path.read_bytes()) for path in _files(directory)}
+        blocks = []
+        if (directory / RESULTS).exists():
+            with open(directory / RESULTS, "rb") as file:
+                while block := file.read(BLOCK_BYTES):
+                    blocks.append(digest(block))
+        return files, blocks
+
+    def content(self) -> dict[str, bytes]:
+        """All of the run, to be sent to a node."""
+        assert self.directory is not None
+        paths = [*_files(self.directory), self.directory / RESULTS]
+        return {str(path.relative_to(self.directory)): path.read_bytes() for path in paths}
+
+    def take(self, changed: Mapping[str, Any]) -> None:
+        """Writes what has changed, each file whole. Raises TollbarError for what no run has, and OSError."""
+        if not changed:
+            return
+        name, files, results = str(changed["run"]), dict(changed["files"]), changed["results"]
+        if not _RUN.fullmatch(name) or self.run not in (None, name):
+            raise TollbarError(f"sends a run that is not the one it began: {shown(name)}")
+        directory = self.folder / name
+        if len(files) > MOST_FILES:
+            raise TollbarError(f"sends {len(files)} files, where a run has at most {MOST_FILES}")
+        for file, content in files.items():
+            if not isinstance(file, str) or not _FILE.fullmatch(file) or ".." in file or not file.isprintable():
+                raise TollbarError(f"sends a file that no run has: {shown(file)}")
+            if not isinstance(content, bytes) or len(content) > MOST_BYTES.get(file, MOST_OTHERWISE):
+                raise TollbarError(f"sends a file that is larger than any run has: {shown(file)}")
+        directory.mkdir(parents=True, exist_ok=True)
+        self.run = name
+        # A directory is a run once it has its `run.json`.
+        last = files.pop("run.json", None)
+        for file, content in files.items():
+            _write(directory / file, content)
+        self._take_results(directory / RESULTS, results)
+        if last is not None:
+            _write(directory / "run.json", last)
+
+    def _take_results(self, path: Path, results: Mapping[str, Any]) -> None:
+        length, blocks = int(results["bytes"]), dict(results["blocks"])
+        if not 0 <= length <= MOST_BYTES[RESULTS]:
+            raise TollbarError(f"sends results of {length} bytes, which no run has")
+        content = bytearray(path.read_bytes() if path.exists() else b"")[:length]
+        content.extend(bytes(length - len(content)))
+        for at, block in blocks.items():
+            start = int(at) * BLOCK_BYTES
+            if not 0 <= start <= length - len(block):
+                raise TollbarError("sends a part of the results that is not within them")
+            content[start : start + len(block)] = block
+        if digest(content) != results["digest"]:
+            raise TollbarError("sends results that are not what it says they are")
+        _write(path, bytes(content))
+        # The log of another copy is none of this one.
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for pattern in SAID for path in sorted(directory.glob(pattern))]
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.coming")
+    with open(beside, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)

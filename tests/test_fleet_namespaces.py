@@ -1,0 +1,91 @@
+"""Machines made up on one: a network of their own, and nothing left of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from survivors_ground import PATIENCE_S, program
+from tollbar.beds import proc
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.fleet import namespaces
+from tollbar.fleet.namespaces import Network, Space
+
+SERVE = ("python3", "-m", "http.server", "8000")
+
+
+@pytest.fixture
+def pair() -> Iterator[Network]:
+    """Two machines of a private network."""
+    with Sandbox() as sandbox:
+        try:
+            made = namespaces.network(sandbox, ["one", "other"])
+        except TollbarError as error:
+            pytest.skip(str(error))
+        yield made
+
+
+def wait_for(found: Callable[[], object]) -> None:
+    """Until it is found, or far too late."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not found() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert found()
+
+
+def said(space: Space, *command: str) -> str:
+    """What a command says there."""
+    return subprocess.run(space.words(*command), capture_output=True, text=True, timeout=10, check=False).stdout.strip()
+
+
+def reaches(one: Space, other: Space) -> bool:
+    """Whether a page of the other's server comes to one of them within two seconds."""
+    fetch = ("curl", "--silent", "--output", os.devnull, "--max-time", "2", f"http://{other.address}:8000/")
+    return subprocess.run(one.words(*fetch), check=False).returncode == 0
+
+
+def test_machines_reach_one_another_and_nothing_else(pair: Network) -> None:
+    """Each has its name, its own process ids and one address, and no way out; the host has none of these addresses."""
+    one, other = pair.spaces.values()
+    assert ["one", "other"] == [said(space, "hostname") for space in (one, other)]
+    assert "10.77." not in subprocess.run(["ip", "address"], capture_output=True, text=True, check=True).stdout
+    assert "" == said(one, "ip", "route", "show", "default")
+    assert str(one.directory) == said(one, "pwd")
+    server = other.start(pair.sandbox, *SERVE)
+    wait_for(lambda: reaches(one, other))
+    pair.cut(other)
+    assert not reaches(one, other)
+    pair.mend(other)
+    assert reaches(one, other)
+    assert server.fault() is None
+    pair.end(other)
+    assert server.fault() is not None
+
+
+def test_nothing_is_left_of_a_network_whose_lab_is_killed(tmp_path: Path) -> None:
+    """SIGKILL of the process that made it ends all machines and what runs there."""
+    made = """
+import sys, time
+from tollbar.beds.sandbox import Sandbox
+from tollbar.fleet import namespaces
+with Sandbox() as sandbox:
+    network = namespaces.network(sandbox, ["one"])
+    network.spaces["one"].start(sandbox, "sleep", "12345")
+    print("made", flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", made], stdout=subprocess.PIPE) as lab:
+        assert lab.stdout is not None
+        if lab.stdout.readline() != b"made\n":
+            pytest.skip("no namespaces can be made here")
+        wait_for(lambda: any("sleep 12345" in program(pid) for pid in proc.tree(lab.pid)))
+        pids = proc.tree(lab.pid)[1:]
+        lab.kill()
+    wait_for(lambda: not [pid for pid in pids if proc.start_time(pid) is not None])
