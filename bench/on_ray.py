@@ -155,10 +155,14 @@ def _costs(runs: list[Path]) -> list[dict[str, float]]:
 
 def _trials(place: Path) -> dict[Path, set[tuple[object, ...]]]:
     return {
-        run: {(row.key, trial.twin, trial.block, trial.heat) for study in results.read(run).studies for row in study.rows
-              for trial in row.all_trials}
+        run: {
+            (row.key, trial.twin, trial.block, trial.heat)
+            for study in results.read(run).studies
+            for row in study.rows
+            for trial in row.all_trials
+        }
         for run in _runs(place / "runs")
-    }  # fmt: skip
+    }
 
 
 def _started(place: Path, *words: object) -> subprocess.Popen[bytes]:
