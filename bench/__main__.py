@@ -19,6 +19,7 @@ from bench import (
     equal,
     gather,
     load,
+    on_ray,
     parity,
     precise,
     probe,
@@ -57,6 +58,7 @@ PARTS = {
     "size": size.figures,
     "gather": gather.figures,
     "upgrade": upgrade.figures,
+    "fleet": on_ray.figures,
 }
 # What takes long, piece by piece.
 PIECES = {
@@ -70,6 +72,7 @@ PIECES = {
     "chunks:beginning": chunks.beginnings,
     "chunks:probe": probe.figures,
     "chunks:rates": chunks.rates,
+    "fleet:kills": on_ray.kills,
 }
 ALL = {**PARTS, **PIECES}
 

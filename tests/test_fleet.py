@@ -106,7 +106,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def begun(place: Path, blocks: int = 2) -> Fleets:
     """A fleet of the study of known work."""
     return fleet.begin(
-        place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)}, options=[],
+        place / "runs", "spin", command=("tollbar", "run"), studies=[], files={"spin.toml": spin(blocks)},
+        options=["--blocks", str(blocks)],
         on="ray", simulated=None,
     )  # fmt: skip
 

@@ -1,0 +1,116 @@
+"""Real clusters of Ray, made up on this machine: a node that dies, what is gone on with, and what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import command
+from survivors_ground import NOTHING, Ground, program, trials_of, until
+from test_fleet import spin
+from tollbar import fleet, results
+from tollbar.beds import proc
+from tollbar.beds.sandbox import Sandbox
+from tollbar.errors import TollbarError
+from tollbar.fleet import namespaces
+
+pytest.importorskip("ray")
+# Of some tenths of a second each: a node is asked every two seconds how far it is.
+BLOCKS = 24
+
+
+@pytest.fixture
+def ground() -> Iterator[Ground]:
+    """A place for fleets, whose path is so short that Ray's sockets have one too; a skip where it cannot be done."""
+    try:
+        with Sandbox() as sandbox:
+            namespaces.network(sandbox, [])
+    except TollbarError as error:
+        pytest.skip(str(error))
+    folder = Path(tempfile.mkdtemp(prefix="f", dir="/tmp"))
+    try:
+        (folder / "tmp").mkdir()
+        (folder / "spin.toml").write_text(spin(BLOCKS))
+        yield Ground(folder, frozenset(proc._children(os.getpid())))
+    finally:
+        shutil.rmtree(folder)
+
+
+def started(ground: Ground, *words: object) -> subprocess.Popen[bytes]:
+    """`tollbar run`, with its data in `data`."""
+    places = {"TMPDIR": str(ground.temporary), "XDG_CACHE_HOME": str(ground.folder / "cache")}
+    with open(ground.folder / "output", "wb") as output, open(ground.folder / "data", "wb") as data:
+        return subprocess.Popen(
+            [command(), "run", *map(str, words), "--json", "--no-report"], cwd=ground.folder,
+            env={**os.environ, **places}, stdout=data, stderr=output,
+        )  # fmt: skip
+
+
+def node(driver: subprocess.Popen[bytes], name: str) -> int:
+    """The process that holds a made-up machine of this name."""
+    holders = [pid for pid in proc.tree(driver.pid) if "sleep infinity" in program(pid)]
+    return next(pid for pid in holders if name == hostname(pid))
+
+
+def hostname(pid: int) -> str:
+    asked = ["nsenter", "--target", str(pid), "--uts", "hostname"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def home(ground: Ground) -> dict[str, list[object]]:
+    """The trials that are home, by node."""
+    return {path.parents[1].name: [*trials_of(path.parent)] for path in ground.folder.glob("runs/*-fleet/*/*/run.json")}
+
+
+def states(ground: Ground) -> dict[str, str]:
+    (said,) = ground.folder.glob(f"runs/*/{fleet.FILE}")
+    return {one["name"]: one["state"] for one in json.loads(said.read_text())["nodes"]}
+
+
+def test_a_node_that_dies_is_gone_on_with_alone_and_nothing_is_left(ground: Ground) -> None:
+    """A node loses its power: the other measures; the node alone is gone on with; then all is gathered."""
+    listening = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "2")
+    until(lambda: home(ground).get("node-1"), driver)
+    ground.under_way(driver)
+    # Whatever Ray listens on, it is of the private network's.
+    ours = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]}
+    assert "0100" not in {at[-9:-5] for at in ours - listening if at.startswith("014D0A")}
+    before = home(ground)["node-1"]
+    os.kill(node(driver, "node-1"), signal.SIGKILL)
+    assert 1 == driver.wait(), ground.output()
+    assert {"node-1": "lost", "node-2": "done"} == states(ground)
+    assert ground.left() == NOTHING
+    (directory,) = ground.folder.glob("runs/*-fleet")
+    assert f"tollbar run --resume {directory}" in ground.output().replace("\n", "")
+    assert 1 == len(json.loads((ground.folder / "data").read_text())["runs"])
+    assert 0 == started(ground, "--resume", directory).wait(), ground.output()
+    assert {"node-1": "done", "node-2": "done"} == states(ground)
+    found = home(ground)
+    assert {"node-1": BLOCKS * 3, "node-2": BLOCKS * 3} == {name: len(trials) for name, trials in found.items()}
+    assert before == found["node-1"][: len(before)]
+    document = json.loads((ground.folder / "data").read_text())
+    assert 2 == len(document["runs"])
+    assert "simulated" in json.loads(next(directory.glob("node-1/*/run.json")).read_text())["fingerprint"]
+    assert ground.left() == NOTHING
+
+
+def test_a_driver_that_is_killed_leaves_nothing_but_what_is_home(ground: Ground) -> None:
+    """SIGKILL of the command ends the cluster, the nodes and their runs; what is home is an ordinary run."""
+    driver = started(ground, "spin.toml", "--blocks", BLOCKS, "--on", "ray", "--simulate", "1")
+    until(lambda: home(ground).get("node-1"), driver)
+    ground.under_way(driver)
+    driver.kill()
+    driver.wait()
+    assert ground.left() == NOTHING
+    (run,) = ground.folder.glob("runs/*-fleet/node-1/*")
+    assert results.read(run).studies[0].rows[0].trials
+    assert {"node-1": "measuring"} == states(ground)
