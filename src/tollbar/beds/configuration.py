@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import jinja2
 
 ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.0/8"
 # What the guard raises the limit to as well.
 OPEN_FILES = 65536
 # What templates end in.
@@ -72,6 +73,8 @@ class Request:
     version. Raises NotStarted if the server is not what was asked for."""
     documents: Path = SHOWN / "documents"
     account: Account | None = field(default_factory=account)
+    peers: tuple[str, ...] = (LOOPBACK,)
+    """The networks from which its components are asked, each as in `192.0.2.7/32`."""
     services: tuple[Installed, ...] = ()
     """What has to stand behind the bed, in the order in which it is started."""
 
@@ -270,6 +273,7 @@ def _context(request: Request, component: Component, locations: Mapping[str, Loc
         "group_id": request.account.group_id if request.account else None,
         # Whom processes without rights belong to.
         "user_id": request.account.user_id if request.account else os.geteuid(),
+        "peers": request.peers,
         "files_limit": files_limit(),
         "places": request.found.places,
         **readable(request, component),
