@@ -34,7 +34,7 @@ NETWORK = {
     for metric in (
         Metric("network-sent", "sent to the server's machine", "B/op"),
         Metric("network-received", "received from it", "B/op"),
-        Metric("network-round-trips", "round trips to it", "1/op"),
+        Metric("network-round-trips", "round trips to it", "/op"),
     )
 }
 """What passes between a load client and a server on another machine, counted by the kernel of the client's."""

@@ -68,6 +68,8 @@ const RECEIVED: usize = 128;
 const SENT: usize = 200;
 const SENT_AGAIN: usize = 208;
 const LENGTH: usize = 216;
+/// The state in the first byte in which the peer has ended its side, which counts as a byte that was received.
+const CLOSE_WAIT: u8 = 8;
 
 /// Bytes of the stream that were sent, each once, and that were received. None where the kernel does not tell.
 fn stream_bytes(socket: impl AsFd) -> Option<(u64, u64)> {
@@ -87,7 +89,8 @@ fn stream_bytes(socket: impl AsFd) -> Option<(u64, u64)> {
         return None;
     }
     let number = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
-    Some((number(SENT)?.saturating_sub(number(SENT_AGAIN)?), number(RECEIVED)?))
+    let end = u64::from(info[0] == CLOSE_WAIT);
+    Some((number(SENT)?.saturating_sub(number(SENT_AGAIN)?), number(RECEIVED)?.saturating_sub(end)))
 }
 
 #[cfg(test)]
@@ -119,6 +122,10 @@ mod tests {
                 wire.sent(&client, &mut passed);
             }
         }
+        // The end of the server's side is no byte of the stream.
+        drop(server);
+        assert_eq!(0, client.read(&mut buffer).expect("its end"));
+        wire.look(&client, &mut passed);
         assert_eq!(Passed { sent: 10, received: 8, round_trips: 3 }, passed);
     }
 }
